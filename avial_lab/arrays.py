@@ -1,0 +1,227 @@
+"""The caller's arrays: what the compiler has to know of them, and which of them share memory.
+
+NumPy arrays by name -> `Buffer`s and `Storage`s (plain facts, no data) -> pieces of bytes in and out.
+
+A **buffer** is an array as the program names it. A **storage** is a stretch of memory that ranks allocate: usually one
+buffer's, but arrays that overlap in the caller's memory share one, so that they overlap on every rank too. Regions
+(`regions.Box`) are counted in a storage's own index space: the array's elements where it holds one buffer, bytes
+of the common stretch where it holds several.
+
+    x[0:10] ──► a ┐                       storage a: 60 bytes, buffers a (offset 0) and b (offset 20)
+    x[5:15] ──► b ┘ overlap by 5 × 4 bytes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from avial_lab.errors import BindError
+from avial_lab.regions import Box
+
+ELEMENT_OF_DTYPE = {
+    "bool": "i1",
+    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+    "complex64": "complex<f32>", "complex128": "complex<f64>",
+}  # fmt: skip
+"""MLIR's element type for a NumPy dtype. MLIR's integers carry no sign: the operation decides."""
+
+ITEMSIZE = {
+    "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "index": 8,
+    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "complex<f32>": 8, "complex<f64>": 16,
+}  # fmt: skip
+"""Bytes of one element in memory, by MLIR's name of the type."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One array of the program.
+
+    shape and strides count elements; strides are those on a rank (row-major unless the array shares memory).
+    `offset_bytes` is where element 0 lies in the storage. A temporary buffer is the program's own: it has no
+    array of the caller behind it and starts undefined.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    element: str
+    storage: str
+    strides: tuple[int, ...]
+    offset_bytes: int = 0
+    writable: bool = True
+    temporary: bool = False
+
+    @property
+    def itemsize(self) -> int:
+        return ITEMSIZE[self.element]
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.itemsize
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether it is row-major without gaps; true of every array that shares memory with no other."""
+        return self.strides == row_major(self.shape)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A stretch of memory on each rank; `shape` × `itemsize` bytes, the index space of regions.
+
+    >>> Storage("a", (20, 3), 4, ("a",)).nbytes
+    240
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    itemsize: int
+    buffers: tuple[str, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.itemsize
+
+    @property
+    def shared(self) -> bool:
+        """Whether several arrays lie in it; its regions then count bytes."""
+        return len(self.buffers) > 1
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The arrays of one program: `buffers` in the order they were given, every storage once."""
+
+    buffers: tuple[Buffer, ...]
+    storages: tuple[Storage, ...]
+
+    def buffer(self, name: str) -> Buffer | None:
+        return next((buffer for buffer in self.buffers if buffer.name == name), None)
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements, of a contiguous array of that shape.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+def bind_arrays(arrays: Mapping[str, Any]) -> Binding:
+    """What the compiler needs to know of `arrays`; arrays that share memory get one storage.
+
+    Raises BindError for what is no array, or an array of a dtype MLIR has no type for.
+    """
+    checked = {name: _checked(name, array) for name, array in arrays.items()}
+    buffers: list[Buffer] = []
+    storages: list[Storage] = []
+    for group in _sharing(checked):
+        if len(group) == 1:
+            (name,) = group
+            array = checked[name]
+            buffers.append(_buffer(name, array, name, row_major(array.shape), 0))
+            storages.append(Storage(name, array.shape, array.itemsize, (name,)))
+            continue
+        low, high = _span(checked[name] for name in group)
+        for name in group:
+            array = checked[name]
+            strides = tuple(stride // array.itemsize for stride in array.strides)
+            if any(stride % array.itemsize for stride in array.strides):
+                raise BindError(
+                    f"array '{name}' shares memory with another and its strides are no multiple of its item size",
+                    hint=f"pass a copy: {name}.copy()",
+                )
+            offset = array.__array_interface__["data"][0] - low
+            buffers.append(_buffer(name, array, group[0], strides, offset))
+        storages.append(Storage(group[0], (high - low,), 1, tuple(group)))
+    order = {name: k for k, name in enumerate(checked)}
+    return Binding(tuple(sorted(buffers, key=lambda b: order[b.name])), tuple(storages))
+
+
+def read_box(arrays: Mapping[str, Any], storage: Storage, box: Box) -> np.ndarray:
+    """A contiguous copy of the elements of `box` (bytes of them where the storage is shared)."""
+    return np.array(_window(arrays, storage)[box.slices], order="C", copy=True)
+
+
+def write_box(arrays: Mapping[str, Any], storage: Storage, box: Box, data: np.ndarray) -> None:
+    """Put `data` where `read_box` would read it, whatever the array's strides."""
+    window = _window(arrays, storage)
+    window[box.slices] = data.reshape(box.shape) if data.dtype == window.dtype else (
+        data.view(window.dtype).reshape(box.shape)
+    )
+
+
+def _window(arrays: Mapping[str, Any], storage: Storage) -> np.ndarray:
+    """The caller's memory behind `storage`, in the storage's own index space."""
+    if not storage.shared:
+        return arrays[storage.buffers[0]]
+    low, high = _span(arrays[name] for name in storage.buffers)
+    return _raw_bytes(low, high - low, [arrays[name] for name in storage.buffers])
+
+
+class _Memory:
+    """Keeps the arrays alive as long as the view onto their memory lives."""
+
+    def __init__(self, address: int, nbytes: int, owners: list[Any]) -> None:
+        self.owners = owners
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, False),
+        }  # fmt: skip
+
+
+def _raw_bytes(address: int, nbytes: int, owners: list[Any]) -> np.ndarray:
+    return np.asarray(_Memory(address, nbytes, owners))
+
+
+def _checked(name: str, array: Any) -> np.ndarray:
+    if not isinstance(array, np.ndarray):
+        raise BindError(
+            f"'{name}' is a {type(array).__name__}, not a NumPy array",
+            hint=f"pass numpy.asarray({name}) under that name",
+        )
+    if array.dtype.name not in ELEMENT_OF_DTYPE or not array.dtype.isnative:
+        raise BindError(
+            f"array '{name}' has dtype {array.dtype}, which no MLIR element type stands for",
+            hint="use one of " + ", ".join(ELEMENT_OF_DTYPE),
+        )
+    return array
+
+
+def _buffer(name: str, array: np.ndarray, storage: str, strides: tuple[int, ...], offset: int) -> Buffer:
+    element = ELEMENT_OF_DTYPE[array.dtype.name]
+    return Buffer(name, array.shape, element, storage, strides, offset, writable=array.flags.writeable)
+
+
+def _span(arrays: Any) -> tuple[int, int]:
+    """The lowest and one past the highest byte of any of the arrays."""
+    bounds = [np.lib.array_utils.byte_bounds(array) for array in arrays]
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
+
+
+def _sharing(arrays: Mapping[str, np.ndarray]) -> list[list[str]]:
+    """The names in groups that share memory (transitively), each group in the order given."""
+    groups: list[list[str]] = []
+    for name, array in arrays.items():
+        touching = [g for g in groups if any(_overlap(array, arrays[other]) for other in g)]
+        merged = [member for g in touching for member in g]
+        groups = [g for g in groups if g not in touching]
+        groups.append([*merged, name])
+    order = {name: k for k, name in enumerate(arrays)}
+    return [sorted(group, key=order.__getitem__) for group in groups]
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.size == 0 or b.size == 0 or not np.may_share_memory(a, b):
+        return False
+    try:
+        # Exact, so that interleaved views (every other column) stay apart; hard cases count as sharing.
+        return np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True

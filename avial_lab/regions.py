@@ -1,0 +1,169 @@
+"""Regions: which elements of an array, as unions of boxes.
+
+Boxes and unions of boxes -> intersection, difference, hull, size. Integers only, exact, no isl.
+
+A `Box` is half-open in every dimension; a 0-d array has one box, `Box((), ())`, of one element. A `Region` is a
+tuple of disjoint boxes. Touching boxes do not overlap: `stop` is exclusive.
+
+        0   2   4          a.difference(b) of a = [0,4) x [0,4), b = [1,3) x [2,4)
+      0 +---+---+
+        |  top  |          at most 2 x rank boxes, split along dimension 0 first
+      1 +---+---+
+        |   | b |
+      3 +---+---+
+        | bottom|
+      4 +-------+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The elements `start[d] <= i[d] < stop[d]` of an array, one pair for each dimension."""
+
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+
+    @staticmethod
+    def whole(shape: Sequence[int]) -> Box:
+        """All elements of an array of that shape."""
+        return Box((0,) * len(shape), tuple(shape))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of elements; 1 for the box of a 0-d array."""
+        return prod(self.shape)
+
+    @property
+    def empty(self) -> bool:
+        return any(a >= b for a, b in zip(self.start, self.stop, strict=True))
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """For NumPy: `array[box.slices]`."""
+        return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
+
+    def overlaps(self, other: Box) -> bool:
+        return not self.empty and not other.empty and all(
+            a < d and c < b
+            for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
+        )
+
+    def contains(self, other: Box) -> bool:
+        return other.empty or all(
+            a <= c and d <= b
+            for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
+        )
+
+    def intersection(self, other: Box) -> Box | None:
+        """The common elements, or None where there are none."""
+        if not self.overlaps(other):
+            return None
+        return Box(
+            tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop))
+        )
+
+    def difference(self, other: Box) -> tuple[Box, ...]:
+        """The elements of self that are not in other, as disjoint boxes (at most 2 x rank of them)."""
+        common = self.intersection(other)
+        if common is None:
+            return () if self.empty else (self,)
+        pieces: list[Box] = []
+        start, stop = list(self.start), list(self.stop)
+        for d, (low, high) in enumerate(zip(common.start, common.stop, strict=True)):
+            if start[d] < low:
+                pieces.append(Box(tuple(start), (*stop[:d], low, *stop[d + 1 :])))
+            if high < stop[d]:
+                pieces.append(Box((*start[:d], high, *start[d + 1 :]), tuple(stop)))
+            start[d], stop[d] = low, high
+        return tuple(pieces)
+
+    def hull(self, other: Box) -> Box:
+        """The smallest box that holds both."""
+        return Box(
+            tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop))
+        )
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(f"{a}:{b}" for a, b in zip(self.start, self.stop, strict=True)) + "]"
+
+
+Region = tuple[Box, ...]
+"""Disjoint boxes; the empty tuple is the empty region."""
+
+
+def union(boxes: Iterable[Box]) -> Region:
+    """The elements in any of `boxes`, as disjoint boxes; boxes that share a whole face are joined.
+
+    >>> [str(box) for box in union([Box((0,), (4,)), Box((4,), (6,)), Box((2,), (5,))])]
+    ['[0:6]']
+    """
+    result: list[Box] = []
+    for box in boxes:
+        fresh = [box] if not box.empty else []
+        for old in result:
+            fresh = [piece for part in fresh for piece in part.difference(old)]
+        for piece in fresh:
+            _join(result, piece)
+    return tuple(result)
+
+
+def _join(result: list[Box], piece: Box) -> None:
+    """Add `piece` to the disjoint boxes in `result`, joined with neighbours as long as one fits."""
+    while True:
+        for k, old in enumerate(result):
+            joined = _joined(old, piece)
+            if joined is not None:
+                del result[k]
+                piece = joined
+                break
+        else:
+            result.append(piece)
+            return
+
+
+def _joined(a: Box, b: Box) -> Box | None:
+    """One box where `a` and `b` share a whole face, else None."""
+    differing = [
+        d for d in range(len(a.start)) if (a.start[d], a.stop[d]) != (b.start[d], b.stop[d])
+    ]
+    if len(differing) != 1:
+        return a if not differing else None
+    d = differing[0]
+    return a.hull(b) if a.stop[d] == b.start[d] or b.stop[d] == a.start[d] else None
+
+
+def intersection(a: Region, b: Region) -> Region:
+    """The elements in both."""
+    common = (x.intersection(y) for x in a for y in b)
+    return union(box for box in common if box is not None)
+
+
+def difference(a: Region, b: Iterable[Box]) -> Region:
+    """The elements of `a` that are not in `b`."""
+    left = list(a)
+    for hole in b:
+        left = [piece for box in left for piece in box.difference(hole)]
+    return tuple(left)
+
+
+def overlaps(a: Region, b: Region) -> bool:
+    return any(x.overlaps(y) for x in a for y in b)
+
+
+def size(region: Region) -> int:
+    """Number of elements."""
+    return sum(box.size for box in region)
+
+
+def format_region(region: Region) -> str:
+    return " ∪ ".join(map(str, region)) if region else "∅"

@@ -1,0 +1,55 @@
+"""What happened when: the one trace type for measured and simulated runs.
+
+Events on ranks and devices -> Trace. Times are seconds from the start of the run.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class EventKind(enum.Enum):
+    TASK = "task"
+    SEND = "send"
+    POST = "post"
+    WAIT = "wait"
+    BARRIER = "barrier"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One step of one rank: a task that ran, or a moment in the life of a message."""
+
+    kind: EventKind
+    name: str
+    rank: int
+    device: str
+    start_s: float
+    end_s: float
+    nbytes: int = 0
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All events of one run, by start time; `label` says how the times came about (`measured`, `emulated GPU`)."""
+
+    ranks: int
+    events: tuple[Event, ...]
+    label: str = "measured"
+
+    @property
+    def makespan_s(self) -> float:
+        """From the first start to the last end; 0 for an empty trace."""
+        if not self.events:
+            return 0.0
+        return max(e.end_s for e in self.events) - min(e.start_s for e in self.events)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that crossed between ranks."""
+        return sum(event.nbytes for event in self.events if event.kind is EventKind.SEND)
