@@ -1,0 +1,88 @@
+# Everything a person types here. Needs Python 3.10 or newer, make and a C compiler; no root, no conda, no MPI of the
+# system. All of it lives in .venv/ of this folder; `make clean` removes it.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+# Where the Python packages go; for which folder they were put there (a moved environment does not work); and what
+# says that they are all there: a copy of that and of pyproject.toml.
+VENV := .venv
+PLACE := $(VENV)/place
+STAMP := $(VENV)/installed
+RUN := $(VENV)/bin/python
+EXTRAS := mlir,mpi,lab,test
+
+# Another environment's modules must not shadow ours, whatever shell this is called from.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+export PYTHONNOUSERSITE := 1
+
+.PHONY: help demo test test-full lab lint format bench doctor setup install clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r name what; do \
+	  printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+demo: setup  ## the deck's program on a small MPI cluster: levels, placement, check, timings, demo.html
+	@$(RUN) -m avial_lab demo
+
+test: lint  ## every check but the slow ones
+	@printf '\n== tests\n'
+	@$(RUN) -m pytest -m "not slow and not browser"
+
+test-full: lint  ## every check there is
+	@printf '\n== all tests\n'
+	@$(RUN) -m pytest
+
+lab: setup  ## JupyterLab on the notebooks
+	@$(RUN) -m jupyter lab --notebook-dir=notebooks
+
+lint: setup  ## style, types, layers
+	@printf '\n== style\n'
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@printf '\n== types\n'
+	@$(RUN) -m pyright --pythonpath $(RUN)
+	@printf '\n== layers\n'
+	@$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+
+format: setup  ## rewrite the source as `make lint` wants it
+	@$(RUN) -m ruff check --fix .
+	@$(RUN) -m ruff format .
+
+bench: setup  ## how fast avial_lab itself is
+	@$(RUN) -m avial_lab bench --self
+
+doctor: setup  ## what is installed here, and whether it works together
+	@$(RUN) -m avial_lab doctor
+
+# Instant where nothing changed since the last time.
+setup:
+	@if { printf '%s\n' "$(CURDIR)"; cat pyproject.toml; } | cmp -s - $(STAMP) && $(RUN) -c ''; \
+	then :; else $(MAKE) --no-print-directory install; fi
+
+# The first Python that is new enough and can make environments; PYTHON=... puts another before them. Debian's, without
+# its venv package, has no ensurepip: then its own pip fills the environment.
+install:
+	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
+	{ echo "avial_lab links compiled programs with a C compiler, and found none:" \
+	       "install gcc or clang." >&2; exit 1; }
+	@rm -f $(STAMP)
+	@if [ "$$(cat $(PLACE) 2>/dev/null)" = "$(CURDIR)" ] && $(RUN) -m pip --version >/dev/null 2>&1; then exit 0; fi; \
+	for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10 python3.14 python; do \
+	  "$$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 15))' 2>/dev/null || continue; \
+	  printf '== %s/ with %s\n' $(VENV) "$$("$$python" --version)"; \
+	  rm -rf $(VENV); \
+	  if "$$python" -m venv $(VENV) >/dev/null 2>&1 || \
+	     { "$$python" -m venv --without-pip --clear $(VENV) && "$$python" -m pip --python $(RUN) install pip; }; \
+	  then printf '%s\n' "$(CURDIR)" > $(PLACE); exit 0; fi; \
+	done; \
+	echo "No Python from 3.10 to 3.14 that can make environments was found: install one with its venv" \
+	     "module, or name it: make PYTHON=/path/to/python" >&2; exit 1
+	@printf '== packages into %s/ (about 2 GB; a few minutes the first time)\n' $(VENV)
+	@$(RUN) -m pip install --disable-pip-version-check -e ".[$(EXTRAS)]"
+	@{ printf '%s\n' "$(CURDIR)"; cat pyproject.toml; } > $(STAMP)
+
+clean:  ## remove what `make` made here, .venv too
+	rm -rf $(VENV) build dist demo.html .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
