@@ -38,9 +38,9 @@ class ToolError(AvialError):
 def find_tool(name: str) -> Path | None:
     """Where the tool `name` is; None where it is not installed.
 
-    Looked for in this order: the MLIR and LLVM wheels, this Python's own environment (never another's, though it
-    may stand first on PATH: an mpiexec must belong to the MPI that mpi4py loads), PATH. `cc` is $CC, or the first of
-    cc, gcc, clang.
+    Looked for in this order: the MLIR and LLVM wheels; this Python's own environment, whether it is
+    activated or not (an mpiexec must belong to the MPI that mpi4py loads); PATH.
+    `cc` is $CC, or the first of cc, gcc, clang.
     """
     if name == "cc":
         return _find_compiler(os.environ.get("CC"))
@@ -79,7 +79,7 @@ def _find_compiler(chosen: str | None) -> Path | None:
 
 
 def _wheel_folders() -> tuple[Path, ...]:
-    """`mlir/bin` and `llvm/bin` of the wheels, which are not on PATH; finding them does not import them."""
+    """`mlir/bin` and `llvm/bin` of the wheels, which are not on PATH; finding is not importing."""
     specs = (importlib.util.find_spec(package) for package in ("mlir", "llvm"))
     return tuple(
         Path(folder) / "bin"
