@@ -1,22 +1,27 @@
-"""The programs beside Python that make and start machine code, and where they are.
+"""The programs beside Python that make and start machine code: where they are, how they end.
 
-Name of a tool -> its path. Loads no MLIR: the wheels' folders are found without importing them.
+Name of a tool -> its path; a command -> its outcome. Loads no MLIR: the wheels' folders are found
+without importing them.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
+import re
 import shutil
+import signal
+import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from avial_lab.errors import AvialError
 
 _INSTALL = {
-    "mlir": 'pip install "avial-lab[mlir]", or with conda the packages of environment.yml',
-    "mpi": 'pip install "avial-lab[mpi]", or with conda the packages of environment.yml',
+    "mlir": 'in the clone: pip install -e ".[mlir]", or with conda environment.yml',
+    "mpi": 'in the clone: pip install -e ".[mpi]", or with conda environment.yml',
     "cc": "install gcc or clang, or name your compiler in the environment variable CC",
 }
 
@@ -61,7 +66,6 @@ def install_hint(name: str) -> str:
     return f"put {name} on PATH" if brought_by is None else _INSTALL[brought_by]
 
 
-@functools.cache
 def _find_program(name: str) -> Path | None:
     for folder in (*_wheel_folders(), Path(sys.prefix) / "bin"):
         found = shutil.which(name, path=str(folder))
@@ -71,7 +75,6 @@ def _find_program(name: str) -> Path | None:
     return None if found is None else Path(found)
 
 
-@functools.cache
 def _find_compiler(chosen: str | None) -> Path | None:
     names = (chosen,) if chosen else ("cc", "gcc", "clang")
     found = next((path for name in names if (path := shutil.which(name))), None)
@@ -87,3 +90,50 @@ def _wheel_folders() -> tuple[Path, ...]:
         if spec is not None
         for folder in spec.submodule_search_locations or ()
     )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a child ended; a negative `returncode` is the signal that ended it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+
+    @property
+    def complaint(self) -> str:
+        """The line that says best what went wrong."""
+        if self.timed_out:
+            return "no answer in time"
+        lines = [line.strip() for line in (self.stderr or self.stdout).splitlines() if line.strip()]
+        # Python's last line is the exception, other programs' first is the reason.
+        said = next((line for line in reversed(lines) if re.match(r"[\w.]*Error\b", line)), None)
+        said = said or (lines[0] if lines else "no message")
+        if self.returncode < 0:
+            return f"killed by {signal.Signals(-self.returncode).name}: {said}"
+        return said
+
+
+def run(command: Sequence[str], *, text: str = "", limit_s: float = 20.0) -> Outcome:
+    """How `command` ends with `text` as its input; all its processes are killed after `limit_s`."""
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Outcome(127, "", f"OSError: {error.strerror}")
+    with child:
+        try:
+            stdout, stderr = child.communicate(text, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            stdout, stderr = child.communicate()
+            return Outcome(child.returncode, stdout, stderr, timed_out=True)
+    return Outcome(child.returncode, stdout, stderr)
