@@ -153,8 +153,10 @@ def read_box(arrays: Mapping[str, Any], storage: Storage, box: Box) -> np.ndarra
 def write_box(arrays: Mapping[str, Any], storage: Storage, box: Box, data: np.ndarray) -> None:
     """Put `data` where `read_box` would read it, whatever the array's strides."""
     window = _window(arrays, storage)
-    window[box.slices] = data.reshape(box.shape) if data.dtype == window.dtype else (
-        data.view(window.dtype).reshape(box.shape)
+    window[box.slices] = (
+        data.reshape(box.shape)
+        if data.dtype == window.dtype
+        else (data.view(window.dtype).reshape(box.shape))
     )
 
 
@@ -194,9 +196,13 @@ def _checked(name: str, array: Any) -> np.ndarray:
     return array
 
 
-def _buffer(name: str, array: np.ndarray, storage: str, strides: tuple[int, ...], offset: int) -> Buffer:
+def _buffer(
+    name: str, array: np.ndarray, storage: str, strides: tuple[int, ...], offset: int
+) -> Buffer:
     element = ELEMENT_OF_DTYPE[array.dtype.name]
-    return Buffer(name, array.shape, element, storage, strides, offset, writable=array.flags.writeable)
+    return Buffer(
+        name, array.shape, element, storage, strides, offset, writable=array.flags.writeable
+    )
 
 
 def _span(arrays: Any) -> tuple[int, int]:

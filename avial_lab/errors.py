@@ -43,7 +43,9 @@ class CellSpan:
 class AvialError(Exception):
     """What went wrong (`message`), where (`span`), and what to do about it (`hint`)."""
 
-    def __init__(self, message: str, *, span: CellSpan | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, span: CellSpan | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message)
         self.span = span
         self.hint = hint

@@ -53,9 +53,13 @@ class Box:
         return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
 
     def overlaps(self, other: Box) -> bool:
-        return not self.empty and not other.empty and all(
-            a < d and c < b
-            for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
+        return (
+            not self.empty
+            and not other.empty
+            and all(
+                a < d and c < b
+                for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
+            )
         )
 
     def contains(self, other: Box) -> bool:
@@ -68,9 +72,7 @@ class Box:
         """The common elements, or None where there are none."""
         if not self.overlaps(other):
             return None
-        return Box(
-            tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop))
-        )
+        return Box(tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop)))
 
     def difference(self, other: Box) -> tuple[Box, ...]:
         """The elements of self that are not in other, as disjoint boxes (at most 2 x rank of them)."""
@@ -89,9 +91,7 @@ class Box:
 
     def hull(self, other: Box) -> Box:
         """The smallest box that holds both."""
-        return Box(
-            tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop))
-        )
+        return Box(tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop)))
 
     def __str__(self) -> str:
         return "[" + ", ".join(f"{a}:{b}" for a, b in zip(self.start, self.stop, strict=True)) + "]"

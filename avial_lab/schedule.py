@@ -73,7 +73,11 @@ class Step:
     transfer: int = -1
 
     def __str__(self) -> str:
-        return f"{self.kind.value} {self.task or self.transfer}" if self.kind is not StepKind.BARRIER else "barrier"
+        return (
+            f"{self.kind.value} {self.task or self.transfer}"
+            if self.kind is not StepKind.BARRIER
+            else "barrier"
+        )
 
 
 @dataclass(frozen=True)

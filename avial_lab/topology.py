@@ -73,7 +73,9 @@ class Topology:
     devices: tuple[Device, ...]
 
     @staticmethod
-    def local(ranks: int, *, gpus: int = 0, node: str = "localhost", arch: str | None = None) -> Topology:
+    def local(
+        ranks: int, *, gpus: int = 0, node: str = "localhost", arch: str | None = None
+    ) -> Topology:
         """`ranks` CPU ranks on this machine; the last `gpus` of them each drive an emulated GPU as well.
 
         >>> [str(device) for device in Topology.local(2, gpus=1, arch="x86_64").devices]
@@ -104,9 +106,12 @@ def is_gpu_arch(arch: str) -> bool:
 def canonical_cpu(arch: str) -> str:
     """One name for one instruction set: `amd64` is `x86_64`, `arm64` is `aarch64`."""
     arch = arch.lower()
-    return {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64", "host": platform.machine().lower()}.get(
-        arch, arch
-    )
+    return {
+        "amd64": "x86_64",
+        "x86-64": "x86_64",
+        "arm64": "aarch64",
+        "host": platform.machine().lower(),
+    }.get(arch, arch)
 
 
 def _capability(arch: str) -> int:

@@ -1,0 +1,14 @@
+"""What the tasks of a module touch: roles, regions, and from them the facts the task graph is built of."""
+
+from avial_lab.accesses.program import entry_function, read_program, schedule_operations
+from avial_lab.accesses.touches import Touch, body_touches
+from avial_lab.accesses.views import view_chain
+
+__all__ = [
+    "Touch",
+    "body_touches",
+    "entry_function",
+    "read_program",
+    "schedule_operations",
+    "view_chain",
+]
