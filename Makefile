@@ -17,7 +17,7 @@ EXTRAS := mlir,mpi,lab,test
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help demo test test-full lab lint format bench doctor setup install clean
+.PHONY: help demo test test-full lab lint style types layers format bench doctor setup install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r name what; do \
@@ -35,14 +35,20 @@ test-full: lint  ## every check there is
 	@$(RUN) -m pytest
 
 lab: setup  ## JupyterLab on the notebooks
-	@$(RUN) -m jupyter lab --notebook-dir=notebooks
+	@$(RUN) -m jupyter lab --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
-lint: setup  ## style, types, layers
+lint: style types layers  ## style, types, layers
+
+style: setup
 	@printf '\n== style\n'
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
+
+types: setup
 	@printf '\n== types\n'
 	@$(RUN) -m pyright --pythonpath $(RUN)
+
+layers: setup
 	@printf '\n== layers\n'
 	@$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 
@@ -79,7 +85,7 @@ install:
 	done; \
 	echo "No Python from 3.10 to 3.14 that can make environments was found: install one with its venv" \
 	     "module, or name it: make PYTHON=/path/to/python" >&2; exit 1
-	@printf '== packages into %s/ (about 2 GB; a few minutes the first time)\n' $(VENV)
+	@printf '== packages into %s/ (about 1.5 GB; a few minutes the first time)\n' $(VENV)
 	@$(RUN) -m pip install --disable-pip-version-check -e ".[$(EXTRAS)]"
 	@{ printf '%s\n' "$(CURDIR)"; cat pyproject.toml; } > $(STAMP)
 
