@@ -6,12 +6,14 @@ Tasks with the regions they touch -> TaskGraph: RAW, WAR and WAW edges in progra
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.errors import CellSpan
-from avial_lab.regions import Region
+from avial_lab.piecemap import PieceMap
+from avial_lab.regions import Box, Region, size, union
 from avial_lab.topology import Target
 
 
@@ -83,9 +85,100 @@ class TaskGraph:
     @cached_property
     def level_of(self) -> dict[str, int]:
         """Longest-path depth of every task; 0 where it waits for none."""
-        raise NotImplementedError
+        waits_for: dict[str, list[str]] = {task.name: [] for task in self.tasks}
+        for edge in self.dependencies:
+            waits_for[edge.after].append(edge.before)
+        levels: dict[str, int] = {}
+        # Every edge points forward in program order, so one pass in that order is enough.
+        for task in self.tasks:
+            levels[task.name] = 1 + max((levels[name] for name in waits_for[task.name]), default=-1)
+        return levels
 
     @cached_property
     def levels(self) -> tuple[tuple[Task, ...], ...]:
         """The tasks by level, in program order within each."""
-        raise NotImplementedError
+        rows: list[list[Task]] = [[] for _ in range(max(self.level_of.values(), default=-1) + 1)]
+        for task in self.tasks:
+            rows[self.level_of[task.name]].append(task)
+        return tuple(map(tuple, rows))
+
+    @cached_property
+    def by_name(self) -> dict[str, Task]:
+        return {task.name: task for task in self.tasks}
+
+    def storage(self, name: str) -> Storage:
+        return next(storage for storage in self.storages if storage.name == name)
+
+
+def build_dag(
+    tasks: Sequence[Task], buffers: Sequence[Buffer], storages: Sequence[Storage]
+) -> TaskGraph:
+    """The dependencies of `tasks`, given in program order.
+
+    For every element the last task that wrote it and those that read it since are known; a task that reads it
+    comes after the writer (RAW), one that writes it after the readers (WAR) and the writer (WAW).
+    """
+    histories = {storage.name: _History(len(storage.shape)) for storage in storages}
+    itemsize = {storage.name: storage.itemsize for storage in storages}
+    dependencies: list[Dependency] = []
+    for position, task in enumerate(tasks):
+        found: dict[tuple[int, Hazard, str], list[Box]] = {}
+        for access in task.reads:
+            writers = histories[access.storage].writers
+            _collect(found, writers, access, Hazard.READ_AFTER_WRITE)
+        for access in task.writes:
+            history = histories[access.storage]
+            _collect(found, history.readers, access, Hazard.WRITE_AFTER_READ)
+            _collect(found, history.writers, access, Hazard.WRITE_AFTER_WRITE)
+        for access in task.writes:
+            histories[access.storage].write(access.region, position)
+        for access in task.reads:
+            histories[access.storage].read(access.region, position)
+        storage_of = {access.buffer: access.storage for access in (*task.reads, *task.writes)}
+        for (before, hazard, buffer), boxes in sorted(found.items(), key=_edge_order):
+            region = union(boxes)
+            nbytes = size(region) * itemsize[storage_of[buffer]]
+            name = tasks[before].name
+            dependencies.append(Dependency(name, task.name, hazard, buffer, region, nbytes))
+        for name in task.after:
+            dependencies.append(Dependency(name, task.name, Hazard.EXPLICIT, "", (), 0))
+    return TaskGraph(tuple(tasks), tuple(dependencies), tuple(buffers), tuple(storages))
+
+
+_HAZARD_ORDER = {hazard: k for k, hazard in enumerate(Hazard)}
+
+
+def _edge_order(item: tuple[tuple[int, Hazard, str], list[Box]]) -> tuple[int, int, str]:
+    (before, hazard, buffer), _ = item
+    return before, _HAZARD_ORDER[hazard], buffer
+
+
+def _collect(
+    found: dict[tuple[int, Hazard, str], list[Box]],
+    earlier: PieceMap[int],
+    access: Access,
+    hazard: Hazard,
+) -> None:
+    for box in access.region:
+        for common, position in earlier.overlapping(box):
+            found.setdefault((position, hazard, access.buffer), []).append(common)
+
+
+class _History:
+    """For every element of a storage: who wrote it last, and who has read it since."""
+
+    def __init__(self, rank: int) -> None:
+        self.writers: PieceMap[int] = PieceMap(rank)
+        self.readers: PieceMap[int] = PieceMap(rank)
+
+    def write(self, region: Region, position: int) -> None:
+        for box in region:
+            self.readers.remove(box)
+            self.writers.remove(box)
+        # Remove first: the boxes of one region are disjoint, but adding splits nothing.
+        for box in region:
+            self.writers.add(box, position)
+
+    def read(self, region: Region, position: int) -> None:
+        for box in region:
+            self.readers.add(box, position)

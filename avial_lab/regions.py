@@ -45,7 +45,11 @@ class Box:
 
     @property
     def empty(self) -> bool:
-        return any(a >= b for a, b in zip(self.start, self.stop, strict=True))
+        # Not any(): its generator is three times slower, and this is the task graph's innermost loop.
+        for a, b in zip(self.start, self.stop, strict=True):  # noqa: SIM110
+            if a >= b:
+                return True
+        return False
 
     @property
     def slices(self) -> tuple[slice, ...]:
@@ -53,14 +57,10 @@ class Box:
         return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
 
     def overlaps(self, other: Box) -> bool:
-        return (
-            not self.empty
-            and not other.empty
-            and all(
-                a < d and c < b
-                for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
-            )
-        )
+        for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True):
+            if (a if a > c else c) >= (b if b < d else d):
+                return False
+        return True
 
     def contains(self, other: Box) -> bool:
         return other.empty or all(

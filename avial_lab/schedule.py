@@ -7,11 +7,15 @@ comes later translates them.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from avial_lab.dag import TaskGraph
-from avial_lab.regions import Box
-from avial_lab.topology import Topology
+from avial_lab.dag import Access, Task, TaskGraph
+from avial_lab.errors import ScheduleError
+from avial_lab.piecemap import PieceMap
+from avial_lab.regions import Box, Region, difference, overlaps, union
+from avial_lab.topology import Device, Target, Topology
 
 
 class Policy(enum.Enum):
@@ -107,3 +111,323 @@ class Schedule:
     programs: tuple[tuple[Step, ...], ...]
     inputs: tuple[Piece, ...]
     results: tuple[Piece, ...]
+
+    @cached_property
+    def placement_of(self) -> dict[str, Placement]:
+        return {placement.task: placement for placement in self.placements}
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that cross between ranks during the run."""
+        return sum(transfer.nbytes for transfer in self.transfers)
+
+
+def schedule_tasks(
+    graph: TaskGraph,
+    topology: Topology,
+    *,
+    policy: Policy = Policy.LEVELS,
+    sync: Sync = Sync.EDGES,
+) -> Schedule:
+    """Place the tasks of `graph` on the devices of `topology`, and derive what has to move.
+
+    Raises ScheduleError for a target that no device satisfies.
+    """
+    placements = _place_by_levels(graph, topology)
+    flow = _derive_transfers(graph, placements)
+    programs = _rank_programs(graph, topology, placements, flow.transfers, sync)
+    return Schedule(
+        graph=graph,
+        topology=topology,
+        policy=policy,
+        sync=sync,
+        placements=placements,
+        transfers=tuple(flow.transfers),
+        programs=programs,
+        inputs=tuple(flow.inputs()),
+        results=tuple(flow.results()),
+    )
+
+
+# Placement ----------------------------------------------------------------------------------------
+
+
+def _place_by_levels(graph: TaskGraph, topology: Topology) -> tuple[Placement, ...]:
+    """Round-robin within each level over the devices that satisfy the target (Avial's slides, "Parallel Execution per
+    Level"); tasks with different targets are counted apart, so that each kind of device is used evenly."""
+    fitting: dict[Target, tuple[Device, ...]] = {}
+    placements: list[Placement] = []
+    for level, tasks in enumerate(graph.levels):
+        turns: dict[tuple[Device, ...], int] = {}
+        for task in tasks:
+            if task.target not in fitting:
+                fitting[task.target] = _fitting_devices(task, topology)
+            devices = fitting[task.target]
+            turn = turns.get(devices, 0)
+            turns[devices] = turn + 1
+            device = devices[turn % len(devices)]
+            reason = _reason(task, level, turn, devices)
+            placements.append(Placement(task.name, device.name, device.rank, level, reason))
+    return tuple(placements)
+
+
+def _fitting_devices(task: Task, topology: Topology) -> tuple[Device, ...]:
+    devices = topology.satisfying(task.target)
+    if devices:
+        return devices
+    there = "; ".join(map(str, topology.devices)) or "none"
+    kind = task.target.kind.value
+    if not any(device.kind is task.target.kind for device in topology.devices):
+        hint = (
+            f"the devices are: {there}. Ask for a {kind.upper()} device (--gpus 1)"
+            if kind == "gpu"
+            else (f"the devices are: {there}")
+        )
+    else:
+        hint = f"the devices are: {there}"
+    raise ScheduleError(
+        f"no device satisfies target %{task.target.name} ({task.target}) of task '{task.name}'",
+        span=task.span,
+        hint=hint,
+    )
+
+
+def _reason(task: Task, level: int, turn: int, devices: tuple[Device, ...]) -> str:
+    if len(devices) == 1:
+        return f"the only device for {task.target}"
+    return f"turn {turn + 1} of level {level} over the {len(devices)} devices for {task.target}"
+
+
+# What has to move ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Who wrote some elements last (None: the caller), and which ranks hold that version, the writer's first."""
+
+    producer: str | None
+    holders: tuple[int, ...]
+
+
+@dataclass
+class _Flow:
+    """Walks the tasks in execution order and keeps, for every element, its last version and where it is.
+
+    A rank that needs elements it does not hold gets them from the writer's rank, once; what no task has written yet
+    comes from the caller before the run.
+    """
+
+    graph: TaskGraph
+    rank_of: Mapping[str, int]
+    transfers: list[Transfer] = field(default_factory=list)
+    versions: dict[str, PieceMap[_Version]] = field(default_factory=dict)
+    given: dict[tuple[int, str], list[Box]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._itemsize = {storage.name: storage.itemsize for storage in self.graph.storages}
+        self._temporary = {b.storage for b in self.graph.buffers if b.temporary}
+        for storage in self.graph.storages:
+            self.versions[storage.name] = PieceMap(len(storage.shape))
+            self.versions[storage.name].add(Box.whole(storage.shape), _Version(None, ()))
+
+    def run(self, task: Task) -> None:
+        rank = self.rank_of[task.name]
+        for access in needed_accesses(task):
+            for box in access.region:
+                self._fetch(access.storage, box, rank, task.name)
+        for access in task.writes:
+            for box in access.region:
+                versions = self.versions[access.storage]
+                versions.remove(box)
+                versions.add(box, _Version(task.name, (rank,)))
+
+    def _fetch(self, storage: str, box: Box, rank: int, consumer: str) -> None:
+        """See to it that `rank` holds the last version of `box`."""
+        versions = self.versions[storage]
+        missing: list[tuple[Box, _Version]] = []
+        for part, version in versions.overlapping(box):
+            if version.producer is None:
+                self.given.setdefault((rank, storage), []).append(part)
+            elif rank not in version.holders:
+                missing.append((part, version))
+        for (producer, holders), parts in _grouped(missing).items():
+            for part in union(parts):
+                nbytes = part.size * self._itemsize[storage]
+                self.transfers.append(
+                    Transfer(
+                        len(self.transfers),
+                        storage,
+                        part,
+                        holders[0],
+                        rank,
+                        producer,
+                        consumer,
+                        nbytes,
+                    )
+                )
+        for part, version in missing:
+            versions.remove(part)
+            versions.add(part, _Version(version.producer, (*version.holders, rank)))
+
+    def inputs(self) -> Iterable[Piece]:
+        for (rank, storage), boxes in sorted(self.given.items(), key=lambda item: item[0]):
+            if storage not in self._temporary:
+                yield from (Piece(rank, storage, box) for box in union(boxes))
+
+    def results(self) -> Iterable[Piece]:
+        for storage, versions in self.versions.items():
+            written: dict[int, list[Box]] = {}
+            for box, version in versions:
+                if version.producer is not None and storage not in self._temporary:
+                    written.setdefault(version.holders[0], []).append(box)
+            for rank, boxes in sorted(written.items()):
+                yield from (Piece(rank, storage, box) for box in union(boxes))
+
+
+def needed_accesses(task: Task) -> tuple[Access, ...]:
+    """What has to be there before `task` runs: all it reads, and what it writes only in part.
+
+    An element of an inexact write keeps its old value where the task does not write it after all.
+    """
+    return (*task.reads, *(access for access in task.writes if not access.exact))
+
+
+def _grouped(
+    pieces: Iterable[tuple[Box, _Version]],
+) -> dict[tuple[str, tuple[int, ...]], list[Box]]:
+    groups: dict[tuple[str, tuple[int, ...]], list[Box]] = {}
+    for box, version in pieces:
+        groups.setdefault((version.producer or "", version.holders), []).append(box)
+    return groups
+
+
+def _derive_transfers(graph: TaskGraph, placements: tuple[Placement, ...]) -> _Flow:
+    flow = _Flow(graph, {placement.task: placement.rank for placement in placements})
+    for placement in placements:
+        flow.run(graph.by_name[placement.task])
+    return flow
+
+
+# What each rank does ------------------------------------------------------------------------------
+
+
+def _rank_programs(
+    graph: TaskGraph,
+    topology: Topology,
+    placements: tuple[Placement, ...],
+    transfers: list[Transfer],
+    sync: Sync,
+) -> tuple[tuple[Step, ...], ...]:
+    """The steps of every rank, deadlock-free by construction.
+
+    Give each task its position in execution order. A rank at position p waits only for messages whose other
+    side needs nothing later than p to do its part: a message is sent right after its producer, its receive is
+    posted before its consumer at the latest, and the wait for a send to complete stands no earlier than that
+    message's consumer. By induction over positions the least blocked rank can always go on.
+    """
+    position = {placement.task: k for k, placement in enumerate(placements)}
+    level_ends = [
+        k + 1
+        for k, placement in enumerate(placements)
+        if k + 1 == len(placements) or placements[k + 1].level != placement.level
+    ]
+    barriers = level_ends if sync is Sync.LEVELS and topology.ranks > 1 else []
+    programs: list[_RankProgram] = [
+        _RankProgram(graph, rank, position) for rank in range(topology.ranks)
+    ]
+    incoming: dict[str, list[Transfer]] = {}
+    outgoing: dict[str, list[Transfer]] = {}
+    for transfer in transfers:
+        incoming.setdefault(transfer.consumer, []).append(transfer)
+        outgoing.setdefault(transfer.producer, []).append(transfer)
+    for k, placement in enumerate(placements):
+        task = graph.by_name[placement.task]
+        program = programs[placement.rank]
+        program.run(task, incoming.get(task.name, ()), outgoing.get(task.name, ()))
+        if k + 1 in barriers:
+            for program in programs:
+                program.barrier(k)
+    return tuple(program.finish() for program in programs)
+
+
+class _RankProgram:
+    """Builds one rank's steps; each is keyed by the position it belongs to, so that receives can be posted early."""
+
+    # Within one position: what must be over before the task, the task, what it sends, receives posted after it.
+    _BEFORE, _RECEIVED, _RUN, _SEND, _POST, _BARRIER = range(6)
+
+    def __init__(self, graph: TaskGraph, rank: int, position: Mapping[str, int]) -> None:
+        self._graph = graph
+        self._rank = rank
+        self._position = position
+        self._steps: list[tuple[int, int, int, Step]] = []
+        # Where each element was last touched by this rank's tasks and messages: position.
+        self._touched: dict[str, PieceMap[int]] = {
+            s.name: PieceMap(len(s.shape)) for s in graph.storages
+        }
+        self._sending: dict[str, PieceMap[Transfer]] = {
+            s.name: PieceMap(len(s.shape)) for s in graph.storages
+        }
+        self._unsent: dict[int, Transfer] = {}
+
+    def run(self, task: Task, incoming: Iterable[Transfer], outgoing: Iterable[Transfer]) -> None:
+        now = self._position[task.name]
+        for transfer in incoming:
+            self._receive(transfer, now)
+        for access in task.writes:
+            self._finish_sends(access.storage, access.region, now)
+        self._add(now, self._RUN, Step(StepKind.RUN, task=task.name))
+        for access in (*task.reads, *task.writes):
+            self._touch(access.storage, access.region, now)
+        for transfer in outgoing:
+            self._add(now, self._SEND, Step(StepKind.SEND, transfer=transfer.index))
+            self._sending[transfer.storage].add(transfer.box, transfer)
+            self._unsent[transfer.index] = transfer
+
+    def barrier(self, position: int) -> None:
+        self._add(position, self._BARRIER, Step(StepKind.BARRIER))
+
+    def finish(self) -> tuple[Step, ...]:
+        end = len(self._position)
+        for index in sorted(self._unsent):
+            self._add(end, self._BEFORE, Step(StepKind.WAIT_SENT, transfer=index))
+        return tuple(step for *_, step in sorted(self._steps, key=lambda entry: entry[:3]))
+
+    def _receive(self, transfer: Transfer, now: int) -> None:
+        """Post as soon as this rank has no more use for what is there, wait right before the consumer."""
+        region = (transfer.box,)
+        last_use = max(
+            (at for _, at in self._touched[transfer.storage].overlapping(transfer.box)), default=-1
+        )
+        after_sends = self._finish_sends(transfer.storage, region, now, early=True)
+        post_at = max(last_use, after_sends)
+        self._add(post_at, self._POST, Step(StepKind.POST, transfer=transfer.index))
+        self._add(now, self._RECEIVED, Step(StepKind.WAIT_RECEIVED, transfer=transfer.index))
+        self._touch(transfer.storage, region, now)
+
+    def _finish_sends(self, storage: str, region: Region, now: int, *, early: bool = False) -> int:
+        """Wait for this rank's sends from `region` before it is overwritten; the position where the last wait is.
+
+        `early`: not at `now` but as soon as the message's own consumer is past, before a receive is posted.
+        """
+        latest = -1
+        sending = self._sending[storage]
+        for box in region:
+            for _, transfer in sending.overlapping(box):
+                if transfer.index not in self._unsent:
+                    continue
+                del self._unsent[transfer.index]
+                at = self._position[transfer.consumer] if early else now
+                latest = max(latest, at)
+                order = self._POST if early else self._BEFORE
+                self._add(at, order, Step(StepKind.WAIT_SENT, transfer=transfer.index))
+            sending.remove(box)
+        return latest
+
+    def _touch(self, storage: str, region: Region, at: int) -> None:
+        for box in region:
+            self._touched[storage].remove(box)
+            self._touched[storage].add(box, at)
+
+    def _add(self, position: int, order: int, step: Step) -> None:
+        self._steps.append((position, order, len(self._steps), step))
