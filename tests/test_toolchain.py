@@ -47,7 +47,7 @@ def test_the_compiler_is_the_one_that_cc_names(
 
 
 def test_a_child_that_does_not_end_is_killed_with_its_children() -> None:
-    outcome = run(("sh", "-c", "sleep 60 & echo $!; wait"), limit_s=0.5)
+    outcome = run(("sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; wait"), limit_s=0.5)
     assert outcome.timed_out
     assert outcome.complaint == "no answer in time"
     assert not _alive(int(outcome.stdout))
