@@ -1,0 +1,29 @@
+"""Pictures and pages: pure functions, object -> SVG, HTML or text.
+
+Every picture is escaped, sized below 1 MB, the same for the same input, and says what it hides.
+"""
+
+from avial_lab.plot.code import highlighted, stage_html, stage_text
+from avial_lab.plot.dag import dag_svg
+from avial_lab.plot.facts import graph_text, trace_text
+from avial_lab.plot.figure import dag_figure, figure_html, lanes_figure, timeline_figure
+from avial_lab.plot.lanes import lanes_svg
+from avial_lab.plot.report import report_html, write_report
+from avial_lab.plot.timeline import timeline_svg
+
+__all__ = [
+    "dag_figure",
+    "dag_svg",
+    "figure_html",
+    "graph_text",
+    "highlighted",
+    "lanes_figure",
+    "lanes_svg",
+    "report_html",
+    "stage_html",
+    "stage_text",
+    "timeline_figure",
+    "timeline_svg",
+    "trace_text",
+    "write_report",
+]

@@ -1,0 +1,136 @@
+"""Program text as HTML: coloured with inline styles, folded, and cut where it is too long.
+
+Text and its language -> HTML that survives where `<style>` and classes do not.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexer import Lexer
+from pygments.lexers.asm import GasLexer, LlvmLexer
+from pygments.lexers.special import TextLexer
+from pygments.style import Style
+from pygments.token import (
+    Comment,
+    Error,
+    Keyword,
+    Name,
+    Number,
+    Operator,
+    Punctuation,
+    String,
+    Token,
+)
+
+from avial_lab.plot import svg
+from avial_lab.plot.facts import count, format_seconds
+from avial_lab.plot.lexers import MLIRLexer, PTXLexer
+from avial_lab.stages import Stage
+
+LINE_LIMIT = 400
+COLUMN_LIMIT = 400
+PAPER = "#f8fafc"
+_PRE = (
+    f"background-color:{PAPER};color:#1f2937;padding:10px 12px;border:1px solid #e2e8f0;"
+    "font-size:12px;line-height:1.45;overflow-x:auto;max-height:520px;overflow-y:auto;margin:4px 0"
+)
+
+
+class PaperStyle(Style):
+    """Dark inks on our own light paper, every one at least 4.5 : 1: readable on light and dark
+    pages alike.
+    """
+
+    background_color = PAPER
+    styles = {  # noqa: RUF012 - Pygments' metaclass reads it so
+        Token: "#1f2937",
+        Comment: "italic #5b6472",
+        Keyword: "#7c3aed",
+        Keyword.Type: "#0f6e56",
+        Keyword.Declaration: "#7c3aed",
+        Name.Function: "#0b5394",
+        Name.Variable: "#1f2937",
+        Name.Label: "bold #9a3412",
+        Name.Constant: "#9a3412",
+        Number: "#b03a00",
+        String: "#3f6212",
+        Operator: "#4b5563",
+        Punctuation: "#4b5563",
+        Error: "#1f2937",
+    }
+
+
+def highlighted(text: str, language: str, *, line_limit: int = LINE_LIMIT) -> str:
+    """`text` as a `<pre>`; `language` is a `Stage`'s (`mlir`, `llvm`, `ptx`, `asm`, else plain).
+
+    Of more than `line_limit` lines the first and last are shown, with a line between that says
+    how many are not.
+    """
+    shown = elided(text, line_limit=line_limit)
+    formatter = HtmlFormatter[str](style=PaperStyle, noclasses=True, nowrap=True)
+    coloured = highlight(_clean(shown), _lexer(language), formatter)
+    return f'<pre style="{_PRE}"><code>{coloured}</code></pre>'
+
+
+def elided(text: str, *, line_limit: int = LINE_LIMIT, column_limit: int = COLUMN_LIMIT) -> str:
+    r"""The first two thirds and the last third of the lines allowed, and long lines cut, both
+    said openly.
+
+    >>> print(elided("a\nb\nc\nd\ne", line_limit=3))
+    a
+    b
+    // … 2 of 5 lines left out …
+    e
+    """
+    lines = [
+        line
+        if len(line) <= column_limit
+        else f"{line[:column_limit]} … ({len(line) - column_limit:,} more characters)"
+        for line in text.splitlines()
+    ]
+    if len(lines) <= line_limit:
+        return "\n".join(lines)
+    first = line_limit * 2 // 3
+    last = line_limit - first
+    gap = f"// … {len(lines) - line_limit:,} of {len(lines):,} lines left out …"
+    return "\n".join([*lines[:first], gap, *lines[len(lines) - last :]])
+
+
+def stage_html(stage: Stage, *, opened: bool = False, line_limit: int = LINE_LIMIT) -> str:
+    """A stage as a foldable block: its title, what makes it, its text."""
+    command = f"<p>made by <code>{svg.escape(stage.command)}</code></p>" if stage.command else ""
+    size = count(len(stage.text.splitlines()), "line")
+    title = f"<b>{svg.escape(stage.name)}</b> – {svg.escape(stage.title)}"
+    return (
+        f"<details{' open' if opened else ''}>"
+        f"<summary>{title} ({size}, {format_seconds(stage.seconds)})</summary>"
+        f"{command}{highlighted(stage.text, stage.language, line_limit=line_limit)}</details>"
+    )
+
+
+def stage_text(stage: Stage, *, line_limit: int = LINE_LIMIT) -> str:
+    """The same for a terminal."""
+    made = f"\n// made by {stage.command}" if stage.command else ""
+    return f"// {stage.name}: {stage.title}{made}\n{elided(stage.text, line_limit=line_limit)}"
+
+
+_LEXERS: dict[str, type[Lexer]] = {
+    "mlir": MLIRLexer,
+    "avial": MLIRLexer,
+    "ptx": PTXLexer,
+    "llvm": LlvmLexer,
+    "asm": GasLexer,
+}
+
+
+@cache
+def _lexer(language: str) -> Lexer:
+    return _LEXERS.get(language, TextLexer)(stripnl=False)
+
+
+def _clean(text: str) -> str:
+    """Without what HTML cannot hold; the lines stay lines."""
+    return "\n".join(svg.printable(line.replace("\t", "    ")) for line in text.split("\n"))

@@ -1,0 +1,461 @@
+"""The task graph as a picture: tasks by level, why each waits for which, and what moves between
+ranks.
+
+TaskGraph (and Schedule) -> SVG. Three views, by how much fits: every task; groups of tasks
+alike, when there are too many; one bar a level, when even the groups are. What a view hides it
+says in the picture.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from avial_lab.dag import Dependency, Hazard, Task, TaskGraph
+from avial_lab.plot import facts, svg
+from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
+from avial_lab.plot.layout import Box, Layout, Line, lay_out
+from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, GREY, MESSAGE, Look, look_of
+from avial_lab.schedule import Placement, Schedule
+
+TASK_LIMIT = 150
+EDGE_LIMIT = 450
+WIDTH_LIMIT = 4200.0
+LABEL_LIMIT = 48
+BAR_LIMIT = 40
+GUTTER = 64.0
+WIDEST_BOX = 230.0
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """A box to draw: a task, or (`stacked`) a group of tasks alike."""
+
+    title: str
+    lines: tuple[str, ...]
+    look: Look
+    level: int
+    tooltip: str
+    stacked: bool = False
+
+    @property
+    def width(self) -> float:
+        words = max(
+            svg.text_width(self.title, 13, bold=True),
+            *(svg.text_width(line, 11) for line in self.lines),
+            60.0,
+        )
+        return min(words + 40, WIDEST_BOX)
+
+    @property
+    def height(self) -> float:
+        return 26.0 + 15 * len(self.lines)
+
+
+@dataclass(frozen=True)
+class Link:
+    """An arrow to draw: every dependency between two boxes at once.
+
+    `message`: bytes are sent for it; `data`: some value flows along it (not merely an order).
+    """
+
+    tail: int
+    head: int
+    label: tuple[str, ...]
+    tooltip: str
+    message: bool
+    data: bool
+
+
+@dataclass(frozen=True)
+class View:
+    vertices: tuple[Vertex, ...]
+    links: tuple[Link, ...]
+    notes: tuple[str, ...] = ()
+
+
+def dag_svg(
+    graph: TaskGraph,
+    schedule: Schedule | None = None,
+    *,
+    title: str = "Task graph",
+    engine: str | None = None,
+) -> str:
+    """The graph by level, coloured by the kind of device; with a schedule, edges that cross
+    ranks stand out.
+
+    At most 1 MB whatever the graph. `engine` is `layout.lay_out`'s.
+    """
+    description = f"{facts.graph_summary(graph, schedule)}. {facts.level_words(graph)}"
+    if not graph.tasks:
+        return framed("", 0, 0, title=title, summary="no tasks", description=description)
+    view = _choose_view(graph, schedule)
+    if view is None:
+        return _overview(graph, schedule, title=title, description=description)
+    labelled = len(view.links) <= LABEL_LIMIT
+    boxes = [Box(v.width, v.height, v.level) for v in view.vertices]
+    lines = [
+        Line(k.tail, k.head, *(_label_size(k.label) if labelled else (0, 0))) for k in view.links
+    ]
+    layout = lay_out(boxes, lines, engine=engine)
+    width = max(layout.width + GUTTER + 12, SMALLEST_WIDTH)
+    notes = list(view.notes)
+    if not labelled:
+        notes.append(
+            f"{len(view.links):,} arrows are drawn without their labels: too many to read."
+        )
+    unplaced = sum(at is None for at in layout.labels) if labelled else 0
+    if unplaced:
+        notes.append(f"{facts.count(unplaced, 'arrow')} had no room for a label.")
+    if layout.engine.startswith("built-in:"):
+        notes.append(f"Layout {layout.engine}.")
+    return framed(
+        _drawn(view, layout, width, labelled=labelled),
+        width,
+        layout.height + 28,
+        title=title,
+        summary=_summary(graph, schedule),
+        description=description,
+        legend=_legend(view),
+        notes=notes,
+    )
+
+
+def _summary(graph: TaskGraph, schedule: Schedule | None) -> str:
+    words = facts.graph_summary(graph, schedule)
+    return words if schedule is None else f"{words} · {facts.device_summary(schedule)}"
+
+
+def _choose_view(graph: TaskGraph, schedule: Schedule | None) -> View | None:
+    """The most detailed view that can be read; None where only the overview can."""
+    if len(graph.tasks) <= TASK_LIMIT and len(graph.dependencies) <= 4 * EDGE_LIMIT:
+        detail = _task_view(graph, schedule)
+        if _fits(detail):
+            return detail
+    groups = _group_view(graph, schedule)
+    return groups if _fits(groups) else None
+
+
+def _fits(view: View) -> bool:
+    widths: Counter[int] = Counter()
+    for vertex in view.vertices:
+        widths[vertex.level] += int(vertex.width) + 26
+    return (
+        len(view.vertices) <= TASK_LIMIT
+        and len(view.links) <= EDGE_LIMIT
+        and max(widths.values()) <= WIDTH_LIMIT
+    )
+
+
+def _task_view(graph: TaskGraph, schedule: Schedule | None) -> View:
+    """One box a task."""
+    placements = {} if schedule is None else facts.placement_of(schedule)
+    compact = max(map(len, graph.levels)) > 10
+    vertices = tuple(
+        _task_vertex(task, graph, schedule, placements, compact=compact) for task in graph.tasks
+    )
+    position = {task.name: k for k, task in enumerate(graph.tasks)}
+    transfers = facts.transfers_between(schedule)
+    bundles: dict[tuple[str, str], list[Dependency]] = {}
+    for edge in graph.dependencies:
+        bundles.setdefault((edge.before, edge.after), []).append(edge)
+    links: list[Link] = []
+    for (before, after), edges in bundles.items():
+        sent = transfers.get((before, after), [])
+        label = [_edge_words(edge) for edge in edges[:3]]
+        if len(edges) > 3:
+            label.append(f"and {len(edges) - 3} more")
+        if sent:
+            label.append(f"rank {sent[0].source} → {sent[0].dest}")
+        tooltip = f"{after} waits for {before}: " + "; ".join(
+            f"{_edge_words(edge)} {facts.region_words(edge.region)}".strip() for edge in edges[:12]
+        )
+        tooltip += "".join(
+            f"\nsends {t.storage}{t.box}, {facts.format_bytes(t.nbytes)}" for t in sent[:6]
+        )
+        data = any(edge.hazard is Hazard.READ_AFTER_WRITE for edge in edges)
+        links.append(
+            Link(position[before], position[after], tuple(label), tooltip, bool(sent), data)
+        )
+    return View(vertices, tuple(links))
+
+
+def _task_vertex(
+    task: Task,
+    graph: TaskGraph,
+    schedule: Schedule | None,
+    placements: dict[str, Placement],
+    *,
+    compact: bool,
+) -> Vertex:
+    reads, writes = facts.buffer_words(task.reads), facts.buffer_words(task.writes)
+    where, look, reason = str(task.target), look_of(task.target), ""
+    if schedule is not None:
+        placement = placements[task.name]
+        device = schedule.topology.device(placement.device)
+        where, look = f"{device.name} · rank {device.rank}", look_of(device)
+        where += " · emulated" if device.emulated else ""
+        reason = f"\n{device.name}: {placement.reason}"
+    touched = (
+        f"reads {facts.access_words(task.reads) or '–'}, "
+        f"writes {facts.access_words(task.writes) or '–'}"
+    )
+    tooltip = f"{task.name}: {task.summary or 'task'} for {task.target}, {touched}{reason}"
+    lines = (where,) if compact else (f"{reads or '–'} → {writes or '–'}", where)
+    return Vertex(task.name, lines, look, graph.level_of[task.name], tooltip)
+
+
+def _edge_words(edge: Dependency) -> str:
+    if not edge.buffer:
+        return edge.hazard.value
+    return f"{edge.hazard.value} {edge.buffer} {facts.format_bytes(edge.nbytes)}"
+
+
+def _group_view(graph: TaskGraph, schedule: Schedule | None) -> View:
+    """One box for the tasks of one level, target and kind; one arrow between two such boxes."""
+    placements = {} if schedule is None else facts.placement_of(schedule)
+    groups: dict[tuple[int, str, str], list[Task]] = {}
+    for task in graph.tasks:
+        groups.setdefault(
+            (graph.level_of[task.name], str(task.target), task.kind.value), []
+        ).append(task)
+    ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    vertices = tuple(
+        _group_vertex(level, target, tasks, schedule, placements)
+        for (level, target, _), tasks in ordered
+    )
+    member = {task.name: k for k, (_, tasks) in enumerate(ordered) for task in tasks}
+    bundles: dict[tuple[int, int], list[Dependency]] = {}
+    for edge in graph.dependencies:
+        bundles.setdefault((member[edge.before], member[edge.after]), []).append(edge)
+    sent: Counter[tuple[int, int]] = Counter()
+    moved: Counter[tuple[int, int]] = Counter()
+    for transfer in () if schedule is None else schedule.transfers:
+        ends = member[transfer.producer], member[transfer.consumer]
+        sent[ends] += 1
+        moved[ends] += transfer.nbytes
+    links: list[Link] = []
+    for ends, edges in bundles.items():
+        hazards = Counter(edge.hazard.value for edge in edges)
+        kinds = ", ".join(f"{number:,} {name}" for name, number in hazards.items())
+        label = (kinds,)
+        if sent[ends]:
+            label += (f"{facts.count(sent[ends], 'message')}, {facts.format_bytes(moved[ends])}",)
+        tooltip = f"{facts.count(len(edges), 'edge')}: {kinds}"
+        data = Hazard.READ_AFTER_WRITE.value in hazards
+        links.append(Link(*ends, label, tooltip, bool(sent[ends]), data))
+    note = (
+        f"{facts.count(len(graph.tasks), 'task')} and "
+        f"{facts.count(len(graph.dependencies), 'edge')} are drawn as "
+        f"{facts.count(len(vertices), 'group')} (same level, target and kind) and "
+        f"{facts.count(len(links), 'arrow')}."
+    )
+    return View(vertices, tuple(links), (note,))
+
+
+def _group_vertex(
+    level: int,
+    target: str,
+    tasks: Sequence[Task],
+    schedule: Schedule | None,
+    placements: dict[str, Placement],
+) -> Vertex:
+    look, where = look_of(tasks[0].target), target
+    if schedule is not None:
+        devices = Counter(placements[task.name].device for task in tasks)
+        looks = {look_of(schedule.topology.device(name)) for name in devices}
+        look = EMULATED_GPU if EMULATED_GPU in looks else next(iter(looks))
+        where = f"{target} on {facts.names_range(list(devices))}"
+    names = facts.names_range([task.name for task in tasks])
+    if len(tasks) == 1:
+        return Vertex(tasks[0].name, (where,), look, level, f"{tasks[0].name} for {target}")
+    title = f"{len(tasks):,} tasks"
+    return Vertex(
+        title, (names, where), look, level, f"{title}: {names}, for {target}", stacked=True
+    )
+
+
+def _drawn(view: View, layout: Layout, width: float, *, labelled: bool) -> str:
+    """Bands, arrows, boxes, labels: in this order, so that nothing readable is covered."""
+    bands = _bands(view.vertices, layout, width)
+    arrows: list[str] = []
+    labels: list[str] = []
+    for link, curve, at in zip(view.links, layout.curves, layout.labels, strict=True):
+        arrows.append(svg.group(_arrow(link, curve), title=link.tooltip, label="edge"))
+        if labelled and at is not None:
+            labels.append(_label(link, at))
+    boxes = [
+        _box(vertex, center) for vertex, center in zip(view.vertices, layout.centers, strict=True)
+    ]
+    shapes = "".join((*arrows, *boxes, *labels))
+    return bands + svg.moved(shapes, GUTTER + (width - GUTTER - layout.width) / 2, 14)
+
+
+def _arrow(link: Link, curve: tuple[tuple[float, float], ...]) -> str:
+    if link.message:
+        return svg.arrow(curve, stroke=MESSAGE, width=2.6)
+    return svg.arrow(curve, stroke=GREY, width=1.4, dash="" if link.data else "3 3")
+
+
+def _box(vertex: Vertex, center: tuple[float, float]) -> str:
+    x, y = center[0] - vertex.width / 2, center[1] - vertex.height / 2
+    behind = (
+        "".join(vertex.look.outline(x + d, y + d, vertex.width, vertex.height) for d in (6, 3))
+        if vertex.stacked
+        else ""
+    )
+    room = vertex.width - 36
+    shapes = vertex.look.outline(x, y, vertex.width, vertex.height)
+    shapes += svg.text(
+        x + 27, y + 18, svg.shorten(vertex.title, room, 13, bold=True), size=13, bold=True
+    )
+    for k, words in enumerate(vertex.lines):
+        shapes += svg.text(
+            x + 27, y + 34 + 15 * k, svg.shorten(words, room, 11), size=11, fill=svg.QUIET
+        )
+    return svg.group(behind + shapes, title=vertex.tooltip, label="task")
+
+
+def _label(link: Link, at: tuple[float, float]) -> str:
+    colour = "#00664a" if link.message else svg.QUIET
+    top = at[1] - 7 * len(link.label) + 10
+    return "".join(
+        svg.text(
+            at[0],
+            top + 14 * k,
+            words,
+            size=11,
+            fill=colour,
+            anchor="middle",
+            halo=True,
+            bold=link.message,
+        )
+        for k, words in enumerate(link.label)
+    )
+
+
+def _label_size(label: tuple[str, ...]) -> tuple[float, float]:
+    return max(svg.text_width(words, 11, bold=True) for words in label) + 8, 14.0 * len(label) + 4
+
+
+def _bands(vertices: Sequence[Vertex], layout: Layout, width: float) -> str:
+    """A stripe behind each level, with its number at the left."""
+    extent: dict[int, tuple[float, float]] = {}
+    for vertex, (_, y) in zip(vertices, layout.centers, strict=True):
+        low, high = extent.get(vertex.level, (y, y))
+        extent[vertex.level] = min(low, y - vertex.height / 2), max(high, y + vertex.height / 2)
+    shapes: list[str] = []
+    for level, (low, high) in sorted(extent.items()):
+        shapes.append(
+            svg.rectangle(0, low + 14 - 11, width, high - low + 22, fill=svg.BAND, radius=6)
+        )
+        shapes.append(
+            svg.text(
+                10, (low + high) / 2 + 18, f"level {level}", size=12, fill=svg.QUIET, bold=True
+            )
+        )
+    return "".join(shapes)
+
+
+def _legend(view: View) -> list[LegendItem]:
+    looks = {vertex.look for vertex in view.vertices}
+    items = [device_item(look) for look in (CPU, GPU, EMULATED_GPU) if look in looks]
+    if any(link.data and not link.message for link in view.links):
+        items.append(line_item(GREY, "value stays on its rank", width=1.4))
+    if any(link.message for link in view.links):
+        items.append(line_item(MESSAGE, "value sent to another rank", width=2.6))
+    if any(not link.data for link in view.links):
+        items.append(line_item(GREY, "order only (WAR, WAW, after)", width=1.4, dash="3 3"))
+    return items
+
+
+def _overview(graph: TaskGraph, schedule: Schedule | None, *, title: str, description: str) -> str:
+    """One bar for a run of levels, its length the number of tasks, its colours the kinds of
+    device.
+    """
+    depth = len(graph.levels)
+    step = ceil(depth / BAR_LIMIT)
+    placements = {} if schedule is None else facts.placement_of(schedule)
+    looks = {
+        task.name: look_of(
+            task.target
+            if schedule is None
+            else schedule.topology.device(placements[task.name].device)
+        )
+        for task in graph.tasks
+    }
+    into, sent, moved = Counter[int](), Counter[int](), Counter[int]()
+    for edge in graph.dependencies:
+        into[graph.level_of[edge.after] // step] += 1
+    for transfer in () if schedule is None else schedule.transfers:
+        sent[graph.level_of[transfer.consumer] // step] += 1
+        moved[graph.level_of[transfer.consumer] // step] += transfer.nbytes
+    rows = [
+        Counter(looks[task.name] for level in graph.levels[k : k + step] for task in level)
+        for k in range(0, depth, step)
+    ]
+    longest = max(sum(row.values()) for row in rows)
+    label, bar, pitch = 110.0, 380.0, 22.0
+    shapes: list[str] = []
+    for k, row in enumerate(rows):
+        first, last = k * step, min(depth, (k + 1) * step) - 1
+        name = f"level {first}" if first == last else f"levels {first:,}–{last:,}"
+        y, x = k * pitch, label
+        shapes.append(svg.text(label - 8, y + 14, name, size=12, fill=svg.QUIET, anchor="end"))
+        for look in (CPU, GPU, EMULATED_GPU):
+            if row[look]:
+                width = bar * row[look] / longest
+                shapes.append(
+                    svg.group(
+                        svg.rectangle(
+                            x,
+                            y + 1,
+                            width,
+                            pitch - 4,
+                            fill=look.tint,
+                            stroke=look.colour,
+                            stroke_width=1.4,
+                            dash=look.dash,
+                            radius=0 if look.cut_corners else 3,
+                        )
+                        + (
+                            svg.text(
+                                x + width / 2,
+                                y + 14,
+                                f"{look.letter} {row[look]:,}",
+                                size=11,
+                                anchor="middle",
+                                bold=True,
+                            )
+                            if width > 44
+                            else ""
+                        ),
+                        title=f"{name}: {facts.count(row[look], 'task')} on {look.name}",
+                        label="level",
+                    )
+                )
+                x += width
+        words = facts.count(into[k], "edge") + " in"
+        if schedule is not None:
+            words += f", {facts.count(sent[k], 'message')}, {facts.format_bytes(moved[k])}"
+        words = f"{facts.count(sum(row.values()), 'task')} · {words}"
+        shapes.append(svg.text(x + 8, y + 14, words, size=11, fill=svg.QUIET))
+    present = {look for row in rows for look in row}
+    runs = "each bar is one level" if step == 1 else f"each bar stands for {step:,} levels"
+    note = (
+        f"Hidden: the {facts.count(len(graph.tasks), 'task')} and "
+        f"{facts.count(len(graph.dependencies), 'edge')} are too many to draw one by "
+        f"one or in groups; {runs}, as long as its number of tasks."
+    )
+    return framed(
+        "".join(shapes),
+        label + bar + 300,
+        pitch * len(rows),
+        title=title,
+        summary=_summary(graph, schedule),
+        description=description,
+        legend=[device_item(look) for look in (CPU, GPU, EMULATED_GPU) if look in present],
+        notes=(note,),
+    )

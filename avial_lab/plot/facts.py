@@ -1,0 +1,371 @@
+"""The facts behind a picture, in words: one-line summaries and tables.
+
+TaskGraph, Schedule, Trace -> sentences and `Table`s, which become text or HTML. A picture's
+alternative text, the table below it and the terminal's text all come from here, so they cannot
+disagree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from avial_lab.dag import Access, Dependency, TaskGraph
+from avial_lab.plot.svg import escape, printable
+from avial_lab.regions import Region, format_region
+from avial_lab.schedule import Placement, Schedule, Transfer
+from avial_lab.topology import DeviceKind
+from avial_lab.trace import EventKind, Trace
+
+ROW_LIMIT = 200
+"""A table shows this many rows and says how many it leaves out."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """`numbers` are the columns that stand to the right; `note` says what is not shown, empty
+    where all is.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: frozenset[str] = frozenset()
+    note: str = ""
+
+    def to_text(self) -> str:
+        """Aligned columns.
+
+        >>> rows = (("t1", "8 B"), ("task2", "16 B"))
+        >>> print(Table("Edges", ("before", "bytes"), rows, frozenset(["bytes"])).to_text())
+        Edges
+          before  bytes
+          t1        8 B
+          task2    16 B
+        """
+        cells = [self.head, *(tuple(map(printable, row)) for row in self.rows)]
+        widths = [max(len(row[k]) for row in cells) for k in range(len(self.head))]
+        lines = [
+            "  ".join(
+                value.rjust(width) if name in self.numbers else value.ljust(width)
+                for name, value, width in zip(self.head, row, widths, strict=True)
+            ).rstrip()
+            for row in cells
+        ]
+        note = [f"  {self.note}"] if self.note else []
+        return "\n".join([self.title, *(f"  {line}" for line in lines), *note])
+
+    def to_html(self) -> str:
+        """A `<table>` with inline styles only: an untrusted notebook drops `<style>` and
+        classes' rules.
+        """
+        style = {
+            name: "text-align:right" if name in self.numbers else "text-align:left"
+            for name in self.head
+        }
+        head = "".join(f'<th style="{style[name]}">{escape(name)}</th>' for name in self.head)
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f'<td style="{style[name]}">{escape(value)}</td>'
+                for name, value in zip(self.head, row, strict=True)
+            )
+            + "</tr>"
+            for row in self.rows
+        )
+        note = f"<p><em>{escape(self.note)}</em></p>" if self.note else ""
+        return (
+            f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{note}"
+        )
+
+
+def count(number: int, noun: str) -> str:
+    """`1 task`, `1,000 tasks`.
+
+    >>> count(1, "task"), count(1000, "task"), count(2, "copy")
+    ('1 task', '1,000 tasks', '2 copies')
+    """
+    if number == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {plural}"
+
+
+def format_bytes(nbytes: int) -> str:
+    """
+    >>> format_bytes(80), format_bytes(64 * 2**20), format_bytes(1536)
+    ('80 B', '64 MiB', '1.5 KiB')
+    """
+    value, unit = float(nbytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+
+
+def format_seconds(seconds: float) -> str:
+    """
+    >>> format_seconds(0), format_seconds(2.5e-6), format_seconds(0.0123), format_seconds(75)
+    ('0 s', '2.5 µs', '12.3 ms', '75 s')
+    """
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(seconds) >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns" if seconds else "0 s"
+
+
+def graph_summary(graph: TaskGraph, schedule: Schedule | None = None) -> str:
+    """One line: `3 tasks in 2 levels, 2 edges; 3 ranks, 2 messages, 160 B moved`."""
+    words = f"{count(len(graph.tasks), 'task')} in {count(len(graph.levels), 'level')}, "
+    words += count(len(graph.dependencies), "edge")
+    return words if schedule is None else f"{words}; {movement_summary(schedule)}"
+
+
+def movement_summary(schedule: Schedule) -> str:
+    """`3 ranks, 2 messages, 160 B moved`."""
+    moved = sum(transfer.nbytes for transfer in schedule.transfers)
+    words = f"{count(schedule.topology.ranks, 'rank')}, {count(len(schedule.transfers), 'message')}"
+    return f"{words}, {format_bytes(moved)} moved"
+
+
+def device_summary(schedule: Schedule) -> str:
+    """`2 CPUs, 1 GPU (emulated)`."""
+    kinds = Counter((device.kind, device.emulated) for device in schedule.topology.devices)
+    order = ((DeviceKind.CPU, False), (DeviceKind.GPU, False), (DeviceKind.GPU, True))
+    return ", ".join(
+        count(kinds[kind, emulated], kind.name) + (" (emulated)" if emulated else "")
+        for kind, emulated in order
+        if kinds[kind, emulated]
+    )
+
+
+def trace_summary(trace: Trace) -> str:
+    """`measured: 1.2 ms from first start to last end, 3 tasks on 3 ranks, 160 B sent`."""
+    tasks = sum(event.kind is EventKind.TASK for event in trace.events)
+    return (
+        f"{trace.label}: {format_seconds(trace.makespan_s)} from first start to last end, "
+        f"{count(tasks, 'task')} on {count(trace.ranks, 'rank')}, "
+        f"{format_bytes(trace.bytes_sent)} sent"
+    )
+
+
+def level_words(graph: TaskGraph, *, most: int = 8) -> str:
+    """`level 0: task1, task2; level 1: task3`, at most `most` levels and names each."""
+    parts: list[str] = []
+    for level, tasks in enumerate(graph.levels[:most]):
+        names = ", ".join(printable(task.name) for task in tasks[:most])
+        more = f" and {len(tasks) - most:,} more" if len(tasks) > most else ""
+        parts.append(f"level {level}: {names}{more}")
+    if len(graph.levels) > most:
+        parts.append(f"and {count(len(graph.levels) - most, 'more level')}")
+    return "; ".join(parts)
+
+
+def task_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
+    """Every task by level: what it touches and, with a schedule, where it runs and why."""
+    tasks = [task for level in graph.levels for task in level]
+    placements = {} if schedule is None else placement_of(schedule)
+    where = ("device", "rank") if schedule else ()
+    rows = tuple(
+        (
+            str(graph.level_of[task.name]),
+            task.name,
+            str(task.target),
+            *((placements[task.name].device, str(placements[task.name].rank)) if schedule else ()),
+            access_words(task.reads),
+            access_words(task.writes),
+            task.summary,
+            *((placements[task.name].reason,) if schedule else ()),
+        )
+        for task in tasks[:ROW_LIMIT]
+    )
+    head = (
+        "level",
+        "task",
+        "target",
+        *where,
+        "reads",
+        "writes",
+        "body",
+        *(("why there",) if schedule else ()),
+    )
+    return Table("Tasks", head, rows, frozenset({"level", "rank"}), left_out(len(tasks), "task"))
+
+
+def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
+    """Every dependency: which hazard, through which part of which buffer, and between which
+    ranks.
+    """
+    places = {} if schedule is None else placement_of(schedule)
+    rows = tuple(
+        (
+            edge.before,
+            edge.after,
+            edge.hazard.value,
+            edge.buffer,
+            region_words(edge.region),
+            format_bytes(edge.nbytes) if edge.buffer else "",
+            *((crossing_words(edge, places),) if schedule else ()),
+        )
+        for edge in graph.dependencies[:ROW_LIMIT]
+    )
+    head = (
+        "before",
+        "after",
+        "hazard",
+        "buffer",
+        "region",
+        "bytes",
+        *(("between",) if schedule else ()),
+    )
+    return Table(
+        "Edges", head, rows, frozenset({"bytes"}), left_out(len(graph.dependencies), "edge")
+    )
+
+
+def transfer_table(schedule: Schedule) -> Table:
+    """Every message: which part of which storage goes where, and for whom."""
+    rows = tuple(
+        (
+            str(t.index),
+            t.storage,
+            str(t.box),
+            format_bytes(t.nbytes),
+            str(t.source),
+            str(t.dest),
+            t.producer,
+            t.consumer,
+        )
+        for t in schedule.transfers[:ROW_LIMIT]
+    )
+    head = ("message", "storage", "box", "bytes", "from rank", "to rank", "written by", "needed by")
+    return Table(
+        "Messages",
+        head,
+        rows,
+        frozenset({"message", "bytes", "from rank", "to rank"}),
+        left_out(len(schedule.transfers), "message"),
+    )
+
+
+def event_table(trace: Trace) -> Table:
+    """Every event by its start."""
+    begin = min((event.start_s for event in trace.events), default=0.0)
+    rows = tuple(
+        (
+            str(e.rank),
+            e.device,
+            e.kind.value,
+            e.name,
+            format_seconds(e.start_s - begin),
+            format_seconds(e.duration_s),
+            format_bytes(e.nbytes) if e.nbytes else "",
+        )
+        for e in trace.events[:ROW_LIMIT]
+    )
+    head = ("rank", "device", "event", "name", "start", "duration", "bytes")
+    return Table(
+        f"Events ({trace.label})",
+        head,
+        rows,
+        frozenset({"rank", "start", "duration", "bytes"}),
+        left_out(len(trace.events), "event"),
+    )
+
+
+def rank_table(trace: Trace) -> Table:
+    """What each rank's time went into; a wait is not work."""
+    total = trace.makespan_s or 1.0
+    spent = {rank: dict.fromkeys(EventKind, 0.0) for rank in range(trace.ranks)}
+    for event in trace.events:
+        spent[event.rank][event.kind] += event.duration_s
+    rows: list[tuple[str, ...]] = []
+    for rank, kinds in spent.items():
+        work, barrier = kinds[EventKind.TASK], kinds[EventKind.BARRIER]
+        message = kinds[EventKind.SEND] + kinds[EventKind.POST]
+        wait = kinds[EventKind.WAIT]
+        idle = max(0.0, total - work - barrier - message - wait)
+        rows.append(
+            (
+                str(rank),
+                *(f"{100 * part / total:.0f} %" for part in (work, message, wait, barrier, idle)),
+            )
+        )
+    head = ("rank", "tasks", "messages", "waits", "barriers", "idle")
+    return Table(f"Where the time went ({trace.label})", head, tuple(rows), frozenset(head))
+
+
+def graph_text(graph: TaskGraph, schedule: Schedule | None = None) -> str:
+    """The picture's facts for a terminal."""
+    tables = [task_table(graph, schedule), edge_table(graph, schedule)]
+    if schedule is not None and schedule.transfers:
+        tables.append(transfer_table(schedule))
+    return "\n".join(
+        [graph_summary(graph, schedule), *(table.to_text() for table in tables if table.rows)]
+    )
+
+
+def trace_text(trace: Trace) -> str:
+    """The timeline's facts for a terminal."""
+    return "\n".join(
+        [trace_summary(trace), rank_table(trace).to_text(), event_table(trace).to_text()]
+    )
+
+
+def placement_of(schedule: Schedule) -> dict[str, Placement]:
+    return {placement.task: placement for placement in schedule.placements}
+
+
+def transfers_between(schedule: Schedule | None) -> dict[tuple[str, str], list[Transfer]]:
+    """The messages by (producer, consumer)."""
+    found: dict[tuple[str, str], list[Transfer]] = {}
+    for transfer in () if schedule is None else schedule.transfers:
+        found.setdefault((transfer.producer, transfer.consumer), []).append(transfer)
+    return found
+
+
+def access_words(accesses: Iterable[Access], *, most: int = 4) -> str:
+    """`a[0:20], b[0:20]`."""
+    listed = list(accesses)
+    words = [f"{access.buffer}{region_words(access.region)}" for access in listed[:most]]
+    return ", ".join(words) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def buffer_words(accesses: Iterable[Access]) -> str:
+    """The buffers' names, each once, in order: `a, b`."""
+    return ", ".join(dict.fromkeys(access.buffer for access in accesses))
+
+
+def region_words(region: Region, *, most: int = 3) -> str:
+    """`[0:4] ∪ [8:12]`, at most `most` boxes."""
+    words = format_region(region[:most]) if region else ""
+    return f"{words} and {len(region) - most} more boxes" if len(region) > most else words
+
+
+def crossing_words(edge: Dependency, places: Mapping[str, Placement]) -> str:
+    """`rank 0 → 2`, or `same rank`."""
+    before, after = places[edge.before].rank, places[edge.after].rank
+    return "same rank" if before == after else f"rank {before} → {after}"
+
+
+def left_out(total: int, noun: str) -> str:
+    """What a table of at most ROW_LIMIT rows does not show; empty where it shows all."""
+    return (
+        f"… and {count(total - ROW_LIMIT, f'more {noun}')}, not listed."
+        if total > ROW_LIMIT
+        else ""
+    )
+
+
+def names_range(names: Sequence[str]) -> str:
+    """`t0 … t36`: a group's first and last name."""
+    return (
+        names[0]
+        if len(names) == 1
+        else f"{names[0]}, {names[1]}"
+        if len(names) == 2
+        else f"{names[0]} … {names[-1]}"
+    )

@@ -1,0 +1,61 @@
+"""A picture with its facts, as HTML that lives through an untrusted notebook and nbconvert's
+sanitizer.
+
+SVG and tables -> `<figure>` with an `<img>` (so that no id, style or script of it meets the
+page), and a folded table.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from avial_lab.dag import TaskGraph
+from avial_lab.plot import facts, svg
+from avial_lab.plot.dag import dag_svg
+from avial_lab.plot.facts import Table
+from avial_lab.plot.lanes import lanes_svg
+from avial_lab.plot.timeline import timeline_svg
+from avial_lab.schedule import Schedule
+from avial_lab.trace import Trace
+
+
+def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:
+    """`picture` (SVG) as an image in a scroll box, `alt` for who cannot see it, the tables
+    folded below.
+    """
+    data = base64.b64encode(picture.encode()).decode("ascii")
+    source = f"data:image/svg+xml;base64,{data}"
+    image = f'<img src="{source}" alt="{svg.escape(alt)}" style="max-width:none">'
+    folded = "".join(table.to_html() for table in tables if table.rows)
+    details = f"<details><summary>the same as a table</summary>{folded}</details>" if folded else ""
+    box = f'<div style="overflow-x:auto">{image}</div>'
+    return f'<figure style="margin:0 0 8px 0">{box}</figure>{details}'
+
+
+def dag_figure(graph: TaskGraph, schedule: Schedule | None = None) -> str:
+    """The task graph and its two tables."""
+    return figure_html(
+        dag_svg(graph, schedule),
+        alt=f"Task graph: {facts.graph_summary(graph, schedule)}. {facts.level_words(graph)}",
+        tables=(facts.task_table(graph, schedule), facts.edge_table(graph, schedule)),
+    )
+
+
+def lanes_figure(schedule: Schedule) -> str:
+    """The schedule in lanes and its messages."""
+    where = "; ".join(f"{p.task} on {p.device}" for p in schedule.placements[:12])
+    return figure_html(
+        lanes_svg(schedule),
+        alt=f"Schedule: {facts.movement_summary(schedule)}. {where}",
+        tables=(facts.transfer_table(schedule),),
+    )
+
+
+def timeline_figure(trace: Trace) -> str:
+    """The timeline, where the time went, and every event."""
+    return figure_html(
+        timeline_svg(trace),
+        alt=f"Timeline: {facts.trace_summary(trace)}",
+        tables=(facts.rank_table(trace), facts.event_table(trace)),
+    )
