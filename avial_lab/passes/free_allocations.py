@@ -1,0 +1,107 @@
+"""Memory of a task's body: none is left behind, and none can overflow the stack.
+
+Module -> module in which every memref.alloc is freed and every memref.alloca stands where its function begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import memref
+
+from avial_lab.passes.operations import itemsize_of, operations_in
+
+STACK_BYTES = 16 * 1024
+"""A larger alloca goes to the heap: engines' stacks are not ours to fill."""
+
+_VIEWS = frozenset(
+    {
+        "memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.memory_space_cast",
+        "memref.reinterpret_cast", "memref.subview", "memref.transpose", "memref.view", "memref.assume_alignment",
+        "arith.select",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FreeAllocations:
+    """Free what a body allocates, at the end of the block that allocates it; keep allocas off loops.
+
+    before:  scf.for … { %t = memref.alloca() : memref<4xf32>  %s = memref.alloc(%n) : memref<?xf32> … }
+    after:   %t = memref.alloca() : memref<4xf32>
+             scf.for … { %s = memref.alloc(%n) : memref<?xf32> …  memref.dealloc %s }
+
+    A buffer that the program frees itself stays as it is. One that leaves its block (yielded, returned) is freed by
+    nobody here.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for op in list(operations_in(module)):
+                if op.name == "memref.alloca":
+                    _settle(op)
+                elif op.name == "memref.alloc":
+                    _free(op)
+
+    def __str__(self) -> str:
+        return "free-allocations"
+
+
+def _settle(alloca: ir.Operation) -> None:
+    """A small alloca of known size moves to the function's entry; any other one goes to the heap."""
+    kind = ir.MemRefType(alloca.result.type)
+    if kind.has_static_shape and _nbytes(kind) <= STACK_BYTES and not len(alloca.operands):
+        function = alloca.parent
+        while function.operation.name != "func.func":
+            if function.operation.name in ("gpu.launch", "gpu.func"):
+                return
+            function = function.parent
+        block = function.regions[0].blocks[0]
+        if alloca.block != block:
+            alloca.move_before(block.operations[0].operation)
+        return
+    uses, leaves = _uses(alloca.result)
+    if leaves:
+        return
+    with ir.InsertionPoint(alloca), alloca.location:
+        sizes = list(alloca.operands)
+        fresh = memref.alloc(kind, sizes, [])
+    alloca.result.replace_all_uses_with(fresh)
+    alloca.erase()
+    _free(fresh.owner.operation if hasattr(fresh.owner, "operation") else fresh.owner)
+
+
+def _free(alloc: ir.Operation) -> None:
+    uses, leaves = _uses(alloc.result)
+    if leaves or any(user.name == "memref.dealloc" for user in uses):
+        return
+    block = alloc.block
+    last = block.operations[len(block.operations) - 1]
+    with ir.InsertionPoint(last), alloc.location:
+        memref.DeallocOp(alloc.result)
+
+
+def _uses(value: ir.Value) -> tuple[list[ir.Operation], bool]:
+    """Who uses the buffer or a view of it, and whether it leaves its block by a terminator."""
+    users: list[ir.Operation] = []
+    waiting, leaves = [value], False
+    while waiting:
+        for use in waiting.pop().uses:
+            user = use.owner.operation if hasattr(use.owner, "operation") else use.owner
+            users.append(user)
+            if user.name in _VIEWS:
+                waiting.extend(user.results)
+            elif user.name in ("scf.yield", "func.return", "scf.condition", "memref.store", "affine.yield", "cf.br", "cf.cond_br"):
+                leaves = leaves or user.name != "memref.store" or user.operands[0] == value
+            elif user.name in ("scf.for", "scf.while"):
+                # Carried by a loop: it may come out as a result.
+                leaves = True
+    return users, leaves
+
+
+def _nbytes(kind: ir.MemRefType) -> int:
+    nbytes = itemsize_of(kind.element_type)
+    for extent in kind.shape:
+        nbytes *= extent
+    return nbytes

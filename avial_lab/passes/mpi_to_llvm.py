@@ -1,0 +1,216 @@
+"""Messages become calls of MPI, steps leave a mark in the journal and the trace.
+
+Module with the mpi dialect -> module without it, with the globals an engine sets and the functions of runtime.mlir.
+(Upstream's own lowering bakes one MPI's constants in, leaves isend, irecv and wait behind, and aborts on i1 and f16.)
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from importlib import resources
+
+from mlir import ir
+from mlir.dialects import arith, llvm, memref
+
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import PassError
+from avial_lab.passes.operations import itemsize_of, operations_in
+
+LARGEST_COUNT = 2**31 - 1
+"""What an MPI 3 count can say; above it the calls with 64-bit counts are used."""
+
+
+@dataclass(frozen=True)
+class MpiToLlvm:
+    """Lower the mpi dialect and mark every step.
+
+    before:  call @task1(%a) {avial.step = 0}   %e, %request = mpi.isend(%a, %tag, %dest, %comm) {avial.step = 1}
+    after:   llvm.call @avial.begin(%0)  call @task1(%a)  llvm.call @avial.end(%0)
+             llvm.call @avial.begin(%1)  llvm.call @avial.isend(%address, %nbytes, %dest, %tag, %slot) …
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context, ir.Location.unknown(module.context):
+            called = {"avial.begin", "avial.end"}
+            for op in list(module.regions[0].blocks[0].operations):
+                if op.operation.name == "func.func" and "avial.ranks" in op.attributes:
+                    called |= _Entry(op.operation).lower()
+            _add_runtime(module, called)
+
+    def __str__(self) -> str:
+        return "mpi-to-llvm"
+
+
+@dataclass
+class _Entry:
+    """Lowers one entry function; `called` collects the runtime's functions it needs."""
+
+    function: ir.Operation
+    called: set[str] = field(default_factory=set)
+    slots: dict[ir.Value, int] = field(default_factory=dict)
+    free: list[int] = field(default_factory=list)
+    steps: dict[int, ir.Value] = field(default_factory=dict)
+    used: int = 0
+
+    def lower(self) -> set[str]:
+        self.i32 = ir.IntegerType.get_signless(32)
+        self.i64 = ir.IntegerType.get_signless(64)
+        self.pointer = llvm.PointerType.get()
+        ops = list(operations_in(self.function))
+        self.start = ir.InsertionPoint.at_block_begin(self.function.regions[0].blocks[0])
+        with self.start:
+            # Its size is known when every message has its slot.
+            count = llvm.mlir_constant(ir.IntegerAttr.get(self.i64, 0))
+            self.table = llvm.alloca(self.pointer, count, self.i64)
+        self._mark_steps(ops)
+        messages = [op for op in ops if op.name.startswith("mpi.")]
+        for op in messages:
+            self._lower(op)
+        for op in reversed(messages):
+            op.erase()
+        if self.used:
+            count.owner.attributes["value"] = ir.IntegerAttr.get(self.i64, self.used)
+        else:
+            self.table.owner.erase()
+            count.owner.erase()
+        return self.called
+
+    # -- the journal and the trace -----------------------------------------------------------------
+
+    def _mark_steps(self, ops: list[ir.Operation]) -> None:
+        """A call of begin before the first operation of each step, of end after its last."""
+        open_step: tuple[int, ir.Operation] | None = None
+        for op in ops:
+            if "avial.step" not in op.attributes:
+                if open_step is not None and op.name in ("scf.yield", "func.return"):
+                    self._end(open_step)
+                    open_step = None
+                continue
+            step = ir.IntegerAttr(op.attributes["avial.step"]).value
+            if open_step is None or open_step[0] != step:
+                if open_step is not None:
+                    self._end(open_step)
+                with ir.InsertionPoint(op), op.location:
+                    self._call("avial.begin", [self._step(step)])
+            open_step = (step, op)
+            del op.attributes["avial.step"]
+        if open_step is not None:
+            self._end(open_step)
+
+    def _end(self, step: tuple[int, ir.Operation]) -> None:
+        number, last = step
+        with ir.InsertionPoint.after(last), last.location:
+            self._call("avial.end", [self._step(number)])
+
+    def _step(self, step: int) -> ir.Value:
+        return llvm.mlir_constant(ir.IntegerAttr.get(self.i64, step))
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def _lower(self, op: ir.Operation) -> None:
+        kind = op.name.removeprefix("mpi.")
+        with ir.InsertionPoint(op), op.location:
+            if kind == "comm_world":
+                return  # its handle is avial_comm, which the runtime's functions read
+            if kind == "comm_rank":
+                rank = self._call("avial.rank", [], self.i32)
+                op.results[1].replace_all_uses_with(rank)
+            elif kind in ("isend", "irecv"):
+                self._start(kind, op)
+            elif kind == "wait":
+                slot = self._slot_of(op)
+                self._call("avial.wait", [self._slot(slot)])
+                self.free.append(slot)
+            elif kind == "barrier":
+                self._call("avial.barrier", [])
+            else:
+                raise PassError(f"{op.name} is not yet lowered", span=span_of(op.location))
+
+    def _start(self, kind: str, op: ir.Operation) -> None:
+        buffer, tag, peer, _ = op.operands
+        address, nbytes = self._address(buffer, op)
+        if self.free:
+            slot = self.free.pop()
+        else:
+            slot, self.used = self.used, self.used + 1
+        self.slots[op.results[1]] = slot
+        large = "_large" if nbytes > LARGEST_COUNT else ""
+        size = llvm.mlir_constant(ir.IntegerAttr.get(self.i64, nbytes))
+        self._call(f"avial.{kind}{large}", [address, size, peer, tag, self._slot(slot)])
+
+    def _slot_of(self, wait: ir.Operation) -> int:
+        request = wait.operands[0]
+        if request not in self.slots:
+            raise PassError(
+                "mpi.wait needs the request of an isend or irecv before it in the same block",
+                span=span_of(wait.location),
+            )
+        return self.slots[request]
+
+    def _slot(self, number: int) -> ir.Value:
+        return llvm.getelementptr(self.pointer, self.table, [], [number], self.i64, None)
+
+    def _address(self, buffer: ir.Value, op: ir.Operation) -> tuple[ir.Value, int]:
+        """Where the buffer's first element lies, and how many bytes it has."""
+        kind = ir.MemRefType(buffer.type)
+        strides, offset = kind.get_strides_and_offset()
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        if not kind.has_static_shape or offset == dynamic or list(strides) not in ([], [1]):
+            raise PassError(
+                f"a message of type {kind} is not one stretch of known size",
+                span=span_of(op.location),
+                hint="pack it into a buffer of rank 1",
+            )
+        nbytes = itemsize_of(kind.element_type)
+        for extent in kind.shape:
+            nbytes *= extent
+        start = memref.extract_aligned_pointer_as_index(buffer)
+        if offset:
+            skipped = offset * itemsize_of(kind.element_type)
+            start = arith.addi(start, arith.constant(ir.IndexType.get(), skipped))
+        number = arith.index_cast(self.i64, start)
+        return llvm.inttoptr(self.pointer, number), nbytes
+
+    def _call(
+        self, name: str, operands: list[ir.Value], result: ir.Type | None = None
+    ) -> ir.Value | None:
+        self.called.add(name)
+        op = llvm.CallOp(
+            result,
+            operands,
+            [],
+            [],
+            callee=ir.FlatSymbolRefAttr.get(name),
+        )
+        return op.result if result is not None else None
+
+
+def _add_runtime(module: ir.Operation, called: set[str]) -> None:
+    """Copy the globals, the functions in `called` and what they call in turn to the module's start."""
+    text = resources.files("avial_lab.passes").joinpath("runtime.mlir").read_text()
+    runtime = ir.Module.parse(text, module.context)
+    ops = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in runtime.body.operations}
+    wanted = {name for name, op in ops.items() if op.operation.name == "llvm.mlir.global"}
+    waiting = list(called)
+    while waiting:
+        name = waiting.pop()
+        if name in wanted:
+            continue
+        wanted.add(name)
+        waiting += [
+            ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            for op in operations_in(ops[name].operation)
+            if op.name == "llvm.call"
+        ]
+    start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
+    for name, op in ops.items():
+        if name not in wanted:
+            continue
+        copy = op.operation.clone(ip=start)
+        for inner in operations_in(copy):
+            if "avial.clock" in inner.attributes:
+                # Its number is the machine's, not ours.
+                i32 = ir.IntegerType.get_signless(32)
+                inner.attributes["value"] = ir.IntegerAttr.get(i32, time.CLOCK_MONOTONIC)
+                del inner.attributes["avial.clock"]

@@ -1,0 +1,41 @@
+"""Operations and types as several passes need them: what lies inside, how wide an element is.
+
+MLIR objects -> MLIR objects and numbers. Read only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from avial_lab.arrays import ITEMSIZE
+
+
+def operations_in(op: ir.Operation) -> Iterator[ir.Operation]:
+    """All operations inside `op`, outer before inner, in program order.
+
+    The one that is handed out may be erased or moved: the next is known already.
+    """
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in list(block.operations):
+                operation = inner.operation
+                children = list(operations_in(operation)) if len(operation.regions) else ()
+                yield operation
+                yield from children
+
+
+def itemsize_of(element: ir.Type) -> int:
+    """Bytes of one element in memory."""
+    known = ITEMSIZE.get(str(element))
+    if known is not None:
+        return known
+    if isinstance(element, ir.VectorType):
+        count = 1
+        for extent in element.shape:
+            count *= extent
+        return count * itemsize_of(element.element_type)
+    # An integer of an odd width takes the bytes of the next power of two.
+    width = (element.width + 7) // 8
+    return 1 << (width - 1).bit_length()

@@ -1,0 +1,194 @@
+// What the entry of a program calls: where it is (journal), when (trace), and MPI with every return code looked at.
+// MpiToLlvm copies what a program needs from here. Handles come from the engine, so no MPI's constants stand here.
+
+llvm.mlir.global external @avial_comm(0 : i64) : i64            // a communicator of exactly the program's ranks
+llvm.mlir.global external @avial_byte(0 : i64) : i64            // MPI_BYTE
+llvm.mlir.global external @avial_status_ignore(0 : i64) : i64   // MPI_STATUS_IGNORE
+llvm.mlir.global external @avial_error(0 : i64) : i64           // first nonzero return code | step << 32
+llvm.mlir.global external @avial_journal() : !llvm.ptr {        // one i64: the step that runs now
+  %null = llvm.mlir.zero : !llvm.ptr
+  llvm.return %null : !llvm.ptr
+}
+llvm.mlir.global external @avial_trace() : !llvm.ptr {          // 2 timespec for each step, or null
+  %null = llvm.mlir.zero : !llvm.ptr
+  llvm.return %null : !llvm.ptr
+}
+llvm.mlir.global external @avial_bounds() : !llvm.ptr {         // site + 1, dimension, index, size
+  %null = llvm.mlir.zero : !llvm.ptr
+  llvm.return %null : !llvm.ptr
+}
+
+llvm.func @clock_gettime(i32, !llvm.ptr) -> i32
+
+llvm.func internal @avial.begin(%step: i64) attributes {passthrough = ["noinline"]} {
+  %journal_address = llvm.mlir.addressof @avial_journal : !llvm.ptr
+  %journal = llvm.load %journal_address : !llvm.ptr -> !llvm.ptr
+  llvm.store volatile %step, %journal : i64, !llvm.ptr
+  %two = llvm.mlir.constant(2 : i64) : i64
+  %slot = llvm.mul %step, %two : i64
+  llvm.call @avial.stamp(%slot) : (i64) -> ()
+  llvm.return
+}
+
+llvm.func internal @avial.end(%step: i64) attributes {passthrough = ["noinline"]} {
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %two = llvm.mlir.constant(2 : i64) : i64
+  %even = llvm.mul %step, %two : i64
+  %slot = llvm.add %even, %one : i64
+  llvm.call @avial.stamp(%slot) : (i64) -> ()
+  llvm.return
+}
+
+llvm.func internal @avial.stamp(%slot: i64) {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %clock = llvm.mlir.constant(1 : i32) {avial.clock} : i32
+  %trace_address = llvm.mlir.addressof @avial_trace : !llvm.ptr
+  %trace = llvm.load %trace_address : !llvm.ptr -> !llvm.ptr
+  %off = llvm.icmp "eq" %trace, %null : !llvm.ptr
+  llvm.cond_br %off, ^done, ^stamp
+^stamp:
+  %time = llvm.getelementptr %trace[%slot] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.array<2 x i64>
+  %ignored = llvm.call @clock_gettime(%clock, %time) : (i32, !llvm.ptr) -> i32
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func @MPI_Comm_rank(i64, !llvm.ptr) -> i32
+llvm.func @MPI_Isend(!llvm.ptr, i32, i64, i32, i32, i64, !llvm.ptr) -> i32
+llvm.func @MPI_Irecv(!llvm.ptr, i32, i64, i32, i32, i64, !llvm.ptr) -> i32
+llvm.func @MPI_Isend_c(!llvm.ptr, i64, i64, i32, i32, i64, !llvm.ptr) -> i32
+llvm.func @MPI_Irecv_c(!llvm.ptr, i64, i64, i32, i32, i64, !llvm.ptr) -> i32
+llvm.func @MPI_Wait(!llvm.ptr, i64) -> i32
+llvm.func @MPI_Barrier(i64) -> i32
+
+// Keeps the first return code that is not MPI_SUCCESS, with the step it came from.
+llvm.func internal @avial.check(%code: i32) attributes {passthrough = ["noinline"]} {
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %bits = llvm.mlir.constant(32 : i64) : i64
+  %wide = llvm.zext %code : i32 to i64
+  %fine = llvm.icmp "eq" %wide, %zero : i64
+  llvm.cond_br %fine, ^done, ^failed
+^failed:
+  %journal_address = llvm.mlir.addressof @avial_journal : !llvm.ptr
+  %journal = llvm.load %journal_address : !llvm.ptr -> !llvm.ptr
+  %step = llvm.load %journal : !llvm.ptr -> i64
+  %high = llvm.shl %step, %bits : i64
+  %error = llvm.or %high, %wide : i64
+  %error_address = llvm.mlir.addressof @avial_error : !llvm.ptr
+  llvm.store %error, %error_address : i64, !llvm.ptr
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+// After an error no more messages: whoever waits for this rank is stopped by the engine.
+llvm.func internal @avial.sound() -> i1 {
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %error_address = llvm.mlir.addressof @avial_error : !llvm.ptr
+  %error = llvm.load %error_address : !llvm.ptr -> i64
+  %sound = llvm.icmp "eq" %error, %zero : i64
+  llvm.return %sound : i1
+}
+
+llvm.func internal @avial.rank() -> i32 {
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %minus = llvm.mlir.constant(-1 : i32) : i32
+  %answer = llvm.alloca %one x i32 : (i64) -> !llvm.ptr
+  llvm.store %minus, %answer : i32, !llvm.ptr
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Comm_rank(%comm, %answer) : (i64, !llvm.ptr) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  %rank = llvm.load %answer : !llvm.ptr -> i32
+  llvm.return %rank : i32
+}
+
+llvm.func internal @avial.isend(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32, %request: !llvm.ptr) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %count = llvm.trunc %nbytes : i64 to i32
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Isend(%buffer, %count, %byte, %peer, %tag, %comm, %request) : (!llvm.ptr, i32, i64, i32, i32, i64, !llvm.ptr) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func internal @avial.irecv(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32, %request: !llvm.ptr) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %count = llvm.trunc %nbytes : i64 to i32
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Irecv(%buffer, %count, %byte, %peer, %tag, %comm, %request) : (!llvm.ptr, i32, i64, i32, i32, i64, !llvm.ptr) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+// For messages of 2 GiB and more: MPI 4's 64-bit counts.
+llvm.func internal @avial.isend_large(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32, %request: !llvm.ptr) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Isend_c(%buffer, %nbytes, %byte, %peer, %tag, %comm, %request) : (!llvm.ptr, i64, i64, i32, i32, i64, !llvm.ptr) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func internal @avial.irecv_large(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32, %request: !llvm.ptr) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Irecv_c(%buffer, %nbytes, %byte, %peer, %tag, %comm, %request) : (!llvm.ptr, i64, i64, i32, i32, i64, !llvm.ptr) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func internal @avial.wait(%request: !llvm.ptr) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %ignore_address = llvm.mlir.addressof @avial_status_ignore : !llvm.ptr
+  %ignore = llvm.load %ignore_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Wait(%request, %ignore) : (!llvm.ptr, i64) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func internal @avial.barrier() attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Barrier(%comm) : (i64) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
