@@ -1,0 +1,292 @@
+"""Engine: runs a Binary on one MPI rank.
+
+Binary, this rank's pieces of the arrays -> Outcome. Lives in an ipyparallel engine (its calls arrive as `Probe`,
+`Load` and `Run`, objects that unpickle by name), or alone under mpiexec: `python -m avial_lab.runtime.engine JOB`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from avial_lab.arrays import Storage
+from avial_lab.binary import Manifest
+from avial_lab.errors import AvialError
+from avial_lab.runtime.exchange import piece_sizes, pieces_of
+from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
+from avial_lab.runtime.journal import Journal
+from avial_lab.runtime.outcome import Failure, Outcome
+from avial_lab.runtime.parcels import ALIGNMENT, aligned_empty, as_bytes, pack, unpack
+from avial_lab.runtime.shared_object import LoadedProgram, digest, load_program
+from avial_lab.schedule import Piece
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an engine says of itself and its machine; `gpus` are the architectures of the real ones (`sm_90`)."""
+
+    rank: int
+    ranks: int
+    pid: int
+    node: str
+    arch: str
+    cores: int
+    memory_bytes: int
+    gpus: tuple[str, ...]
+    mpi: str
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Asks an engine for its Facts, and tells it where its journal goes."""
+
+    journals: str
+
+    def __call__(self) -> Facts:
+        from mpi4py import MPI
+
+        world = MPI.COMM_WORLD
+        # The journal first: everything after it may crash.
+        _here.journal = Journal(Path(self.journals), world.rank, pid=os.getpid())
+        return Facts(
+            rank=world.rank,
+            ranks=world.size,
+            pid=os.getpid(),
+            node=socket.gethostname(),
+            arch=platform.machine(),
+            cores=_cores(),
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            gpus=_gpus(),
+            mpi=MPI.Get_library_version().splitlines()[0],
+        )
+
+
+@dataclass(frozen=True)
+class Load:
+    """Gives an engine a program, once; runs then name it by its key. Returns what went wrong, if anything."""
+
+    key: str
+    sha256: str
+    shared_object: bytes = field(repr=False)
+    manifest: Manifest = field(repr=False)
+
+    def __call__(self) -> Failure | None:
+        try:
+            program = load(self.shared_object, self.sha256, self.manifest)
+        except Exception as error:  # the boundary of the engine: it travels as data
+            return _failure(error)
+        _here.programs[self.key] = (program, self.manifest)
+        return None
+
+
+@dataclass(frozen=True)
+class Run:
+    """Runs a loaded program on this rank: parcels of its input pieces -> (clocks, offset, failure, *parcels)."""
+
+    key: str
+    rank: int
+    number: int
+    options: Options
+
+    def __call__(self, *parcels: np.ndarray) -> tuple[object, ...]:
+        program, manifest = _here.programs[self.key]
+        assert _here.journal is not None, "an engine is probed before it runs"
+        sizes = piece_sizes(manifest, pieces_of(manifest.inputs, self.rank))
+        inputs = unpack(parcels, sizes)
+        outcome = run(
+            program, manifest, self.rank, inputs,
+            journal=_here.journal, number=self.number, options=self.options,
+        )  # fmt: skip
+        return (outcome.clocks, outcome.offset_s, outcome.failure, *pack(outcome.results))
+
+
+def outcome_of(manifest: Manifest, rank: int, answer: Sequence[object]) -> Outcome:
+    """What `Run` answered, as the Outcome it was."""
+    clocks, offset_s, failure, *parcels = answer
+    sizes = piece_sizes(manifest, pieces_of(manifest.results, rank)) if failure is None else []
+    return Outcome(rank, clocks, offset_s, tuple(unpack(parcels, sizes)), failure)  # type: ignore[arg-type]
+
+
+def load(shared_object: bytes, sha256: str, manifest: Manifest) -> LoadedProgram:
+    """The program in this process, with MPI's symbols there for it to find."""
+    if manifest.uses_mpi:
+        from avial_lab.runtime import world
+
+        world.make_symbols_global()
+    return load_program(shared_object, sha256, entry=manifest.entry)
+
+
+def run(
+    program: LoadedProgram,
+    manifest: Manifest,
+    rank: int,
+    inputs: Sequence[np.ndarray],
+    *,
+    journal: Journal,
+    number: int = 1,
+    options: Options = Options(),
+) -> Outcome:
+    """One run of the program as `rank`; what goes wrong is in the Outcome.
+
+    `inputs` are the flat bytes of the rank's input pieces. A piece that is a whole storage may become it, uncopied.
+    """
+    clocks = np.zeros((len(manifest.programs[rank]), 4), np.int64)
+    journal.begin(number)
+    try:
+        memory = allocate(manifest, rank, inputs, poison=options.poison)
+        offset_s = _set_globals(program, manifest, journal, clocks if options.traced else None)
+        program.call(manifest.storages, list(memory.values()))
+        failure = _mpi_failure(program) if manifest.uses_mpi else None
+    except Exception as error:  # the boundary of the engine: it travels as data
+        return Outcome(rank, clocks, failure=_failure(error))
+    finally:
+        journal.finish()
+    if failure is not None:
+        return Outcome(rank, clocks, offset_s, failure=failure)
+    results = tuple(
+        as_bytes(_elements(memory[piece.storage], manifest, piece)[piece.box.slices])
+        for piece in pieces_of(manifest.results, rank)
+    )
+    return Outcome(rank, clocks, offset_s, results)
+
+
+def allocate(
+    manifest: Manifest, rank: int, inputs: Sequence[np.ndarray], *, poison: bool = False
+) -> dict[str, np.ndarray]:
+    """Flat bytes for every storage, in the manifest's order, with the rank's input pieces in place.
+
+    Where nothing was given the memory is undefined, or with `poison` NaN for floats and 0xA5 for the rest.
+    """
+    pieces = pieces_of(manifest.inputs, rank)
+    memory: dict[str, np.ndarray] = {}
+    for storage in manifest.storages:
+        own = [
+            data for piece, data in zip(pieces, inputs, strict=True)
+            if piece.storage == storage.name and data.nbytes == storage.nbytes and _usable(data)
+        ]  # fmt: skip
+        memory[storage.name] = own[0] if own else aligned_empty(storage.nbytes)
+        if poison and not own:
+            memory[storage.name].fill(_poison_byte(manifest, storage))
+    for piece, data in zip(pieces, inputs, strict=True):
+        if memory[piece.storage] is not data:
+            elements = _elements(memory[piece.storage], manifest, piece)
+            elements[piece.box.slices] = data.view(elements.dtype).reshape(piece.box.shape)
+    return memory
+
+
+@dataclass
+class _Here:
+    """What this process keeps between calls; an engine is a process, so there is one."""
+
+    journal: Journal | None = None
+    programs: dict[str, tuple[LoadedProgram, Manifest]] = field(default_factory=dict)
+
+
+_here = _Here()
+
+
+def _set_globals(
+    program: LoadedProgram, manifest: Manifest, journal: Journal, clocks: np.ndarray | None
+) -> float:
+    """Everything compiled code reads of its surroundings; returns the clock's offset to rank 0 in seconds."""
+    program.set_globals(
+        {
+            "avial_journal": journal.step_address,
+            "avial_trace": clocks.ctypes.data if clocks is not None and clocks.size else 0,
+        }
+    )
+    if not manifest.uses_mpi:
+        return 0.0
+    from avial_lab.runtime import world
+
+    communicator = world.communicator(manifest.ranks)
+    program.set_globals(
+        {**world.handles(), "avial_comm": world.handle(communicator.comm), "avial_error": 0}
+    )
+    return communicator.offset_s
+
+
+def _mpi_failure(program: LoadedProgram) -> Failure | None:
+    """The first MPI call that failed: its code in the low 32 bits of `avial_error`, its step above."""
+    error = program.get_global("avial_error")
+    if error == 0:
+        return None
+    from avial_lab.runtime import world
+
+    return Failure(world.error_string(error & 0xFFFFFFFF), step=error >> 32)
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, AvialError):
+        return Failure(error.message, hint=error.hint)
+    if isinstance(error, MemoryError):
+        return Failure("out of memory", hint="the arrays are too large for this rank's machine")
+    return Failure(f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+
+
+def _usable(data: np.ndarray) -> bool:
+    """Whether compiled code may work in this memory: writable, and aligned for every element type."""
+    return data.flags.writeable and data.flags.c_contiguous and data.ctypes.data % ALIGNMENT == 0
+
+
+def _elements(memory: np.ndarray, manifest: Manifest, piece: Piece) -> np.ndarray:
+    """The storage of `piece` in its own index space; elements are opaque, so that every dtype is alike."""
+    storage = next(s for s in manifest.storages if s.name == piece.storage)
+    return memory.view(np.dtype((np.void, storage.itemsize))).reshape(storage.shape)
+
+
+def _poison_byte(manifest: Manifest, storage: Storage) -> int:
+    elements = {buffer.element for buffer in manifest.buffers if buffer.storage == storage.name}
+    # All ones is a NaN in every floating-point format.
+    return 0xFF if all("f" in element for element in elements) else 0xA5
+
+
+def _cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _gpus() -> tuple[str, ...]:
+    if importlib.util.find_spec("cupy") is None:
+        return ()
+    import cupy
+
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return ()  # the library without a driver or a device
+    return tuple(f"sm_{cupy.cuda.Device(k).compute_capability}" for k in range(count))
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run the job in the directory `argv[0]` as the MPI rank this process is, and leave the Outcome there."""
+    from mpi4py import MPI
+
+    directory, rank = Path(argv[0]), MPI.COMM_WORLD.rank
+    journal = Journal(directory, rank, pid=os.getpid())
+    binary, options = read_job(directory)
+    manifest = binary.manifest
+    sizes = piece_sizes(manifest, pieces_of(manifest.inputs, rank))
+    inputs = unpack(read_parcels(directory, rank), sizes)
+    try:
+        program = load(binary.shared_object, digest(binary.shared_object), manifest)
+    except Exception as error:  # as in `Load`
+        outcome = Outcome(rank, np.zeros((0, 4), np.int64), failure=_failure(error))
+    else:
+        outcome = run(program, manifest, rank, inputs, journal=journal, options=options)
+    write_outcome(directory, outcome)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

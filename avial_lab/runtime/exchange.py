@@ -1,0 +1,101 @@
+"""The caller's arrays at both ends of a run: what each rank gets, what comes back into them.
+
+Manifest, arrays -> pieces for a rank; pieces of all ranks -> the arrays, written in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from avial_lab.arrays import Storage, bind_arrays, read_box, write_box
+from avial_lab.binary import Manifest
+from avial_lab.errors import BindError
+from avial_lab.runtime.parcels import as_bytes
+from avial_lab.schedule import Piece
+
+
+@dataclass(frozen=True)
+class CallerArrays:
+    """The arrays of one run, checked to be what the program was compiled for."""
+
+    manifest: Manifest
+    arrays: Mapping[str, np.ndarray]
+
+    def inputs_of(self, rank: int) -> list[np.ndarray]:
+        """The pieces `rank` reads, as flat bytes, in the manifest's order."""
+        storages = storage_table(self.manifest)
+        return [
+            as_bytes(read_box(self.arrays, storages[piece.storage], piece.box))
+            for piece in pieces_of(self.manifest.inputs, rank)
+        ]
+
+    def write_results(self, results: Mapping[int, Sequence[np.ndarray]]) -> None:
+        """Put the flat bytes of every rank's result pieces where they belong."""
+        storages = storage_table(self.manifest)
+        for rank, pieces in results.items():
+            for piece, data in zip(pieces_of(self.manifest.results, rank), pieces, strict=True):
+                write_box(self.arrays, storages[piece.storage], piece.box, data)
+
+
+def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> CallerArrays:
+    """`arrays` as the program's, or BindError before anything has run.
+
+    They must be there, have the shape, element type and overlaps the program was compiled for, and be writable where
+    results come back.
+    """
+    wanted = {buffer.name: buffer for buffer in manifest.buffers if not buffer.temporary}
+    missing = [name for name in wanted if name not in arrays]
+    if missing:
+        raise BindError(f"the program needs the array '{missing[0]}', which was not given")
+    given = bind_arrays({name: arrays[name] for name in wanted})
+    for buffer in given.buffers:
+        want = wanted[buffer.name]
+        if (buffer.shape, buffer.element) != (want.shape, want.element):
+            raise BindError(
+                f"array '{buffer.name}' is {_shape(buffer.shape)}{buffer.element}, and the program was "
+                f"compiled for {_shape(want.shape)}{want.element}",
+                hint="compile again with these arrays, or pass arrays of the compiled shape and dtype",
+            )
+        here = (buffer.storage, buffer.offset_bytes, buffer.strides)
+        if here != (want.storage, want.offset_bytes, want.strides):
+            raise BindError(
+                f"array '{buffer.name}' does not share memory with the other arrays as it did when the "
+                "program was compiled",
+                hint="compile again with these arrays, or pass copies",
+            )
+    _refuse_read_only(manifest, arrays)
+    return CallerArrays(manifest, arrays)
+
+
+def pieces_of(pieces: Sequence[Piece], rank: int) -> list[Piece]:
+    """Those of `pieces` that belong to `rank`, in order."""
+    return [piece for piece in pieces if piece.rank == rank]
+
+
+def piece_sizes(manifest: Manifest, pieces: Sequence[Piece]) -> list[int]:
+    """Bytes of each piece."""
+    storages = storage_table(manifest)
+    return [piece.box.size * storages[piece.storage].itemsize for piece in pieces]
+
+
+def storage_table(manifest: Manifest) -> dict[str, Storage]:
+    return {storage.name: storage for storage in manifest.storages}
+
+
+def _refuse_read_only(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> None:
+    storages = storage_table(manifest)
+    written = dict.fromkeys(piece.storage for piece in manifest.results if not piece.box.empty)
+    for name in written:
+        buffers = storages[name].buffers
+        if not any(arrays[buffer].flags.writeable for buffer in buffers):
+            raise BindError(
+                f"the program writes array '{buffers[0]}', which is read-only",
+                hint=f"pass a copy: {buffers[0]}.copy()",
+            )
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "".join(f"{size}x" for size in shape)

@@ -1,0 +1,82 @@
+"""A run under plain mpiexec, as a private directory that the caller and the ranks share.
+
+Binary, pieces -> files; files -> Outcomes.
+
+    job.pickle          the binary and the options
+    RANK.in.K.npy       parcels of the rank's input pieces
+    RANK.journal …      what the rank is doing (journal.py)
+    RANK.out.K.npy      parcels of its result pieces
+    RANK.outcome        the rest of its Outcome; there only once everything of that rank is there
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from avial_lab.binary import Binary, Manifest
+from avial_lab.runtime.exchange import piece_sizes, pieces_of
+from avial_lab.runtime.outcome import Outcome
+from avial_lab.runtime.parcels import pack, unpack
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run: `traced` takes each step's times; `poison` makes memory nobody wrote stand out."""
+
+    traced: bool = True
+    poison: bool = False
+
+
+def write_job(directory: Path, binary: Binary, options: Options) -> None:
+    (directory / "job.pickle").write_bytes(pickle.dumps((binary, options)))
+
+
+def read_job(directory: Path) -> tuple[Binary, Options]:
+    return pickle.loads((directory / "job.pickle").read_bytes())
+
+
+def write_inputs(directory: Path, rank: int, pieces: Sequence[np.ndarray]) -> None:
+    _write(directory, rank, "in", pack(pieces))
+
+
+def read_parcels(directory: Path, rank: int) -> list[np.ndarray]:
+    """The rank's input parcels; copy on write, so that a whole storage is used where the page cache has it."""
+    return _read(directory, rank, "in", mode="c")
+
+
+def write_outcome(directory: Path, outcome: Outcome) -> None:
+    _write(directory, outcome.rank, "out", pack(outcome.results))
+    # Renamed into place last: a reader sees all of it or nothing.
+    partial = directory / f"{outcome.rank}.partial"
+    partial.write_bytes(pickle.dumps((outcome.clocks, outcome.offset_s, outcome.failure)))
+    partial.rename(directory / f"{outcome.rank}.outcome")
+
+
+def read_outcome(directory: Path, manifest: Manifest, rank: int) -> Outcome | None:
+    """What the rank left; None as long as it is not done."""
+    path = directory / f"{rank}.outcome"
+    if not path.exists():
+        return None
+    clocks, offset_s, failure = pickle.loads(path.read_bytes())
+    if failure is not None:
+        return Outcome(rank, clocks, offset_s, failure=failure)
+    sizes = piece_sizes(manifest, pieces_of(manifest.results, rank))
+    results = unpack(_read(directory, rank, "out", mode="r"), sizes)
+    return Outcome(rank, clocks, offset_s, tuple(results))
+
+
+def _write(directory: Path, rank: int, way: str, parcels: Sequence[np.ndarray]) -> None:
+    for k, parcel in enumerate(parcels):
+        np.save(directory / f"{rank}.{way}.{k}.npy", parcel)
+
+
+def _read(directory: Path, rank: int, way: str, *, mode: str) -> list[np.ndarray]:
+    files = sorted(
+        directory.glob(f"{rank}.{way}.*.npy"), key=lambda file: int(file.name.split(".")[2])
+    )
+    return [np.load(file, mmap_mode=mode) for file in files]  # type: ignore[call-overload]

@@ -1,0 +1,174 @@
+"""How a run ended on each rank, and what that means to the caller.
+
+Outcomes of the ranks -> Trace; a failed or dead rank -> RunError with its task, rank and cell line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from avial_lab.binary import Manifest
+from avial_lab.errors import CellSpan, RunError
+from avial_lab.schedule import Step, StepKind
+from avial_lab.trace import Event, EventKind, Trace
+
+Spans = Mapping[str, CellSpan]
+"""Where each task stands in the cell, by its name."""
+
+_EVENT = {
+    StepKind.RUN: EventKind.TASK,
+    StepKind.POST: EventKind.POST,
+    StepKind.SEND: EventKind.SEND,
+    StepKind.WAIT_RECEIVED: EventKind.WAIT,
+    StepKind.WAIT_SENT: EventKind.WAIT,
+    StepKind.BARRIER: EventKind.BARRIER,
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong on a rank that lived to tell; `step` indexes its program, -1 before the first."""
+
+    message: str
+    step: int = -1
+    hint: str | None = None
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one rank brings back.
+
+    clocks: int64 (steps, 4): seconds and nanoseconds of each step's start and of its end on the rank's monotonic
+    clock, (0, 0) for a step not reached; `offset_s` added to it gives rank 0's. results: flat bytes of the rank's
+    result pieces.
+    """
+
+    rank: int
+    clocks: np.ndarray
+    offset_s: float = 0.0
+    results: tuple[np.ndarray, ...] = ()
+    failure: Failure | None = None
+
+
+def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
+    """The steps of all ranks on one clock that starts with the first of them."""
+    timed: list[tuple[float, float, int, Step]] = []
+    for outcome in outcomes:
+        seconds = outcome.clocks[:, 0::2] + outcome.clocks[:, 1::2] * 1e-9 + outcome.offset_s
+        steps = manifest.programs[outcome.rank]
+        timed += [
+            (float(start), float(end), outcome.rank, step)
+            for (start, end), clock, step in zip(seconds, outcome.clocks, steps, strict=True)
+            if clock.any()
+        ]
+    timed.sort(key=lambda row: row[:3])
+    origin = timed[0][0] if timed else 0.0
+    events = tuple(
+        _event(manifest, rank, step, start - origin, end - origin)
+        for start, end, rank, step in timed
+    )
+    return Trace(manifest.ranks, events)
+
+
+def rank_failed(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -> RunError:
+    """The error for a rank that reported a failure."""
+    place = describe_step(manifest, rank, failure.step)
+    error = RunError(
+        f"rank {rank} of {manifest.ranks} failed {place}: {failure.message}",
+        span=_span(manifest, rank, failure.step, spans),
+        hint=failure.hint,
+    )
+    if failure.traceback:
+        error.add_note(failure.traceback) if hasattr(error, "add_note") else None
+    return error
+
+
+def rank_died(
+    manifest: Manifest, rank: int, step: int, signal: str | None, spans: Spans
+) -> RunError:
+    """The error for a rank that is gone; `signal` where it is known."""
+    how = f"died of {signal}" if signal else "died without a word (killed, or out of memory)"
+    return RunError(
+        f"rank {rank} of {manifest.ranks} {how} {describe_step(manifest, rank, step)}",
+        span=_span(manifest, rank, step, spans),
+        hint=_DEATH_HINTS.get(
+            signal or "", "look for the kernel's out-of-memory message, and who killed it"
+        ),
+    )
+
+
+def timed_out(
+    manifest: Manifest, seconds: float, steps: Mapping[int, int | None], spans: Spans
+) -> RunError:
+    """The error for a run past its time limit; `steps[rank]` is where each unfinished rank is, None if unknown."""
+    lines = [
+        f"  rank {rank} is {describe_step(manifest, rank, step)}" if step is not None else
+        f"  rank {rank} tells nothing"
+        for rank, step in steps.items()
+    ]  # fmt: skip
+    # A rank inside a task is the likely culprit: the others wait for it.
+    busy = ((r, s) for r, s in steps.items() if s is not None and _is_task(manifest, r, s))
+    rank, step = next(busy, (0, -1))
+    return RunError(
+        "\n".join([f"the run did not finish within {seconds:g} s", *lines]),
+        span=_span(manifest, rank, step, spans),
+        hint="give it more time with timeout=…, or look for a loop that never ends",
+    )
+
+
+def describe_step(manifest: Manifest, rank: int, step: int) -> str:
+    """Where a rank is, to stand after a verb: `in task 'mul'`, `receiving c[0:20] from rank 0 (of task 'add')`."""
+    program = manifest.programs[rank]
+    if not 0 <= step < len(program):
+        return "before its first task"
+    match program[step]:
+        case Step(StepKind.RUN, task):
+            return f"in task '{task}'"
+        case Step(StepKind.BARRIER):
+            return "at a barrier"
+        case Step(StepKind.SEND | StepKind.WAIT_SENT, transfer=index):
+            transfer = manifest.transfers[index]
+            return (
+                f"sending {transfer.storage}{transfer.box} to rank {transfer.dest} "
+                f"(for task '{transfer.consumer}')"
+            )
+        case Step(transfer=index):
+            transfer = manifest.transfers[index]
+            return (
+                f"receiving {transfer.storage}{transfer.box} from rank {transfer.source} "
+                f"(of task '{transfer.producer}')"
+            )
+
+
+_DEATH_HINTS = {
+    "SIGSEGV": "an index out of bounds is the usual reason; run with --check to find it",
+    "SIGBUS": "an index out of bounds, or /dev/shm is full",
+    "SIGFPE": "an integer division by zero is the usual reason",
+    "SIGABRT": "the C library or MPI stopped the process; its message is in the engines' log",
+    "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
+}
+
+
+def _event(manifest: Manifest, rank: int, step: Step, start_s: float, end_s: float) -> Event:
+    kind = _EVENT[step.kind]
+    if step.kind is StepKind.RUN:
+        return Event(kind, step.task, rank, manifest.devices[step.task], start_s, end_s)
+    nbytes = manifest.transfers[step.transfer].nbytes if step.transfer >= 0 else 0
+    return Event(kind, str(step), rank, "", start_s, end_s, nbytes)
+
+
+def _is_task(manifest: Manifest, rank: int, step: int) -> bool:
+    program = manifest.programs[rank]
+    return 0 <= step < len(program) and program[step].kind is StepKind.RUN
+
+
+def _span(manifest: Manifest, rank: int, step: int, spans: Spans) -> CellSpan | None:
+    program = manifest.programs[rank]
+    if not 0 <= step < len(program) or program[step].kind is StepKind.BARRIER:
+        return None
+    here = program[step]
+    return spans.get(here.task or manifest.transfers[here.transfer].consumer)

@@ -1,0 +1,56 @@
+"""Pieces of arrays on their way between processes.
+
+Pieces (flat bytes) -> few messages, and back. Both sides know the sizes from the manifest, so no header travels.
+Small pieces share one parcel, each at a multiple of `ALIGNMENT`; a large one travels alone and uncopied.
+
+    pieces   a 80 B   b 4 MiB   c 12 B        parcels   [a….c…]  [b]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+ALIGNMENT = 64
+SMALL = 1 << 16
+"""Bytes below which a piece shares a parcel with others."""
+
+
+def as_bytes(array: np.ndarray) -> np.ndarray:
+    """The elements in row-major order as flat bytes; a view where the array is contiguous already."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def pack(pieces: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """`pieces` (flat bytes) as parcels: the small ones together first, then the large ones in order."""
+    places, total = _places([piece.nbytes for piece in pieces])
+    shared = np.zeros(total, np.uint8)
+    for k, place in places.items():
+        shared[place : place + pieces[k].nbytes] = pieces[k]
+    return [shared, *(piece for k, piece in enumerate(pieces) if k not in places)]
+
+
+def unpack(parcels: Sequence[np.ndarray], sizes: Sequence[int]) -> list[np.ndarray]:
+    """The pieces `pack` was given, whose sizes in bytes were `sizes`; views into the parcels."""
+    places, _ = _places(sizes)
+    large: Iterator[np.ndarray] = iter(parcels[1:])
+    return [
+        parcels[0][places[k] : places[k] + size] if k in places else next(large)
+        for k, size in enumerate(sizes)
+    ]
+
+
+def aligned_empty(nbytes: int) -> np.ndarray:
+    """Flat bytes, undefined, that start at a multiple of `ALIGNMENT`."""
+    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    skip = -raw.ctypes.data % ALIGNMENT
+    return raw[skip : skip + nbytes]
+
+
+def _places(sizes: Sequence[int]) -> tuple[dict[int, int], int]:
+    """Where each small piece lies in the shared parcel, and how long that is."""
+    small = [k for k, size in enumerate(sizes) if size < SMALL]
+    ends = list(accumulate((-(-sizes[k] // ALIGNMENT) * ALIGNMENT for k in small), initial=0))
+    return dict(zip(small, ends, strict=False)), ends[-1]
