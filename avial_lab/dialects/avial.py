@@ -1,0 +1,199 @@
+"""Accessors of avial's operations: operands by name, so that positions are known to this file only.
+
+MLIR's bindings find these classes by themselves once `avial_lab.dialects.register` has run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects._ods_common import _cext
+
+SEGMENTS = "operandSegmentSizes"
+
+
+@_cext.register_dialect
+class AvialDialect(ir.Dialect):
+    DIALECT_NAMESPACE = "avial"
+
+
+class _RegionOp(ir.OpView):
+    """An operation with one region of one block, which omp.terminator ends."""
+
+    _ODS_REGIONS = (1, True)
+
+    @property
+    def body(self) -> ir.Block:
+        return self.operation.regions[0].blocks[0]
+
+    @property
+    def body_ops(self) -> tuple[ir.OpView, ...]:
+        """The operations of the body without its terminator."""
+        return tuple(self.body)[:-1]
+
+    def _segment(self, index: int) -> list[ir.Value]:
+        sizes = ir.DenseI32ArrayAttr(self.operation.attributes[SEGMENTS])
+        start = sum(sizes[k] for k in range(index))
+        operands = self.operation.operands
+        return [operands[k] for k in range(start, start + sizes[index])]
+
+
+@_cext.register_operation(AvialDialect)
+class ScheduleOp(_RegionOp):
+    """Tasks in program order over `buffers`."""
+
+    OPERATION_NAME = "avial.schedule"
+
+    @property
+    def buffers(self) -> list[ir.Value]:
+        return list(self.operation.operands)
+
+
+@_cext.register_operation(AvialDialect)
+class TargetOp(ir.OpView):
+    """A constraint on the device that runs a task."""
+
+    OPERATION_NAME = "avial.target"
+    _ODS_REGIONS = (0, True)
+
+    @property
+    def name(self) -> str:
+        return ir.StringAttr(self.operation.attributes["name"]).value
+
+    @property
+    def arch(self) -> str:
+        """`cpu` where the target says nothing."""
+        return self._text("arch") or "cpu"
+
+    @property
+    def node(self) -> str | None:
+        return self._text("node")
+
+    def _text(self, key: str) -> str | None:
+        attributes = self.operation.attributes
+        return ir.StringAttr(attributes[key]).value if key in attributes else None
+
+
+class _WorkOp(_RegionOp):
+    """What a task and a replicate have in common."""
+
+    name_segments: ClassVar[tuple[str, ...]] = ("target", "reads", "writes", "after")
+
+    @classmethod
+    def make(
+        cls,
+        name: str,
+        target: ir.Value,
+        *,
+        reads: Sequence[ir.Value],
+        writes: Sequence[ir.Value],
+        after: Sequence[ir.Value] = (),
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> _WorkOp:
+        """A new operation whose region is still without a block."""
+        sizes = [1, len(reads), len(writes), len(after)]
+        operation = ir.Operation.create(
+            cls.OPERATION_NAME,
+            results=[ir.Type.parse("!avial.task_ref", target.context)],
+            operands=[target, *reads, *writes, *after],
+            attributes={
+                "name": ir.StringAttr.get(name, target.context),
+                SEGMENTS: ir.DenseI32ArrayAttr.get(sizes, target.context),
+            },
+            regions=1,
+            loc=loc,
+            ip=ip,
+        )
+        return operation.opview
+
+    @property
+    def name(self) -> str:
+        return ir.StringAttr(self.operation.attributes["name"]).value
+
+    @property
+    def target(self) -> ir.Value:
+        return self.operation.operands[0]
+
+    @property
+    def target_op(self) -> TargetOp:
+        return self.target.owner.opview
+
+    @property
+    def reads(self) -> list[ir.Value]:
+        """The buffers whose values matter to it; one both read and written is here and in `writes`."""
+        return self._segment(1)
+
+    @property
+    def writes(self) -> list[ir.Value]:
+        return self._segment(2)
+
+    @property
+    def after(self) -> list[ir.Value]:
+        """Results of the tasks it was told to wait for."""
+        return self._segment(3)
+
+    @property
+    def after_names(self) -> tuple[str, ...]:
+        return tuple(value.owner.opview.name for value in self.after)
+
+    @property
+    def ref(self) -> ir.Value:
+        return self.operation.results[0]
+
+
+@_cext.register_operation(AvialDialect)
+class TaskOp(_WorkOp):
+    """A piece of work for one device."""
+
+    OPERATION_NAME = "avial.task"
+
+
+@_cext.register_operation(AvialDialect)
+class ReplicateOp(_WorkOp):
+    """A task split over all devices of its target."""
+
+    OPERATION_NAME = "avial.replicate"
+
+
+@_cext.register_operation(AvialDialect)
+class ConvergeOp(_RegionOp):
+    """Its tasks again and again: `max` times, or until `until` holds."""
+
+    OPERATION_NAME = "avial.converge"
+
+    @property
+    def name(self) -> str:
+        return ir.StringAttr(self.operation.attributes["name"]).value
+
+    @property
+    def max(self) -> int:
+        return ir.IntegerAttr(self.operation.attributes["max"]).value
+
+    @property
+    def until(self) -> ir.Value | None:
+        """The buffer of one element that is compared; None where only the count ends it."""
+        values = self._segment(0)
+        return values[0] if values else None
+
+    @property
+    def predicate(self) -> str | None:
+        attributes = self.operation.attributes
+        if "predicate" not in attributes:
+            return None
+        return ir.StringAttr(attributes["predicate"]).value
+
+    @property
+    def threshold(self) -> float | None:
+        attributes = self.operation.attributes
+        return ir.FloatAttr(attributes["threshold"]).value if "threshold" in attributes else None
+
+    @property
+    def after(self) -> list[ir.Value]:
+        return self._segment(1)
+
+    @property
+    def ref(self) -> ir.Value:
+        return self.operation.results[0]

@@ -1,0 +1,127 @@
+"""What the avial dialect asks of a program beyond what IRDL can say.
+
+Module -> nothing, or VerifyError at the place of the mistake.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import VerifyError
+
+SEGMENTS = "operandSegmentSizes"
+_PARENTS = {
+    "avial.target": ("avial.schedule", "avial.converge"),
+    "avial.task": ("avial.schedule", "avial.converge"),
+    "avial.replicate": ("avial.schedule", "avial.converge"),
+    "avial.converge": ("avial.schedule",),
+    "avial.schedule": ("func.func",),
+}
+_NAMED = ("avial.task", "avial.replicate", "avial.converge")
+_PREDICATES = ("lt", "le", "gt", "ge")
+
+
+def verify_program(module: ir.Module) -> None:
+    """Raise VerifyError unless every avial operation stands where it may, and is named and wired as it must be."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        name = op.name
+        if name in _PARENTS:
+            found.append(op)
+        return ir.WalkResult.SKIP if name in ("avial.task", "avial.replicate") else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    names: dict[str, ir.Operation] = {}
+    for op in found:
+        _check_parent(op)
+        if op.name in _NAMED:
+            _check_name(op, names)
+        if op.name in ("avial.task", "avial.replicate"):
+            _check_work(op)
+        elif op.name == "avial.converge":
+            _check_converge(op)
+        elif op.name == "avial.target":
+            _check_target(op)
+    if not names:
+        first = next((op for op in found if op.name == "avial.schedule"), None)
+        raise VerifyError(
+            "the program has no task",
+            span=span_of(first.location) if first is not None else None,
+            hint="add one: avial.schedule %a { %cpu = avial.target {arch = \"cpu\"} "
+            "%t = avial.task %cpu, %a { … } }",
+        )
+
+
+def _check_parent(op: ir.Operation) -> None:
+    parent = op.parent.operation.name if op.parent is not None else "nothing"
+    if parent not in _PARENTS[op.name]:
+        raise VerifyError(
+            f"{op.name} stands in {parent}",
+            span=span_of(op.location),
+            hint=f"it belongs into {' or '.join(_PARENTS[op.name])}",
+        )
+
+
+def _check_name(op: ir.Operation, names: dict[str, ir.Operation]) -> None:
+    name = ir.StringAttr(op.attributes["name"]).value
+    if name in names:
+        other = span_of(names[name].location)
+        raise VerifyError(
+            f"two tasks are named {name}" + (f"; the other stands in line {other.line}" if other else ""),
+            span=span_of(op.location),
+            hint="give one of them another name",
+        )
+    names[name] = op
+
+
+def _defining(value: ir.Value) -> str:
+    owner = value.owner
+    return "" if isinstance(owner, ir.Block) else owner.operation.name
+
+
+def _check_work(op: ir.Operation) -> None:
+    if SEGMENTS not in op.attributes:
+        raise VerifyError(f"{op.name} has no {SEGMENTS}", span=span_of(op.location))
+    sizes = list(op.attributes[SEGMENTS])
+    operands = op.operands
+    if _defining(operands[0]) != "avial.target":
+        raise VerifyError(
+            f"the first operand of {op.name} is no avial.target", span=span_of(op.location)
+        )
+    for k in range(1, 1 + sizes[1] + sizes[2]):
+        if not isinstance(operands[k].type, ir.MemRefType | ir.UnrankedMemRefType):
+            raise VerifyError(
+                f"{op.name} lists a {operands[k].type}, which is no buffer", span=span_of(op.location)
+            )
+    for k in range(1 + sizes[1] + sizes[2], len(operands)):
+        _check_waits(op, operands[k])
+
+
+def _check_waits(op: ir.Operation, value: ir.Value) -> None:
+    if _defining(value) not in _NAMED:
+        raise VerifyError(f"{op.name} can wait only for tasks", span=span_of(op.location))
+
+
+def _check_converge(op: ir.Operation) -> None:
+    sizes = list(op.attributes[SEGMENTS])
+    attributes, span = op.attributes, span_of(op.location)
+    if sizes[0] and ("predicate" not in attributes or "threshold" not in attributes):
+        raise VerifyError("avial.converge compares a buffer, but with what?", span=span)
+    if "predicate" in attributes and str(attributes["predicate"]).strip('"') not in _PREDICATES:
+        raise VerifyError(f"the predicate is one of {', '.join(_PREDICATES)}", span=span)
+    if not any(inner.operation.name in _NAMED for inner in op.regions[0].blocks[0]):
+        raise VerifyError("avial.converge has no task", span=span)
+    for value in list(op.operands)[sizes[0] :]:
+        _check_waits(op, value)
+
+
+def _check_target(op: ir.Operation) -> None:
+    for key in ("arch", "node", "name"):
+        if key in op.attributes and not isinstance(op.attributes[key], ir.StringAttr):
+            raise VerifyError(
+                f"{key} of avial.target is {op.attributes[key]}, not a string",
+                span=span_of(op.location),
+                hint=f'{key} = "…"',
+            )

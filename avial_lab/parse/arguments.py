@@ -1,0 +1,225 @@
+"""Bind a program's function to the caller's arrays and numbers.
+
+Function arguments and a Binding -> arguments of the arrays' own types; numbers become constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from mlir import ir
+from mlir.dialects import arith, memref
+
+from avial_lab.arrays import Binding, Buffer
+from avial_lab.dialects.places import name_of, span_of
+from avial_lab.errors import BindError, VerifyError
+from avial_lab.notation.elaborate import Scalar
+from avial_lab.notation.source import Source, did_you_mean
+from avial_lab.notation.types import buffer_type
+
+DYNAMIC = -(2**63)
+
+
+def bind_arguments(
+    module: ir.Module, binding: Binding | None, scalars: Mapping[str, Scalar], source: Source
+) -> None:
+    """Every argument of the program's function gets its name, its array's type or its number.
+
+    An argument with `?` in its type becomes static, and a memref.cast gives the body the type it was written for.
+    """
+    function = program_function(module, source)
+    if function is None:
+        return
+    names = _names(function)
+    block = function.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    if binding is not None:
+        _check_known(binding, scalars, names, function, source)
+    keep: list[int] = []
+    for k, (argument, name) in enumerate(zip(arguments, names, strict=True)):
+        if isinstance(argument.type, ir.MemRefType):
+            keep.append(k)
+            buffer = binding.buffer(name) if binding is not None else None
+            if buffer is not None:
+                _bind_array(argument, buffer, block)
+            elif binding is not None and not argument.type.has_static_shape:
+                raise BindError(
+                    f"buffer %{name} is {argument.type}, and no array says how long it is",
+                    span=span_of(argument.location),
+                    hint=f"pass the array {name}",
+                )
+        elif name in scalars:
+            _bind_number(argument, name, scalars[name], block)
+        elif binding is not None and _is_number(argument.type):
+            raise BindError(
+                f"no value for %{name} ({argument.type})",
+                span=span_of(argument.location),
+                hint=f"pass {name}=…",
+            )
+        else:
+            keep.append(k)
+    _set_signature(function, names, keep)
+
+
+def program_function(module: ir.Module, source: Source) -> ir.Operation | None:
+    """The function that holds the schedules, None where there is none."""
+    found: list[ir.Operation] = []
+    for operation in _functions(module.operation):
+        regions = operation.regions
+        if len(regions) and any(
+            op.operation.name == "avial.schedule" for block in regions[0] for op in block
+        ):
+            found.append(operation)
+    if len(found) > 1:
+        span = span_of(found[1].location)
+        raise VerifyError(
+            "a second function holds an avial.schedule", span=span,
+            hint="keep the program's schedules in one function",
+        )  # fmt: skip
+    return found[0] if found else None
+
+
+def _functions(module: ir.Operation) -> Iterator[ir.Operation]:
+    for op in module.regions[0].blocks[0]:
+        operation = op.operation
+        if operation.name == "func.func":
+            yield operation
+        elif operation.name == "builtin.module":
+            yield from _functions(operation)
+
+
+def _names(function: ir.Operation) -> list[str]:
+    """The arguments' names: as the attribute says, else as the text calls them."""
+    written = function.attributes["arg_attrs"] if "arg_attrs" in function.attributes else None
+    names = []
+    for k, argument in enumerate(function.regions[0].blocks[0].arguments):
+        name = name_of(argument.location) or f"arg{k}"
+        if written is not None and "avial.name" in written[k]:
+            name = ir.StringAttr(written[k]["avial.name"]).value
+        names.append(name)
+    return names
+
+
+def _check_known(
+    binding: Binding,
+    scalars: Mapping[str, Scalar],
+    names: list[str],
+    function: ir.Operation,
+    source: Source,
+) -> None:
+    given = [*(buffer.name for buffer in binding.buffers), *scalars]
+    for name in given:
+        if name not in names:
+            what = "array" if binding.buffer(name) is not None else "number"
+            buffers = ", ".join(f"%{known}" for known in names) or "none"
+            raise BindError(
+                f"{what} '{name}' is no buffer of the program",
+                span=span_of(function.location),
+                hint=did_you_mean(name, names) or f"its buffers: {buffers}",
+            )
+
+
+def _bind_array(argument: ir.BlockArgument, buffer: Buffer, block: ir.Block) -> None:
+    written, wanted = ir.MemRefType(argument.type), ir.Type.parse(buffer_type(buffer))
+    if written == wanted:
+        return
+    _check_fit(argument, written, ir.MemRefType(wanted), buffer)
+    if written.has_static_shape and written.layout == wanted.layout:
+        return
+    location = argument.location
+    argument.set_type(wanted)
+    with ir.InsertionPoint.at_block_begin(block), location:
+        cast = memref.CastOp(written, argument)
+    argument.replace_all_uses_except(cast.result, cast.operation)
+
+
+def _check_fit(
+    argument: ir.BlockArgument, written: ir.MemRefType, wanted: ir.MemRefType, buffer: Buffer
+) -> None:
+    """Whether the array of type `wanted` is what the program wrote."""
+
+    def mismatch(what: str, hint: str | None = None) -> BindError:
+        return BindError(
+            f"%{buffer.name} is written {written}, but {what}",
+            span=span_of(argument.location),
+            hint=hint or f"write {wanted}, or leave the type out",
+        )
+
+    if str(written.element_type) != buffer.element:
+        raise mismatch(f"the array '{buffer.name}' holds {buffer.element}")
+    shape = list(written.shape)
+    if len(shape) != len(buffer.shape):
+        raise mismatch(
+            f"the array '{buffer.name}' has {len(buffer.shape)} "
+            f"dimension{'' if len(buffer.shape) == 1 else 's'}"
+        )
+    if any(size not in (DYNAMIC, n) for size, n in zip(shape, buffer.shape, strict=True)):
+        raise mismatch(f"the array '{buffer.name}' has shape {buffer.shape}")
+    if written.memory_space is not None:
+        raise mismatch("a caller's array lies in the default memory space")
+    steps, offset = written.get_strides_and_offset()
+    strides = list(buffer.strides)
+    fits = all(
+        step in (DYNAMIC, stride) or n <= 1
+        for step, stride, n in zip(steps, strides, buffer.shape, strict=True)
+    )
+    if not fits or offset not in (0, DYNAMIC):
+        identity = str(written.layout).startswith("affine_map")
+        raise mismatch(
+            f"the array '{buffer.name}' shares memory with another array and has strides {buffer.strides}"
+            if identity
+            else f"the array '{buffer.name}' has strides {buffer.strides}",
+            f"write {wanted}, leave the type out, or pass a copy: {buffer.name}.copy()",
+        )
+
+
+def _is_number(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.IntegerType | ir.IndexType | ir.FloatType)
+
+
+def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: ir.Block) -> None:
+    type_ = argument.type
+    span = span_of(argument.location)
+    if not _is_number(type_):
+        raise BindError(f"%{name} is {type_}, not a number", span=span)
+    attribute: ir.Attribute
+    if isinstance(type_, ir.FloatType):
+        attribute = ir.FloatAttr.get(type_, float(number))
+        if math.isfinite(number) and not math.isfinite(ir.FloatAttr(attribute).value):
+            raise BindError(f"{name}={number} does not fit into {type_}", span=span)
+    else:
+        if not isinstance(number, int):
+            raise BindError(
+                f"{name}={number} is no integer, but %{name} is {type_}", span=span,
+                hint=f"pass int({name})",
+            )  # fmt: skip
+        width = 64 if isinstance(type_, ir.IndexType) else ir.IntegerType(type_).width
+        if not -(2 ** (width - 1)) <= int(number) < 2**width or width > 64:
+            raise BindError(f"{name}={number} does not fit into {type_}", span=span)
+        signed = int(number) - 2**width if int(number) >= 2 ** (width - 1) else int(number)
+        attribute = ir.IntegerAttr.get(type_, signed)
+    with ir.InsertionPoint.at_block_begin(block), argument.location:
+        constant = arith.ConstantOp(type_, attribute)
+    argument.replace_all_uses_with(constant.result)
+
+
+def _set_signature(function: ir.Operation, names: list[str], keep: list[int]) -> None:
+    """Drop the arguments not in `keep`, and write types and names down in the function's attributes."""
+    block = function.regions[0].blocks[0]
+    attributes = function.attributes
+    old = attributes["arg_attrs"] if "arg_attrs" in attributes else None
+    for k in reversed(range(len(names))):
+        if k not in keep:
+            block.erase_argument(k)
+    written = []
+    for k in keep:
+        known = {item.name: item.attr for item in old[k]} if old is not None else {}
+        written.append(ir.DictAttr.get(known | {"avial.name": ir.StringAttr.get(names[k])}))
+    results = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value).results
+    type_ = ir.FunctionType.get([a.type for a in block.arguments], results)
+    attributes["function_type"] = ir.TypeAttr.get(type_)
+    if written:
+        attributes["arg_attrs"] = ir.ArrayAttr.get(written)
+    elif old is not None:
+        del attributes["arg_attrs"]

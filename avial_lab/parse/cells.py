@@ -1,0 +1,160 @@
+"""Parse a cell: the notation, then MLIR, then what only the whole program can say.
+
+Text, and what is known of the caller's arrays -> ir.Module in the avial dialect: verified, roles of buffers inferred,
+arguments bound, every operation located at its line of the cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from mlir import ir
+
+from avial_lab.arrays import Binding
+from avial_lab.dialects import register
+from avial_lab.dialects.places import span_of
+from avial_lab.dialects.verify import verify_program
+from avial_lab.errors import AvialError, InternalError, ParseError, VerifyError
+from avial_lab.notation.elaborate import Elaboration, Scalar
+from avial_lab.notation.operations import USAGE
+from avial_lab.notation.programs import elaborate
+from avial_lab.notation.source import STATEMENT, Source, did_you_mean
+from avial_lab.parse.arguments import bind_arguments
+from avial_lab.parse.launches import size_launches
+from avial_lab.parse.roles import resolve_roles
+
+NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
+
+
+def parse_cell(
+    text: str,
+    *,
+    cell: str,
+    context: ir.Context,
+    binding: Binding | None = None,
+    scalars: Mapping[str, Scalar] = NO_SCALARS,
+) -> ir.Module:
+    """The program in `text`, which its user knows as `cell`.
+
+    `binding` gives the types that buffers of the program leave out; `scalars` replace arguments of int, float or
+    index type. Raises ParseError, VerifyError or BindError with the place in `text`.
+    """
+    register(context)
+    source = Source(text, cell)
+    try:
+        elaboration = elaborate(source, context, binding=binding, scalars=scalars)
+        with context:
+            module = _parsed(elaboration)
+            launches = _name_arguments(module, elaboration)
+            bind_arguments(module, binding, scalars, source)
+            size_launches(launches)
+            resolve_roles(module, elaboration)
+            verify_program(module)
+            _verified(module, source)
+    except AvialError as error:
+        if error.span is not None and error.span.cell == cell and not error.span.text:
+            error.span = replace(error.span, text=text)
+        raise
+    return module
+
+
+def _parsed(elaboration: Elaboration) -> ir.Module:
+    """MLIR's own parse; what it finds wrong is told at its place in the cell."""
+    try:
+        return ir.Module.parse(elaboration.output.text)
+    except ir.MLIRError as error:
+        raise _located(error, elaboration) from None
+
+
+def _verified(module: ir.Module, source: Source) -> None:
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        diagnostic = error.error_diagnostics[0]
+        span = span_of(diagnostic.location)
+        raise InternalError(
+            f"the module does not verify: {diagnostic.message}",
+            span=span and replace(span, text=source.text),
+        ) from error
+
+
+def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:
+    """The first of MLIR's messages as an error of ours."""
+    source = elaboration.source
+    if not error.error_diagnostics:
+        return ParseError(str(error))
+    diagnostic = error.error_diagnostics[0]
+    span = span_of(diagnostic.location)
+    message = diagnostic.message.strip()
+    if span is None:
+        return ParseError(message)
+    if span.cell == source.cell and span.cell != "-":
+        offset = source.offset_of(span.line, span.column)
+        kind: type[AvialError] = VerifyError
+    else:
+        offset = elaboration.output.origin(source, span.line, span.column)
+        kind = ParseError
+    message, hint = _explained(message, offset, source)
+    if hint is None:
+        hint = _usage(source, offset)
+    return source.error(message, offset, hint=hint, kind=kind)
+
+
+def _explained(message: str, offset: int, source: Source) -> tuple[str, str | None]:
+    """MLIR's message in the words of the notation, and a hint where one is certain."""
+    if "use of undeclared SSA value name" in message:
+        match = re.compile(r"%[\w$.-]+").match(source.text, offset)
+        if match:
+            known = set(re.findall(r"%[\w$.-]+", source.text)) - {match[0]}
+            return f"unknown value {match[0]}", did_you_mean(match[0], known)
+    if message.startswith("redefinition of SSA value"):
+        return message, "give one of the two another name"
+    if message.startswith("Dialect `"):
+        name = message.split("'")[-2] if message.count("'") > 1 else ""
+        return f"unknown operation '{name}'", None
+    return message.splitlines()[0] if message else "this is no MLIR", None
+
+
+def _usage(source: Source, offset: int) -> str | None:
+    """How the operation of the statement around `offset` is written in short."""
+    line_start = source.text.rfind("\n", 0, offset) + 1
+    match = STATEMENT.match(source.text, line_start)
+    op = match and match["op"]
+    return f"write it as: {USAGE[op]}" if op in USAGE else None
+
+
+def _name_arguments(module: ir.Module, elaboration: Elaboration) -> list[ir.Operation]:
+    """Give loop variables and block arguments their names and places; the launches still without sizes."""
+    cell = elaboration.source.cell
+    names = elaboration.block_arguments
+    launches: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        regions = op.regions
+        if len(regions) == 0:
+            return ir.WalkResult.ADVANCE
+        if op.name == "gpu.launch" and "avial.bare" in op.attributes:
+            launches.append(op)
+        location = op.location
+        if location.is_a_name():
+            location = location.child_loc
+        if not location.is_a_file():
+            return ir.WalkResult.ADVANCE
+        found = names.get((location.start_line, location.start_col))
+        if found is None:
+            return ir.WalkResult.ADVANCE
+        arguments = [a for region in regions for block in region for a in block.arguments]
+        if op.name == "gpu.launch" and len(arguments) >= 12:
+            # In the text the grid's size stands between the block's and the thread's index.
+            arguments[3:9] = [*arguments[6:9], *arguments[3:6]]
+        if len(found) == len(arguments):
+            for argument, (name, (line, column)) in zip(arguments, found, strict=True):
+                place = ir.Location.file(cell, line, column)
+                argument.set_location(ir.Location.name(name, place))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return launches

@@ -1,0 +1,138 @@
+"""A `gpu.launch` without sizes starts one thread for each index of the first dimension of what it writes.
+
+gpu.launch {avial.bare} of one thread -> gpu.launch of n threads, in which `gpu.thread_id x` counts 0 … n - 1 whatever n.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf
+
+from avial_lab.accesses import view_chain
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import VerifyError
+from avial_lab.parse.roles import role_touches
+
+BLOCK = 256
+"""Threads of a block where the indices need more than one."""
+LARGEST_BLOCK = 1024
+"""Threads of a block on every GPU since 2010 (CUDA's compute capability 2.0)."""
+DYNAMIC = -(2**63)
+
+
+def size_launches(launches: list[ir.Operation]) -> None:
+    """Give each of the bare launches its sizes."""
+    for launch in launches:
+        del launch.attributes["avial.bare"]
+        _size(launch)
+
+
+def _size(launch: ir.Operation) -> None:
+    written = _written_first(launch)
+    shape = list(ir.MemRefType(written.type).shape)
+    extent = shape[0] if shape else 1
+    barrier = _holds(launch, "gpu.barrier")
+    with ir.InsertionPoint(launch), launch.location:
+        index = ir.IndexType.get()
+        if extent == DYNAMIC:
+            zero = arith.ConstantOp(index, ir.IntegerAttr.get(index, 0)).result
+            count = memref.DimOp(written, zero).result
+        else:
+            count = arith.ConstantOp(index, ir.IntegerAttr.get(index, extent)).result
+        if barrier and extent > LARGEST_BLOCK:
+            raise VerifyError(
+                f"gpu.barrier needs all {extent} threads in one block, and a block has at most {LARGEST_BLOCK}",
+                span=span_of(launch.location),
+                hint="give sizes: gpu.launch blocks(…) in (…) threads(…) in (…) { … }",
+            )
+        if barrier or 0 < extent <= BLOCK:
+            launch.operands[3] = count
+            return
+        width = arith.ConstantOp(index, ir.IntegerAttr.get(index, BLOCK)).result
+        if extent == DYNAMIC:
+            blocks = arith.CeilDivUIOp(count, width).result
+        else:
+            number = max(1, -(-extent // BLOCK))
+            blocks = arith.ConstantOp(index, ir.IntegerAttr.get(index, number)).result
+        launch.operands[0], launch.operands[3] = blocks, width
+    _guard(launch, count, width)
+
+
+def _written_first(launch: ir.Operation) -> ir.Value:
+    """The first memref from outside that the body writes."""
+    for touch in role_touches(launch.regions[0].blocks[0]):
+        if not touch.writes:
+            continue
+        for value in view_chain(touch.value):
+            if not inside(value, launch):
+                if isinstance(value.type, ir.MemRefType):
+                    return value
+                break
+    raise VerifyError(
+        "gpu.launch has no sizes, and its body writes no buffer they could follow from",
+        span=span_of(launch.location),
+        hint="give sizes: gpu.launch blocks(…) in (…) threads(…) in (…) { … }",
+    )
+
+
+def inside(value: ir.Value, operation: ir.Operation) -> bool:
+    """Whether the value is defined in a region of the operation."""
+    owner = value.owner
+    parent = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation.parent
+    while parent is not None:
+        if parent.operation == operation:
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+def _holds(launch: ir.Operation, name: str) -> bool:
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = found or op.name == name
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    launch.walk(visit)
+    return found
+
+
+def _guard(launch: ir.Operation, count: ir.Value, width: ir.Value) -> None:
+    """The body runs where block × 256 + thread < count, and sees that as its thread's index."""
+    block = launch.regions[0].blocks[0]
+    body = [op.operation for op in block][:-1]
+    arguments = block.arguments
+    with ir.InsertionPoint.at_block_begin(block), launch.location:
+        start = arith.MulIOp(arguments[0], width).result
+        thread = arith.AddIOp(start, arguments[3]).result
+        active = arith.CmpIOp(arith.CmpIPredicate.ult, thread, count).result
+        guard = scf.IfOp(active)
+        with ir.InsertionPoint(guard.then_block):
+            end = scf.YieldOp([])
+    for op in body:
+        op.move_before(end.operation)
+    index = ir.IndexType.get()
+    with ir.InsertionPoint(launch), launch.location:
+        zero = arith.ConstantOp(index, ir.IntegerAttr.get(index, 0)).result
+        one = arith.ConstantOp(index, ir.IntegerAttr.get(index, 1)).result
+    seen = {
+        "gpu.thread_id": thread, "gpu.block_id": zero, "gpu.block_dim": count, "gpu.grid_dim": one,
+        "gpu.global_id": thread,
+    }  # fmt: skip
+    _replace_ids(guard.operation, seen)
+
+
+def _replace_ids(guard: ir.Operation, seen: dict[str, ir.Value]) -> None:
+    """What the body asks of dimension x is answered as if there were one block of `count` threads."""
+    ids: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in seen and str(op.attributes["dimension"]) == "#gpu<dim x>":
+            ids.append(op)
+        return ir.WalkResult.ADVANCE
+
+    guard.walk(visit)
+    for op in ids:
+        op.results[0].replace_all_uses_with(seen[op.name])
+        op.erase()

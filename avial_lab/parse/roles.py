@@ -1,0 +1,295 @@
+"""Which buffers a task reads and which it writes: inferred from its body, or checked against what it says.
+
+avial.task with its buffers listed -> avial.task with `reads` and `writes`; a touch of a buffer that is not listed,
+or a listed write that never happens, is an error at its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+
+from avial_lab.accesses import view_chain
+from avial_lab.accesses.linear import Linear, unknown
+from avial_lab.accesses.index_forms import IndexForms
+from avial_lab.accesses.touches import BodyReader
+from avial_lab.accesses.views import alternatives
+from avial_lab.dialects.avial import SEGMENTS
+from avial_lab.dialects.places import name_of, span_of
+from avial_lab.errors import AvialError, CellSpan, VerifyError
+from avial_lab.notation.elaborate import Elaboration, Listed
+from avial_lab.notation.source import Source, did_you_mean
+
+WORK = ("avial.task", "avial.replicate")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleTouch:
+    """`op` reads or writes `value`, which is `source` or a view of it."""
+
+    op: ir.Operation
+    value: ir.Value
+    source: ir.Value
+    reads: bool
+    writes: bool
+
+
+class _NoForms(IndexForms):
+    """Roles do not depend on indices: a store in a loop that never runs is a write all the same."""
+
+    def of(self, value: ir.Value) -> Linear:
+        return unknown()
+
+
+class _RoleReader(BodyReader):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms = _NoForms()
+        self.roles: list[RoleTouch] = []
+
+    def touch(
+        self,
+        op: ir.Operation,
+        value: ir.Value,
+        indices: Sequence[Any],
+        windows: Sequence[Any],
+        *,
+        reads: bool,
+        writes: bool,
+        certain: bool = True,
+    ) -> None:
+        for source in alternatives(value):
+            self.roles.append(RoleTouch(op, value, source, reads, writes))
+
+
+def role_touches(block: ir.Block) -> list[RoleTouch]:
+    """Every read and write of a memref in the block, whether or not it is ever reached."""
+    reader = _RoleReader()
+    reader.read_block(block)
+    return reader.roles
+
+
+def resolve_roles(module: ir.Module, elaboration: Elaboration) -> None:
+    """Infer or check the roles of every task's buffers."""
+    for op in list(work_operations(module)):
+        _Task(op, elaboration).resolve()
+
+
+def work_operations(module: ir.Module) -> Iterator[ir.Operation]:
+    """Tasks and replicates in program order, those inside a converge included."""
+
+    def within(block: ir.Block) -> Iterator[ir.Operation]:
+        for view in block:
+            op = view.operation
+            if op.name in WORK:
+                yield op
+            elif op.name in ("avial.schedule", "avial.converge", "func.func", "builtin.module"):
+                for region in op.regions:
+                    for inner in region:
+                        yield from within(inner)
+
+    yield from within(module.body)
+
+
+class _Task:
+    """One task while its roles are found."""
+
+    def __init__(self, op: ir.Operation, elaboration: Elaboration) -> None:
+        self.op, self.source = op, elaboration.source
+        operands = list(op.operands)
+        sizes = list(op.attributes[SEGMENTS])
+        self.target = operands[0]
+        self.reads = operands[1 : 1 + sizes[1]]
+        self.writes = operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
+        self.after = operands[1 + sizes[1] + sizes[2] :]
+        span = span_of(op.location)
+        place = (span.line, span.column) if span is not None else (0, 0)
+        self.listed: Listed | None = elaboration.listed.get(place)
+        self.block = op.regions[0].blocks[0] if len(op.regions[0].blocks) else None
+
+    @property
+    def name(self) -> str:
+        return ir.StringAttr(self.op.attributes["name"]).value
+
+    def resolve(self) -> None:
+        if self.block is None:
+            raise VerifyError(f"task '{self.name}' has no body", span=self.span)
+        plain = self.listed is not None and self.listed.plain is not None
+        declared = list(dict.fromkeys([*self.reads, *self.writes]))
+        found_reads, found_writes, stray = self._found(set(declared))
+        if stray:
+            raise self._undeclared(stray[0], declared, found_reads | found_writes)
+        if not plain:
+            self._check_explicit(found_reads, found_writes)
+            return
+        empty = len(self.block.operations) == 1
+        unused = [v for v in declared if v not in found_reads and v not in found_writes]
+        if unused and not empty:
+            raise self._unused(unused[0])
+        if found_writes:
+            reads = [value for value in declared if value in found_reads]
+            self._rebuild(reads, [value for value in declared if value in found_writes])
+
+    def _found(
+        self, declared: set[ir.Value]
+    ) -> tuple[set[ir.Value], set[ir.Value], list[RoleTouch]]:
+        """The declared buffers that are read, those that are written, and touches of others."""
+        reads: set[ir.Value] = set()
+        writes: set[ir.Value] = set()
+        stray: list[RoleTouch] = []
+        assert self.block is not None
+        for touch in role_touches(self.block):
+            buffer = touch.value if touch.value in declared else self._buffer(touch, declared)
+            if buffer is None:
+                if not self._own(touch.source):
+                    stray.append(touch)
+                continue
+            if touch.reads:
+                reads.add(buffer)
+            if touch.writes:
+                writes.add(buffer)
+        return reads, writes, stray
+
+    @staticmethod
+    def _buffer(touch: RoleTouch, declared: set[ir.Value]) -> ir.Value | None:
+        for start in (touch.value, touch.source):
+            for value in view_chain(start):
+                if value in declared:
+                    return value
+        return None
+
+    def _own(self, source: ir.Value) -> bool:
+        """Whether the memory is the task's own (made in its body) or a constant of the module."""
+        root = view_chain(source)[-1]
+        owner = root.owner
+        if isinstance(owner, ir.Block):
+            operation = owner.owner.operation
+        else:
+            operation = owner.operation
+            if operation.name == "memref.get_global":
+                return True
+            operation = operation.parent and operation.parent.operation
+        while operation is not None:
+            if operation == self.op:
+                return True
+            operation = operation.parent and operation.parent.operation
+        return False
+
+    def _check_explicit(self, found_reads: set[ir.Value], found_writes: set[ir.Value]) -> None:
+        """A body may do less than it says it reads, but not more, and it has to write what it says it writes."""
+        assert self.block is not None
+        for value in self.writes:
+            if value not in found_writes:
+                raise VerifyError(
+                    f"task '{self.name}' lists %{_name(value)} as written, but its body never writes it",
+                    span=self._listed_at(value, writes=True),
+                    hint=f"take it out of writes(…){', put it into reads(…)' if value in found_reads else ''}",
+                )
+        for found, declared, verb in (
+            (found_writes, self.writes, "writes"),
+            (found_reads, self.reads, "reads"),
+        ):
+            known = set(declared)
+            for touch in role_touches(self.block) if not found <= known else ():
+                buffer = self._buffer(touch, found)
+                does = touch.writes if verb == "writes" else touch.reads
+                if buffer is not None and buffer not in known and does:
+                    name = _name(buffer)
+                    raise VerifyError(
+                        f"task '{self.name}' {verb} %{name}, which it lists only as "
+                        f"{'read' if verb == 'writes' else 'written'}",
+                        span=self._touch_at(touch),
+                        hint=f"add %{name} to {verb}(…)",
+                    )
+
+    # Errors -------------------------------------------------------------------------------------------------
+
+    @property
+    def span(self) -> CellSpan | None:
+        return span_of(self.op.location)
+
+    def _undeclared(
+        self, touch: RoleTouch, declared: list[ir.Value], used: set[ir.Value]
+    ) -> AvialError:
+        name = _name(view_chain(touch.value)[0])
+        root = _name(touch.source)
+        shown = f"%{name}" if name == root else f"%{name} (a view of %{root})"
+        verb = "writes" if touch.writes else "reads"
+        unused = [_name(value) for value in declared if value not in used]
+        if unused:
+            hint = (
+                f"it lists %{unused[0]} and never touches it; write %{unused[0]} here, "
+                f"or list %{root} in its place"
+            )
+        else:
+            near = did_you_mean(f"%{name}", [f"%{_name(value)}" for value in declared])
+            hint = near or f"add %{root} to the buffers of '{self.name}'"
+        return VerifyError(
+            f"task '{self.name}' {verb} {shown}, which it does not list",
+            span=self._touch_at(touch),
+            hint=hint,
+        )
+
+    def _unused(self, value: ir.Value) -> AvialError:
+        name = _name(value)
+        return VerifyError(
+            f"task '{self.name}' lists %{name}, but its body never touches it",
+            span=self._listed_at(value),
+            hint=f"take %{name} out of the list",
+        )
+
+    def _touch_at(self, touch: RoleTouch) -> CellSpan | None:
+        """The value's name in the statement that touches it, or that statement."""
+        span = span_of(touch.op.location)
+        if span is None:
+            return self.span
+        start = self.source.offset_of(span.line, span.column)
+        name = re.escape(_name(touch.value))
+        match = re.compile(rf"[^\n]*?[,\s(=]\s*(%{name})(?![\w$.-])").match(self.source.text, start)
+        return self.source.span(match.start(1) if match else start)
+
+    def _listed_at(self, value: ir.Value, *, writes: bool = False) -> CellSpan | None:
+        """The buffer's name in the head of the task."""
+        if self.listed is None:
+            return self.span
+        pairs = self.listed.plain or (
+            self.listed.writes if writes else (*self.listed.reads, *self.listed.writes)
+        )
+        name = f"%{_name(value)}"
+        return next((self.source.span(at) for known, at in pairs if known == name), self.span)
+
+    def _rebuild(self, reads: list[ir.Value], writes: list[ir.Value]) -> None:
+        """The same task with these roles."""
+        op = self.op
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes[SEGMENTS] = ir.DenseI32ArrayAttr.get(
+            [1, len(reads), len(writes), len(self.after)]
+        )
+        new = ir.Operation.create(
+            op.name,
+            results=[result.type for result in op.results],
+            operands=[self.target, *reads, *writes, *self.after],
+            attributes=attributes,
+            regions=1,
+            loc=op.location,
+            ip=ir.InsertionPoint(op),
+        )
+        for block in list(op.regions[0]):
+            block.append_to(new.regions[0])
+        for old, fresh in zip(op.results, new.results, strict=True):
+            old.replace_all_uses_with(fresh)
+        op.erase()
+
+
+def _name(value: ir.Value) -> str:
+    """The value's name in the text."""
+    owner = value.owner
+    location = value.location if isinstance(owner, ir.Block) else owner.operation.location
+    return name_of(location) or value.get_name().lstrip("%")
+
+
+__all__ = ["Source", "resolve_roles", "role_touches", "work_operations"]
