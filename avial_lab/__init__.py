@@ -1,0 +1,56 @@
+"""A workbench for distributed heterogeneous programs: drop a computation into a cell, declare its
+target, run it.
+
+>>> import avial_lab                                                       # doctest: +SKIP
+>>> program = avial_lab.compile(text, arrays=dict(a=a, b=b), ranks=2)      # doctest: +SKIP
+>>> program.run()                                                          # doctest: +SKIP
+
+Names are loaded when they are first used: an engine that imports `avial_lab.runtime.engine` passes
+through here and must not pull in what it does not need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from avial_lab.errors import AvialError
+    from avial_lab.notebook import load_ipython_extension
+    from avial_lab.program import Namespace, Program, analyse, compile
+    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.topology import Topology
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AvialError": "errors",
+    "Cluster": "runtime.cluster",
+    "Namespace": "program",
+    "Program": "program",
+    "Topology": "topology",
+    "analyse": "program",
+    "compile": "program",
+    "load_ipython_extension": "notebook",
+}
+
+__all__ = [
+    "AvialError",
+    "Cluster",
+    "Namespace",
+    "Program",
+    "Topology",
+    "analyse",
+    "compile",
+    "load_ipython_extension",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(import_module(f"avial_lab.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'avial_lab' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,19 +1,20 @@
 """The caller's arrays: what the compiler has to know of them, and which of them share memory.
 
-NumPy arrays by name -> `Buffer`s and `Storage`s (plain facts, no data) -> pieces of bytes in and out.
+NumPy arrays by name -> `Buffer`s and `Storage`s (plain facts, no data) -> pieces of bytes in and
+out.
 
-A **buffer** is an array as the program names it. A **storage** is a stretch of memory that ranks allocate: usually one
-buffer's, but arrays that overlap in the caller's memory share one, so that they overlap on every rank too. Regions
-(`regions.Box`) are counted in a storage's own index space: the array's elements where it holds one buffer, bytes
-of the common stretch where it holds several.
+A **buffer** is an array as the program names it. A **storage** is a stretch of memory that ranks
+allocate: usually one buffer's, but arrays that overlap in the caller's memory share one, so that
+they overlap on every rank too. Regions (`regions.Box`) are counted in a storage's own index space:
+the array's elements where it holds one buffer, bytes of the common stretch where it holds several.
 
-    x[0:10] ──► a ┐                       storage a: 60 bytes, buffers a (offset 0) and b (offset 20)
+    x[0:10] ──► a ┐                     storage a: 60 bytes, buffers a (offset 0) and b (offset 20)
     x[5:15] ──► b ┘ overlap by 5 × 4 bytes
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -38,14 +39,17 @@ ITEMSIZE = {
 }  # fmt: skip
 """Bytes of one element in memory, by MLIR's name of the type."""
 
+UNBOUNDED = 2**62
+"""Stands for a size that is not known: a dynamic dimension to which no array is bound."""
+
 
 @dataclass(frozen=True)
 class Buffer:
     """One array of the program.
 
-    shape and strides count elements; strides are those on a rank (row-major unless the array shares memory).
-    `offset_bytes` is where element 0 lies in the storage. A temporary buffer is the program's own: it has no
-    array of the caller behind it and starts undefined.
+    shape and strides count elements; strides are those on a rank (row-major unless the array shares
+    memory). `offset_bytes` is where element 0 lies in the storage. A temporary buffer is the
+    program's own: it has no array of the caller behind it and starts undefined.
     """
 
     name: str
@@ -67,7 +71,9 @@ class Buffer:
 
     @property
     def contiguous(self) -> bool:
-        """Whether it is row-major without gaps; true of every array that shares memory with no other."""
+        """Whether it is row-major without gaps; true of every array that shares memory with no
+        other.
+        """
         return self.strides == row_major(self.shape)
 
 
@@ -105,6 +111,22 @@ class Binding:
         return next((buffer for buffer in self.buffers if buffer.name == name), None)
 
 
+def dtype_of_element(element: str) -> np.dtype[Any]:
+    """The NumPy dtype that holds elements of that MLIR type; integers come back signed.
+
+    >>> dtype_of_element("complex<f32>")
+    dtype('complex64')
+    """
+    if element == "bf16":
+        # NumPy has no bfloat16 of its own.
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    if element == "index":
+        return np.dtype(np.int64)
+    return np.dtype(next(name for name, known in ELEMENT_OF_DTYPE.items() if known == element))
+
+
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides, in elements, of a contiguous array of that shape.
 
@@ -135,7 +157,7 @@ def bind_arrays(arrays: Mapping[str, Any]) -> Binding:
             strides = tuple(stride // array.itemsize for stride in array.strides)
             if any(stride % array.itemsize for stride in array.strides):
                 raise BindError(
-                    f"array '{name}' shares memory with another and its strides are no multiple of its item size",
+                    f"array '{name}' shares memory with another, with strides between its items",
                     hint=f"pass a copy: {name}.copy()",
                 )
             offset = array.__array_interface__["data"][0] - low
@@ -182,7 +204,7 @@ def _raw_bytes(address: int, nbytes: int, owners: list[Any]) -> np.ndarray:
     return np.asarray(_Memory(address, nbytes, owners))
 
 
-def _checked(name: str, array: Any) -> np.ndarray:
+def _checked(name: str, array: object) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise BindError(
             f"'{name}' is a {type(array).__name__}, not a NumPy array",
@@ -205,7 +227,7 @@ def _buffer(
     )
 
 
-def _span(arrays: Any) -> tuple[int, int]:
+def _span(arrays: Iterable[np.ndarray]) -> tuple[int, int]:
     """The lowest and one past the highest byte of any of the arrays."""
     bounds = [np.lib.array_utils.byte_bounds(array) for array in arrays]
     return min(low for low, _ in bounds), max(high for _, high in bounds)
@@ -227,7 +249,8 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
     if a.size == 0 or b.size == 0 or not np.may_share_memory(a, b):
         return False
     try:
-        # Exact, so that interleaved views (every other column) stay apart; hard cases count as sharing.
+        # Exact, so that interleaved views (every other column) stay apart; hard cases count as
+        # sharing.
         return np.shares_memory(a, b, max_work=10_000)
     except np.exceptions.TooHardError:
         return True

@@ -1,6 +1,7 @@
 """Task graph: which task must finish before which may start, and why.
 
-Tasks with the regions they touch -> TaskGraph: RAW, WAR and WAW edges in program order, with buffer, region, bytes.
+Tasks with the regions they touch -> TaskGraph: RAW, WAR and WAW edges in program order, with
+buffer, region, bytes.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class TaskKind(enum.Enum):
 class Access:
     """What a task reads or writes of one storage, through the buffer it names.
 
-    `region` counts in the storage's index space and holds every element that may be touched. For a write, `exact`
-    says that every element of the region is certainly written; where it is not, the old values have to be there first.
+    `region` counts in the storage's index space and holds every element that may be touched. For a
+    write, `exact` says that every element of the region is certainly written; where it is not, the
+    old values have to be there first.
     """
 
     buffer: str
@@ -46,7 +48,9 @@ class Access:
 
 @dataclass(frozen=True)
 class Task:
-    """One task in program order; `summary` says in a few words what its body does (`scf.parallel 20`)."""
+    """One task in program order; `summary` says in a few words what its body does (`scf.parallel
+    20`).
+    """
 
     name: str
     target: Target
@@ -60,7 +64,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Dependency:
-    """`after` may not start before `before` has finished: they touch `region` of `buffer`, `nbytes` in all.
+    """`after` may not start before `before` has finished: they touch `region` of `buffer`, `nbytes`
+    in all.
 
     An explicit edge (`after %task1`) has no buffer, an empty region and 0 bytes.
     """
@@ -115,8 +120,9 @@ def build_dag(
 ) -> TaskGraph:
     """The dependencies of `tasks`, given in program order.
 
-    For every element the last task that wrote it and those that read it since are known; a task that reads it
-    comes after the writer (RAW), one that writes it after the readers (WAR) and the writer (WAW).
+    For every element the last task that wrote it and those that read it since are known; a task
+    that reads it comes after the writer (RAW), one that writes it after the readers (WAR) and the
+    writer (WAW).
     """
     histories = {storage.name: _History(len(storage.shape)) for storage in storages}
     itemsize = {storage.name: storage.itemsize for storage in storages}
@@ -140,8 +146,9 @@ def build_dag(
             nbytes = size(region) * itemsize[storage_of[buffer]]
             name = tasks[before].name
             dependencies.append(Dependency(name, task.name, hazard, buffer, region, nbytes))
-        for name in task.after:
-            dependencies.append(Dependency(name, task.name, Hazard.EXPLICIT, "", (), 0))
+        dependencies.extend(
+            Dependency(name, task.name, Hazard.EXPLICIT, "", (), 0) for name in task.after
+        )
     return TaskGraph(tuple(tasks), tuple(dependencies), tuple(buffers), tuple(storages))
 
 

@@ -1,4 +1,5 @@
-"""What a user is told when something is wrong: what, where (the cell's own line and column), what now.
+"""What a user is told when something is wrong: what, where (the cell's own line and column), what
+now.
 
 Text and a place in it -> exceptions that print themselves and travel between processes.
 """
@@ -10,9 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CellSpan:
-    """A place in what the user typed: `cell` as the user names it (`In [4]`, `deck.avial`), 1-based line and column.
+    """A place in what the user typed: `cell` as the user names it (`In [4]`, `deck.avial`), 1-based
+    line and column.
 
-    `text` is the source as the user's editor counts its lines; it may be empty when only the place is known.
+    `text` is the source as the user's editor counts its lines; it may be empty when only the place
+    is known.
     """
 
     cell: str
@@ -24,9 +27,9 @@ class CellSpan:
         return f"{self.cell}:{self.line}:{self.column}"
 
     def excerpt(self) -> str:
-        """The place, the line there and a caret below its column.
+        r"""The place, the line there and a caret below its column.
 
-        >>> print(CellSpan("In [4]", "a\\n  b = c", 2, 7).excerpt())
+        >>> print(CellSpan("In [4]", "a\n  b = c", 2, 7).excerpt())
         In [4]:2:7
           b = c
               ^
@@ -81,7 +84,7 @@ class ParseError(AvialError):
 
 
 class VerifyError(AvialError):
-    """The text parses, but what it says cannot be right (an undeclared write, an unknown buffer)."""
+    """The text parses, but what it says cannot be right: an undeclared write, an unknown buffer."""
 
 
 class BindError(AvialError):

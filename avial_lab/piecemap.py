@@ -18,13 +18,14 @@ Value = TypeVar("Value")
 class PieceMap(Generic[Value]):
     """Boxes of one array with a value each. Boxes may overlap when the caller adds them so.
 
-    Kept sorted by where they start in dimension 0, so that a search looks at the neighbourhood only: O(log n + k)
-    for arrays that are cut along that dimension.
+    Kept sorted by where they start in dimension 0, so that a search looks at the neighbourhood
+    only: O(log n + k) for arrays that are cut along that dimension.
     """
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
-        # (start in dimension 0, when it was added, box, value): the second keeps ties apart and stable.
+        # (start in dimension 0, when it was added, box, value): the second keeps ties apart and
+        # stable.
         self._pieces: list[tuple[int, int, Box, Value]] = []
         self._longest = 0
         self._added = count()

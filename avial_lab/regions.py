@@ -2,8 +2,8 @@
 
 Boxes and unions of boxes -> intersection, difference, hull, size. Integers only, exact, no isl.
 
-A `Box` is half-open in every dimension; a 0-d array has one box, `Box((), ())`, of one element. A `Region` is a
-tuple of disjoint boxes. Touching boxes do not overlap: `stop` is exclusive.
+A `Box` is half-open in every dimension; a 0-d array has one box, `Box((), ())`, of one element. A
+`Region` is a tuple of disjoint boxes. Touching boxes do not overlap: `stop` is exclusive.
 
         0   2   4          a.difference(b) of a = [0,4) x [0,4), b = [1,3) x [2,4)
       0 +---+---+
@@ -45,8 +45,9 @@ class Box:
 
     @property
     def empty(self) -> bool:
-        # Not any(): its generator is three times slower, and this is the task graph's innermost loop.
-        for a, b in zip(self.start, self.stop, strict=True):  # noqa: SIM110
+        # Not any(): its generator is three times slower, and this is the task graph's innermost
+        # loop.
+        for a, b in zip(self.start, self.stop, strict=True):
             if a >= b:
                 return True
         return False
@@ -75,7 +76,7 @@ class Box:
         return Box(tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop)))
 
     def difference(self, other: Box) -> tuple[Box, ...]:
-        """The elements of self that are not in other, as disjoint boxes (at most 2 x rank of them)."""
+        """The elements of self that are not in other, as disjoint boxes (at most 2 × rank)."""
         common = self.intersection(other)
         if common is None:
             return () if self.empty else (self,)

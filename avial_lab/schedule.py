@@ -1,7 +1,7 @@
 """Schedule: which device runs which task, in which order, and every byte that has to move for it.
 
-TaskGraph, Topology -> Schedule. Placement, transfers and the steps of every rank are decided here, once; what
-comes later translates them.
+TaskGraph, Topology -> Schedule. Placement, transfers and the steps of every rank are decided here,
+once; what comes later translates them.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from functools import cached_property
 from avial_lab.dag import Access, Task, TaskGraph
 from avial_lab.errors import ScheduleError
 from avial_lab.piecemap import PieceMap
-from avial_lab.regions import Box, Region, difference, overlaps, union
+from avial_lab.regions import Box, Region, union
 from avial_lab.topology import Device, Target, Topology
 
 
 class Policy(enum.Enum):
-    """How tasks are placed: `levels` goes round-robin over the fitting devices within each level."""
+    """How tasks are placed: `levels` goes round-robin over the fitting devices in each level."""
 
     LEVELS = "levels"
 
 
 class Sync(enum.Enum):
-    """`edges`: a rank waits for the messages it reads. `levels`: and for everyone, after each level."""
+    """`edges`: a rank waits for the messages it reads. `levels`: and for everyone, after each
+    level.
+    """
 
     EDGES = "edges"
     LEVELS = "levels"
@@ -44,9 +46,11 @@ class Placement:
 
 @dataclass(frozen=True)
 class Transfer:
-    """`box` of `storage` goes from rank `source` to rank `dest`: `producer` wrote it, `consumer` needs it.
+    """`box` of `storage` goes from rank `source` to rank `dest`: `producer` wrote it, `consumer`
+    needs it.
 
-    `index` numbers the transfers of a schedule from 0 and serves as the message's tag (modulo MPI's tag limit).
+    `index` numbers the transfers of a schedule from 0 and serves as the message's tag (modulo MPI's
+    tag limit).
     """
 
     index: int
@@ -97,9 +101,10 @@ class Piece:
 class Schedule:
     """Everything decided about a run.
 
-    placements are in execution order (level, then program order). `programs[r]` is what rank r does, step by step;
-    a rank without work has an empty one. `inputs` are the pieces of the caller's arrays each rank gets, `results`
-    the written pieces that go back, each from one rank that holds its last version.
+    placements are in execution order (level, then program order). `programs[r]` is what rank r
+    does, step by step; a rank without work has an empty one. `inputs` are the pieces of the
+    caller's arrays each rank gets, `results` the written pieces that go back, each from one rank
+    that holds its last version.
     """
 
     graph: TaskGraph
@@ -153,8 +158,10 @@ def schedule_tasks(
 
 
 def _place_by_levels(graph: TaskGraph, topology: Topology) -> tuple[Placement, ...]:
-    """Round-robin within each level over the devices that satisfy the target (Avial's slides, "Parallel Execution per
-    Level"); tasks with different targets are counted apart, so that each kind of device is used evenly."""
+    """Round-robin within each level over the devices that satisfy the target (Avial's slides,
+    "Parallel Execution per Level"); tasks with different targets are counted apart, so that each
+    kind of device is used evenly.
+    """
     fitting: dict[Target, tuple[Device, ...]] = {}
     placements: list[Placement] = []
     for level, tasks in enumerate(graph.levels):
@@ -203,7 +210,9 @@ def _reason(task: Task, level: int, turn: int, devices: tuple[Device, ...]) -> s
 
 @dataclass(frozen=True)
 class _Version:
-    """Who wrote some elements last (None: the caller), and which ranks hold that version, the writer's first."""
+    """Who wrote some elements last (None: the caller), and which ranks hold that version, the
+    writer's first.
+    """
 
     producer: str | None
     holders: tuple[int, ...]
@@ -211,10 +220,11 @@ class _Version:
 
 @dataclass
 class _Flow:
-    """Walks the tasks in execution order and keeps, for every element, its last version and where it is.
+    """Walks the tasks in execution order and keeps, for every element, its last version and where
+    it is.
 
-    A rank that needs elements it does not hold gets them from the writer's rank, once; what no task has written yet
-    comes from the caller before the run.
+    A rank that needs elements it does not hold gets them from the writer's rank, once; what no task
+    has written yet comes from the caller before the run.
     """
 
     graph: TaskGraph
@@ -320,10 +330,11 @@ def _rank_programs(
 ) -> tuple[tuple[Step, ...], ...]:
     """The steps of every rank, deadlock-free by construction.
 
-    Give each task its position in execution order. A rank at position p waits only for messages whose other
-    side needs nothing later than p to do its part: a message is sent right after its producer, its receive is
-    posted before its consumer at the latest, and the wait for a send to complete stands no earlier than that
-    message's consumer. By induction over positions the least blocked rank can always go on.
+    Give each task its position in execution order. A rank at position p waits only for messages
+    whose other side needs nothing later than p to do its part: a message is sent right after its
+    producer, its receive is posted before its consumer at the latest, and the wait for a send to
+    complete stands no earlier than that message's consumer. By induction over positions the least
+    blocked rank can always go on.
     """
     position = {placement.task: k for k, placement in enumerate(placements)}
     level_ends = [
@@ -351,9 +362,12 @@ def _rank_programs(
 
 
 class _RankProgram:
-    """Builds one rank's steps; each is keyed by the position it belongs to, so that receives can be posted early."""
+    """Builds one rank's steps; each is keyed by the position it belongs to, so that receives can be
+    posted early.
+    """
 
-    # Within one position: what must be over before the task, the task, what it sends, receives posted after it.
+    # Within one position: what must be over before the task, the task, what it sends, receives
+    # posted after it.
     _BEFORE, _RECEIVED, _RUN, _SEND, _POST, _BARRIER = range(6)
 
     def __init__(self, graph: TaskGraph, rank: int, position: Mapping[str, int]) -> None:
@@ -394,7 +408,9 @@ class _RankProgram:
         return tuple(step for *_, step in sorted(self._steps, key=lambda entry: entry[:3]))
 
     def _receive(self, transfer: Transfer, now: int) -> None:
-        """Post as soon as this rank has no more use for what is there, wait right before the consumer."""
+        """Post as soon as this rank has no more use for what is there, wait right before the
+        consumer.
+        """
         region = (transfer.box,)
         last_use = max(
             (at for _, at in self._touched[transfer.storage].overlapping(transfer.box)), default=-1
@@ -406,9 +422,11 @@ class _RankProgram:
         self._touch(transfer.storage, region, now)
 
     def _finish_sends(self, storage: str, region: Region, now: int, *, early: bool = False) -> int:
-        """Wait for this rank's sends from `region` before it is overwritten; the position where the last wait is.
+        """Wait for this rank's sends from `region` before it is overwritten; the position where the
+        last wait is.
 
-        `early`: not at `now` but as soon as the message's own consumer is past, before a receive is posted.
+        `early`: not at `now` but as soon as the message's own consumer is past, before a receive is
+        posted.
         """
         latest = -1
         sending = self._sending[storage]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 class Stage:
     """The program after one named step.
 
-    name is short and stable (`avial`, `mpi`, `gpu`, `llvm`, `llvmir`, `object`, `ptx`); language is what colours it (`mlir`,
-    `llvm`, `ptx`, `asm`). `command` is the exact line that makes it from the file of the stage before, empty
-    where our own passes do. seconds is the time it took.
+    name is short and stable (`avial`, `mpi`, `gpu`, `llvm`, `llvmir`, `object`, `ptx`); language is
+    what colours it (`mlir`, `llvm`, `ptx`, `asm`). `command` is the exact line that makes it from
+    the file of the stage before, empty where our own passes do. seconds is the time it took.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The machine: devices, which rank drives each, and what a target may be placed on.
 
-Ranks, GPUs -> Topology. A device is the unit of placement (design.md, decision 9): a CPU rank with its cores, or
-one GPU, real or emulated.
+Ranks, GPUs -> Topology. A device is the unit of placement (design.md, decision 9): a CPU rank with
+its cores, or one GPU, real or emulated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ class DeviceKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Target:
-    """A constraint on the device, from `avial.target {arch = …, node = …}`; `name` is its SSA name without the %."""
+    """A constraint on the device, from `avial.target {arch = …, node = …}`; `name` is its SSA name
+    without the %.
+    """
 
     name: str
     arch: str = "cpu"
@@ -37,8 +39,8 @@ class Target:
 class Device:
     """One device of the machine, driven by MPI rank `rank`.
 
-    arch is the CPU's (`x86_64`, `aarch64`) or the GPU's compute capability (`sm_90`); an emulated GPU has arch `gpu`
-    and satisfies every GPU target.
+    arch is the CPU's (`x86_64`, `aarch64`) or the GPU's compute capability (`sm_90`); an emulated
+    GPU has arch `gpu` and satisfies every GPU target.
     """
 
     name: str
@@ -76,7 +78,8 @@ class Topology:
     def local(
         ranks: int, *, gpus: int = 0, node: str = "localhost", arch: str | None = None
     ) -> Topology:
-        """`ranks` CPU ranks on this machine; the last `gpus` of them each drive an emulated GPU as well.
+        """`ranks` CPU ranks on this machine; the last `gpus` of them each drive an emulated GPU as
+        well.
 
         >>> [str(device) for device in Topology.local(2, gpus=1, arch="x86_64").devices]
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -99,7 +102,9 @@ class Topology:
 
 
 def is_gpu_arch(arch: str) -> bool:
-    """Whether `arch` names GPUs: `gpu`, `cuda`, `nvptx…`, or a compute capability (`sm_90`, `sm_90a`)."""
+    """Whether `arch` names GPUs: `gpu`, `cuda`, `nvptx…`, or a compute capability (`sm_90`,
+    `sm_90a`).
+    """
     return arch in ("gpu", "cuda") or arch.startswith(("sm_", "nvptx"))
 
 

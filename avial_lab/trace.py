@@ -36,7 +36,9 @@ class Event:
 
 @dataclass(frozen=True)
 class Trace:
-    """All events of one run, by start time; `label` says how the times came about (`measured`, `emulated GPU`)."""
+    """All events of one run, by start time; `label` says how the times came about (`measured`,
+    `emulated GPU`).
+    """
 
     ranks: int
     events: tuple[Event, ...]

@@ -1,7 +1,7 @@
 """An abstract machine for task programs: memory whose elements remember how their value came about.
 
-A task's written element becomes a number made of the task's name and of everything the task read: two runs agree
-exactly where every task saw the same values.
+A task's written element becomes a number made of the task's name and of everything the task read:
+two runs agree exactly where every task saw the same values.
 """
 
 from __future__ import annotations

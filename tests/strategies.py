@@ -29,10 +29,8 @@ def accesses(draw: st.DrawFn, storages: tuple[Storage, ...], *, writes: bool) ->
 
 @st.composite
 def task_graphs(draw: st.DrawFn, *, most_tasks: int = 12) -> TaskGraph:
-    """Random tasks on a few small arrays of one to three dimensions; every kind of hazard comes up."""
-    shapes = draw(
-        st.lists(st.sampled_from([(6,), (4, 3), (2, 2, 2), ()]), min_size=1, max_size=3)
-    )
+    """Random tasks on a few small arrays of one to three dimensions; every hazard comes up."""
+    shapes = draw(st.lists(st.sampled_from([(6,), (4, 3), (2, 2, 2), ()]), min_size=1, max_size=3))
     storages = tuple(
         Storage(f"b{k}", shape, ITEMSIZE, (f"b{k}",)) for k, shape in enumerate(shapes)
     )

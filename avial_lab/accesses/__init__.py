@@ -1,4 +1,6 @@
-"""What the tasks of a module touch: roles, regions, and from them the facts the task graph is built of."""
+"""What the tasks of a module touch: roles, regions, and from them the facts the task graph is built
+of.
+"""
 
 from avial_lab.accesses.program import entry_function, read_program, schedule_operations
 from avial_lab.accesses.touches import Touch, body_touches

@@ -1,4 +1,5 @@
-"""The linear form of every index value of a body, computed from its definition where it is first asked for.
+"""The linear form of every index value of a body, computed from its definition where it is first
+asked for.
 
 MLIR index values -> linear forms; arithmetic that may wrap around in its width has none.
 """
@@ -10,11 +11,14 @@ from collections.abc import Callable
 from mlir import ir
 
 from avial_lab.accesses.linear import Linear, apply_map, extreme, ranged, unknown
-from avial_lab.accesses.views import UNBOUNDED, defining, extents_of
+from avial_lab.accesses.views import defining, extents_of
+from avial_lab.arrays import UNBOUNDED
 
 
 class IndexForms:
-    """Forms by value. Loops set those of their variables; `launch_ids` are those of the launch being read."""
+    """Forms by value. Loops set those of their variables; `launch_ids` are those of the launch
+    being read.
+    """
 
     def __init__(self) -> None:
         self.launch_ids: dict[tuple[str, str], Linear] = {}
@@ -122,7 +126,9 @@ def _map_form(forms: IndexForms, op: ir.Operation) -> Linear:
 
 
 def _gpu_form(forms: IndexForms, op: ir.Operation) -> Linear:
-    """`gpu.thread_id x` and its kin inside a launch; `global_id` = block_id × block_dim + thread_id."""
+    """`gpu.thread_id x` and its kin inside a launch; `global_id` = block_id × block_dim +
+    thread_id.
+    """
     axis = str(op.attributes["dimension"]).rstrip(">").rpartition(" ")[2].rpartition("<")[2]
     name = op.name.partition(".")[2]
     ids = forms.launch_ids

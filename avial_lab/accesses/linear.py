@@ -13,7 +13,8 @@ from mlir import ir
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A loop variable or thread index: low, low + step, … below high; `full` when it takes each value for sure.
+    """A loop variable or thread index: low, low + step, … below high; `full` when it takes each
+    value for sure.
 
     An unknown has `low` None. Variables are compared by identity.
     """
@@ -68,7 +69,9 @@ class Linear:
         return low, high
 
     def dense(self, window: Window) -> bool:
-        """Whether, with `window` added, it takes every value between its bounds (mixed radix: no digit leaves a gap)."""
+        """Whether, with `window` added, it takes every value between its bounds (mixed radix: no
+        digit leaves a gap).
+        """
         extent = 1
         digits = [(abs(f) * v.step, v.count) for v, f in self.terms if v.low is not None]
         for stride, count in sorted([*digits, (window.stride, window.count)]):

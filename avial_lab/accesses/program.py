@@ -12,8 +12,8 @@ from mlir import ir
 
 from avial_lab.accesses.index_forms import IndexForms
 from avial_lab.accesses.touches import Touch, body_touches, handler_of
-from avial_lab.accesses.views import DYNAMIC, UNBOUNDED, defining, view_chain
-from avial_lab.arrays import ITEMSIZE, Binding, Buffer, Storage, row_major
+from avial_lab.accesses.views import DYNAMIC, defining, view_chain
+from avial_lab.arrays import ITEMSIZE, UNBOUNDED, Binding, Buffer, Storage, row_major
 from avial_lab.dag import Access, Task, TaskKind
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import PassError
@@ -27,10 +27,11 @@ MOST_BOXES = 32
 def read_program(
     module: ir.Module, binding: Binding | None = None
 ) -> tuple[tuple[Task, ...], tuple[Buffer, ...], tuple[Storage, ...]]:
-    """The tasks of `module` in program order with what each touches, its buffers and their storages.
+    """The tasks of `module` in program order with what each touches, its buffers and their
+    storages.
 
-    Arrays that `binding` says share memory share a storage; without a binding each buffer has its own.
-    Raises PassError for what may not stand between tasks, or where there is no task.
+    Arrays that `binding` says share memory share a storage; without a binding each buffer has its
+    own. Raises PassError for what may not stand between tasks, or where there is no task.
     """
     function = entry_function(module)
     buffers, storages = _buffers(function, binding)
@@ -77,7 +78,7 @@ def entry_function(module: ir.Module) -> ir.Operation:
 
 
 def schedule_operations(function: ir.Operation) -> Iterator[ir.Operation]:
-    """The operations inside the function's schedules, in program order, without their terminators."""
+    """The operations in the function's schedules, in program order, without the terminators."""
     for op in _top_operations(function):
         if op.name != "avial.schedule":
             continue
@@ -103,13 +104,15 @@ _TASK_KINDS = {
 def _buffers(
     function: ir.Operation, binding: Binding | None
 ) -> tuple[dict[ir.Value, Buffer], tuple[Storage, ...]]:
-    """The function's memref arguments and the memory it allocates between tasks, with their storages."""
+    """The function's memref arguments and the memory it allocates between tasks, with their
+    storages.
+    """
     bound = {buffer.name: buffer for buffer in binding.buffers} if binding is not None else {}
     shared = (
         {storage.name: storage for storage in binding.storages if storage.shared} if binding else {}
     )
     roots: dict[ir.Value, Buffer] = {}
-    arg_attrs = function.attributes["arg_attrs"] if "arg_attrs" in function.attributes else None
+    arg_attrs = function.attributes.get("arg_attrs")
     for k, argument in enumerate(function.regions[0].blocks[0].arguments):
         if not isinstance(argument.type, ir.MemRefType):
             continue
@@ -145,7 +148,9 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def _unbound(name: str, memref: ir.Type) -> Buffer:
-    """The buffer of that type where no array is bound; a size that is not known counts as unbounded."""
+    """The buffer of that type where no array is bound; a size that is not known counts as
+    unbounded.
+    """
     memref = ir.MemRefType(memref)
     shape = tuple(UNBOUNDED if size == DYNAMIC else size for size in memref.shape)
     element = str(memref.element_type)
@@ -219,7 +224,9 @@ def _declared_reads(
     roots: Mapping[ir.Value, Buffer],
     reads: dict[str, list[tuple[Box, bool]]],
 ) -> None:
-    """A buffer declared as read that the body does not touch counts as read: its author knows more than we do."""
+    """A buffer declared as read that the body does not touch counts as read: its author knows more
+    than we do.
+    """
     if op.name != "avial.task" or "operandSegmentSizes" not in op.attributes:
         return
     segments = list(op.attributes["operandSegmentSizes"])
@@ -269,7 +276,9 @@ def _access(
 
 
 def _byte_intervals(buffer: Buffer, box: Box) -> tuple[Region, bool]:
-    """The bytes of `box` in a storage that several buffers share, and whether no byte between them is another's."""
+    """The bytes of `box` in a storage that several buffers share, and whether no byte between them
+    is another's.
+    """
     dims = sorted(range(len(box.start)), key=lambda d: -abs(buffer.strides[d]))
     outer = dims[0] if dims else None
     whole, filled = _byte_hull(buffer, box)

@@ -1,8 +1,8 @@
 """What a task's body touches: which memref, read or written, and which elements of it.
 
-A block -> Touches. Indices are followed as linear forms of loop variables with constant ranges, views through their
-offsets and strides; what is not understood counts as reading and writing all it can reach. Exact polyhedral
-sets are a later module's; boxes are enough to tell slices apart.
+A block -> Touches. Indices are followed as linear forms of loop variables with constant ranges,
+views through their offsets and strides; what is not understood counts as reading and writing all it
+can reach. Exact polyhedral sets are a later module's; boxes are enough to tell slices apart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from avial_lab.accesses.linear import (
     unknown,
 )
 from avial_lab.accesses.views import (
-    UNBOUNDED,
     VIEW_MAPS,
     VIEWS,
     alternatives,
@@ -32,6 +31,7 @@ from avial_lab.accesses.views import (
     is_memref,
     view_source,
 )
+from avial_lab.arrays import UNBOUNDED
 from avial_lab.regions import Box
 
 
@@ -39,8 +39,8 @@ from avial_lab.regions import Box
 class Touch:
     """`op` reads or writes `box` of `root`, through `value`: the same memref or a view of it.
 
-    `certain` says of a write that every element of the box is written for sure whenever the body runs. The box is not
-    yet cut to the root's shape.
+    `certain` says of a write that every element of the box is written for sure whenever the body
+    runs. The box is not yet cut to the root's shape.
     """
 
     op: ir.Operation
@@ -69,7 +69,9 @@ class _Guard:
 
 
 class BodyReader:
-    """Walks a body once. `certain` falls when what follows may not run; guards narrow known index forms."""
+    """Walks a body once. `certain` falls when what follows may not run; guards narrow known index
+    forms.
+    """
 
     def __init__(self) -> None:
         self.touches: list[Touch] = []
@@ -138,7 +140,9 @@ class BodyReader:
         writes: bool,
         certain: bool = True,
     ) -> None:
-        """A touch of the window of elements from `indices` on; `certain` falls where the walk knows better."""
+        """A touch of the window of elements from `indices` on; `certain` falls where the walk knows
+        better.
+        """
         for source in alternatives(value):
             if source != value:
                 whole = extents_of(source)
@@ -153,7 +157,9 @@ class BodyReader:
     def _at_root(
         self, value: ir.Value, indices: Sequence[Linear], windows: Sequence[Window]
     ) -> tuple[ir.Value, Sequence[Linear], Sequence[Window], bool]:
-        """The same window in the index space of the memref that `value` is a view of, and whether nothing was lost."""
+        """The same window in the index space of the memref that `value` is a view of, and whether
+        nothing was lost.
+        """
         precise = True
         while (source := view_source(value)) is not None:
             op = defining(value)
@@ -202,7 +208,9 @@ class BodyReader:
         return Box(tuple(starts), tuple(stops)), filled
 
     def touch_operands(self, op: ir.Operation) -> None:
-        """Not understood: it may read and write every memref it is given, and may not run its regions."""
+        """Not understood: it may read and write every memref it is given, and may not run its
+        regions.
+        """
         for operand in op.operands:
             if is_memref(operand):
                 self.touch_whole(op, operand, reads=True, writes=True)
@@ -262,7 +270,9 @@ def _grouped(
 def _enter_loop(
     reader: BodyReader, op: ir.Operation, ranges: list[tuple[Linear, Linear, Linear]]
 ) -> None:
-    """Read a loop's body with its variables' ranges; a loop that certainly runs no iteration touches nothing."""
+    """Read a loop's body with its variables' ranges; a loop that certainly runs no iteration
+    touches nothing.
+    """
     certain = True
     arguments = list(op.regions[0].blocks[0].arguments)
     for argument, (low, high, step) in zip(arguments, ranges, strict=False):
@@ -293,7 +303,8 @@ def _scf_if(reader: BodyReader, op: ir.Operation) -> None:
     reader.certain, reader.guards = before
 
 
-# arith.cmpi's predicates by number, as bounds on the left side against a constant on the right: (low, high).
+# arith.cmpi's predicates by number, as bounds on the left side against a constant on the right:
+# (low, high).
 _BOUNDS_OF_PREDICATE: dict[int, Callable[[int], tuple[int | None, int | None]]] = {
     0: lambda k: (k, k),  # eq
     2: lambda k: (None, k - 1),  # slt
@@ -444,9 +455,7 @@ def _linalg(reader: BodyReader, op: ir.Operation) -> None:
     """Inputs are read; an output is read too where the body uses its old value."""
     operands = list(op.operands)
     body = op.regions[0].blocks[0] if len(op.regions) else None
-    segments = (
-        op.attributes["operandSegmentSizes"] if "operandSegmentSizes" in op.attributes else None
-    )
+    segments = op.attributes.get("operandSegmentSizes")
     if body is None or segments is None or len(body.arguments) != len(operands):
         reader.touch_operands(op)
         return
@@ -467,7 +476,8 @@ def _linalg(reader: BodyReader, op: ir.Operation) -> None:
 def _covers_outputs(op: ir.Operation) -> bool:
     """Whether the outputs' indexing maps are plain permutations, so that each element is written.
 
-    Only `linalg.generic` carries its maps; the named operations we trust are elementwise or contractions.
+    Only `linalg.generic` carries its maps; the named operations we trust are elementwise or
+    contractions.
     """
     if op.name != "linalg.generic":
         return True
@@ -483,17 +493,18 @@ def _dealloc(_reader: BodyReader, _op: ir.Operation) -> None:
 # Operations that touch no memory: whole dialects of arithmetic, and these.
 _SILENT_DIALECTS = {"arith", "math", "index", "complex", "ub"}
 _SILENT = {
-    "omp.terminator", "scf.yield", "scf.reduce.return", "affine.yield", "gpu.terminator", "gpu.barrier",
-    "linalg.yield", "linalg.index", "memref.alloc", "memref.alloca", "memref.dim", "memref.rank",
-    "memref.get_global", "affine.apply", "affine.min", "affine.max", "scf.condition", "gpu.thread_id",
-    "gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.global_id", "gpu.lane_id", "gpu.subgroup_id",
-    "memref.yield", "gpu.yield", "cf.assert", "avial.target", "memref.alloca_scope.return",
-    "memref.assume_alignment", "vector.broadcast", "vector.splat", "vector.extract", "vector.insert",
-    "vector.fma", "vector.reduction", "vector.contract", "vector.shuffle", "vector.transpose",
-    "vector.shape_cast", "vector.step", "vector.extract_strided_slice", "vector.insert_strided_slice",
-    "vector.constant_mask", "vector.create_mask", "vector.bitcast", "vector.multi_reduction",
-    "vector.outerproduct", "vector.from_elements", "vector.to_elements", "gpu.shuffle", "gpu.all_reduce",
-    *VIEWS,
+    "omp.terminator", "scf.yield", "scf.reduce.return", "affine.yield", "gpu.terminator",
+    "gpu.barrier", "linalg.yield", "linalg.index", "memref.alloc", "memref.alloca",
+    "memref.dim", "memref.rank", "memref.get_global", "affine.apply", "affine.min",
+    "affine.max", "scf.condition", "gpu.thread_id", "gpu.block_id", "gpu.block_dim",
+    "gpu.grid_dim", "gpu.global_id", "gpu.lane_id", "gpu.subgroup_id", "memref.yield",
+    "gpu.yield", "cf.assert", "avial.target", "memref.alloca_scope.return",
+    "memref.assume_alignment", "vector.broadcast", "vector.splat", "vector.extract",
+    "vector.insert", "vector.fma", "vector.reduction", "vector.contract", "vector.shuffle",
+    "vector.transpose", "vector.shape_cast", "vector.step", "vector.extract_strided_slice",
+    "vector.insert_strided_slice", "vector.constant_mask", "vector.create_mask",
+    "vector.bitcast", "vector.multi_reduction", "vector.outerproduct", "vector.from_elements",
+    "vector.to_elements", "gpu.shuffle", "gpu.all_reduce", *VIEWS,
 }  # fmt: skip
 
 
@@ -533,5 +544,7 @@ _HANDLERS: dict[str, Callable[[BodyReader, ir.Operation], None]] = {
 
 
 def handler_of(name: str) -> Callable[[BodyReader, ir.Operation], None] | None:
-    """What reads operations of that name; None for those that touch no memory and for those not understood."""
+    """What reads operations of that name; None for those that touch no memory and for those not
+    understood.
+    """
     return _linalg if is_linalg(name) else _HANDLERS.get(name)

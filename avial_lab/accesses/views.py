@@ -5,13 +5,13 @@ Memref values -> the chain to their root; indices of a view -> indices of what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mlir import ir
 
 from avial_lab.accesses.linear import ONE, Linear, Window
+from avial_lab.arrays import UNBOUNDED
 
 if TYPE_CHECKING:
     from avial_lab.accesses.index_forms import IndexForms
@@ -21,7 +21,9 @@ DYNAMIC = -(2**63)
 
 
 def view_chain(value: ir.Value) -> list[ir.Value]:
-    """`value`, the memref it is a view of, and so on up to its root (a block argument or an allocation)."""
+    """`value`, the memref it is a view of, and so on up to its root (a block argument or an
+    allocation).
+    """
     chain = [value]
     while (source := view_source(chain[-1])) is not None:
         chain.append(source)
@@ -54,7 +56,9 @@ def defining(value: ir.Value) -> ir.Operation | None:
 
 
 def alternatives(value: ir.Value) -> Iterator[ir.Value]:
-    """The memrefs `value` may stand for: itself, or, for a select or a value carried by a loop, all those in reach."""
+    """The memrefs `value` may stand for: itself, or, for a select or a value carried by a loop, all
+    those in reach.
+    """
     seen: set[ir.Value] = set()
     pending = [value]
     while pending:
@@ -99,7 +103,9 @@ def is_memref(value: ir.Value) -> bool:
 
 
 def extents_of(value: ir.Value) -> tuple[int, ...]:
-    """The shape of a memref; a dynamic size counts as the size of what it is a view of, else as unbounded."""
+    """The shape of a memref; a dynamic size counts as the size of what it is a view of, else as
+    unbounded.
+    """
     memref = value.type
     if isinstance(memref, ir.UnrankedMemRefType):
         return ()
@@ -115,10 +121,6 @@ def extents_of(value: ir.Value) -> tuple[int, ...]:
     return tuple(UNBOUNDED if size == DYNAMIC else size for size in shape)
 
 
-UNBOUNDED = 2**62
-"""Stands for a size that is not known; boxes are cut to the array's own shape in the end."""
-
-
 # -- views: from the index space of the result to that of the source
 
 
@@ -131,7 +133,9 @@ def _same_indices(
 def _through_subview(
     forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
 ) -> tuple[Sequence[Linear], Sequence[Window]] | None:
-    """offset + stride × index in each dimension; dimensions of size 1 may have been dropped from the result."""
+    """offset + stride × index in each dimension; dimensions of size 1 may have been dropped from
+    the result.
+    """
     dynamic = iter(list(op.operands)[1:])
 
     def mixed(name: str) -> list[Linear]:

@@ -1,4 +1,6 @@
-"""Dependencies: sound (any legal order gives the same memory) and precise (no edge without a shared element)."""
+"""Dependencies: sound (any legal order gives the same memory) and precise (no edge without a shared
+element).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.strategies import task_graphs
 CPU = Target("cpu")
 
 
-def program(*tasks: tuple[str, dict[str, tuple[int, int]], dict[str, tuple[int, int]]]) -> TaskGraph:
+def program(
+    *tasks: tuple[str, dict[str, tuple[int, int]], dict[str, tuple[int, int]]],
+) -> TaskGraph:
     """Tasks as (name, what it reads, what it writes) on arrays a and b of ten floats."""
     storages = tuple(Storage(name, (10,), 4, (name,)) for name in "ab")
     buffers = tuple(Buffer(name, (10,), "f32", name, (1,)) for name in "ab")
@@ -110,7 +114,9 @@ def test_every_edge_names_elements_both_tasks_touch(graph: TaskGraph) -> None:
         second = after.reads if edge.hazard is Hazard.READ_AFTER_WRITE else after.writes
         for box in edge.region:
             for accesses in (first, second):
-                assert any(b.overlaps(box) for a in accesses if a.buffer == edge.buffer for b in a.region)
+                assert any(
+                    b.overlaps(box) for a in accesses if a.buffer == edge.buffer for b in a.region
+                )
         assert edge.nbytes > 0
 
 

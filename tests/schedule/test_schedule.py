@@ -1,4 +1,6 @@
-"""Schedules: every placement fits, every rank's steps give program order's values, and no rank ever blocks for good."""
+"""Schedules: every placement fits, every rank's steps give program order's values, and no rank ever
+blocks for good.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.strategies import task_graphs, topologies
 class VirtualRanks:
     """Runs every rank's steps in a random interleaving.
 
-    Messages are rendezvous: a send is over only when its receive has been posted, the hardest case MPI allows.
+    Messages are rendezvous: a send is over only when its receive has been posted, the hardest case
+    MPI allows.
     """
 
     def __init__(self, schedule: Schedule, rng: random.Random) -> None:
@@ -60,9 +63,14 @@ class VirtualRanks:
         if step.kind is StepKind.WAIT_SENT:
             return step.transfer in self.posted
         if step.kind is StepKind.BARRIER:
-            return self._barriers_passed(rank) == min(
-                self._barriers_passed(other) + self._at_barrier(other) for other in range(len(self.at))
-            ) - 1
+            return (
+                self._barriers_passed(rank)
+                == min(
+                    self._barriers_passed(other) + self._at_barrier(other)
+                    for other in range(len(self.at))
+                )
+                - 1
+            )
         return True
 
     def _barriers_passed(self, rank: int) -> int:
@@ -104,9 +112,7 @@ class VirtualRanks:
         self.at[rank] += 1
 
 
-@given(
-    task_graphs(), topologies(), st.sampled_from(Sync), st.randoms(use_true_random=False)
-)
+@given(task_graphs(), topologies(), st.sampled_from(Sync), st.randoms(use_true_random=False))
 def test_every_run_gives_program_orders_values(
     graph: TaskGraph, topology: Topology, sync: Sync, rng: random.Random
 ) -> None:

@@ -1,0 +1,288 @@
+"""The command line: `avial-lab run | graph | lower | demo | bench | doctor | lab`.
+
+Arguments -> text, files and an exit code. 0 only where the result is there (and equal to the
+reference, with --check); errors go to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from avial_lab import doctor, plot, program
+from avial_lab.bench import bench_self
+from avial_lab.dag import TaskGraph
+from avial_lab.demo import demo
+from avial_lab.errors import AvialError, BindError
+from avial_lab.inputs import allocate_missing, parse_inputs, parse_outputs, save_array
+from avial_lab.program import Program
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except AvialError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (`head`, a pager) has seen enough; keep Python from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="avial-lab", description="Distributed heterogeneous programs."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="build a program and run it on MPI ranks")
+    _program_arguments(run)
+    _machine_arguments(run)
+    run.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="save an array after the run",
+    )
+    run.add_argument("--check", action="store_true", help="compare with the sequential reference")
+    run.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="write everything into one page"
+    )
+    run.add_argument(
+        "--timeout", type=float, metavar="S", help="stop the ranks after so many seconds"
+    )
+    run.add_argument("--json", action="store_true", help="print the facts of the run as JSON")
+    run.set_defaults(command=_run)
+
+    graph = commands.add_parser("graph", help="show tasks, dependencies and levels")
+    _program_arguments(graph)
+    graph.add_argument("--format", choices=("text", "json", "dot", "svg"), default="text")
+    graph.set_defaults(command=_graph)
+
+    lower = commands.add_parser("lower", help="show the program after a stage of the lowering")
+    _program_arguments(lower)
+    _machine_arguments(lower)
+    lower.add_argument(
+        "--to", default="mpi", metavar="STAGE", help="avial, mpi, gpu, llvm, llvmir, object, ptx …"
+    )
+    lower.add_argument(
+        "-o", "--output", type=Path, help="write it there; with --to object, the shared object"
+    )
+    lower.set_defaults(command=_lower)
+
+    show = commands.add_parser("demo", help="the deck's program, from text to a cluster")
+    show.add_argument("--report", type=Path, default=Path("demo.html"), metavar="FILE.html")
+    show.set_defaults(command=lambda options: demo(options.report))
+
+    bench = commands.add_parser("bench", help="race avial_lab against its peers")
+    bench.add_argument(
+        "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
+    )
+    bench.add_argument("--json", action="store_true")
+    bench.set_defaults(command=lambda options: bench_self(as_json=options.json))
+
+    check = commands.add_parser("doctor", help="what is installed, and whether it works together")
+    check.add_argument("--json", action="store_true")
+    check.set_defaults(command=lambda options: doctor.main(["--json"] if options.json else []))
+
+    lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
+    lab.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for jupyter lab")
+    lab.set_defaults(command=_lab)
+    return parser
+
+
+def _program_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "program", type=Path, metavar="PROG", help="a file in avial's notation or in MLIR"
+    )
+    parser.add_argument(
+        "--in",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="NAME=VALUE",
+        help="a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of random inputs")
+
+
+def _machine_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-n",
+        "--ranks",
+        type=int,
+        default=program.DEFAULT_RANKS,
+        help="MPI ranks; each is a CPU device",
+    )
+    parser.add_argument(
+        "--gpus",
+        type=int,
+        help="so many of the ranks drive a GPU as well, emulated where there is none; "
+        "default: 1 if a target asks for one",
+    )
+    parser.add_argument("--policy", default="levels", choices=("levels",))
+    parser.add_argument("--sync", default="edges", choices=("edges", "levels"))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BindError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BindError(f"{path} is not a text file") from None
+
+
+def _compile(options: argparse.Namespace) -> Program:
+    text = _read_text(options.program)
+    arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
+    cell = str(options.program)
+    arrays = allocate_missing(
+        program.analyse(text, arrays=arrays, scalars=scalars, cell=cell).graph, arrays
+    )
+    return program.compile(
+        text,
+        arrays=arrays,
+        scalars=scalars,
+        ranks=options.ranks,
+        gpus=options.gpus,
+        policy=options.policy,
+        sync=options.sync,
+        cell=cell,
+        name=options.program.stem,
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    outputs = parse_outputs(options.out)
+    compiled = _compile(options)
+    unknown = [name for name in outputs if name not in compiled.arrays]
+    if unknown:
+        known = ", ".join(compiled.arrays) or "none"
+        raise BindError(
+            f"--out {unknown[0]}: the program has no such buffer", hint=f"its buffers are: {known}"
+        )
+    trace = compiled.run(check=options.check, timeout=options.timeout)
+    for name, path in outputs.items():
+        save_array(path, compiled.arrays[name])
+    if options.report is not None:
+        compiled.report(options.report)
+    if options.json:
+        print(json.dumps(_facts(compiled), indent=2))
+        return 0
+    print(plot.graph_text(compiled.graph, compiled.schedule))
+    print(plot.trace_text(trace))
+    if compiled.report_check is not None:
+        print(compiled.report_check)
+    return 0
+
+
+def _graph(options: argparse.Namespace) -> int:
+    text = _read_text(options.program)
+    arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
+    analysis = program.analyse(
+        text, arrays=arrays or None, scalars=scalars, cell=str(options.program)
+    )
+    graph = analysis.graph
+    shown = {
+        "text": lambda: plot.graph_text(graph),
+        "json": lambda: json.dumps(_graph_facts(graph), indent=2),
+        "dot": lambda: plot.dag_dot(graph),
+        "svg": lambda: plot.dag_svg(graph),
+    }
+    print(shown[options.format]())
+    return 0
+
+
+def _lower(options: argparse.Namespace) -> int:
+    compiled = _compile(options)
+    stages = [
+        stage
+        for name, stage in compiled.stages.items()
+        if name == options.to or name.startswith(f"{options.to}:")
+    ]
+    if not stages:
+        raise BindError(
+            f"there is no stage '{options.to}'", hint=f"there are: {', '.join(compiled.stages)}"
+        )
+    if options.output is not None and options.to == "object":
+        options.output.write_bytes(compiled.binary.shared_object)
+        return 0
+    text = "\n".join(stage.text for stage in stages)
+    if options.output is not None:
+        options.output.write_text(text)
+    else:
+        print(text)
+    return 0
+
+
+def _lab(options: argparse.Namespace) -> int:
+    folder = Path(__file__).parent.parent / "notebooks"
+    root = folder if folder.is_dir() else Path.cwd()
+    return subprocess.call([sys.executable, "-m", "jupyter", "lab", str(root), *options.rest])
+
+
+def _facts(compiled: Program) -> dict[str, Any]:
+    """What a run was and did, for another program to read."""
+    schedule, trace = compiled.schedule, compiled.trace
+    return {
+        **_graph_facts(compiled.graph),
+        "ranks": schedule.topology.ranks,
+        "placements": [
+            {
+                "task": p.task,
+                "device": p.device,
+                "rank": p.rank,
+                "level": p.level,
+                "reason": p.reason,
+            }
+            for p in schedule.placements
+        ],
+        "transfers": [
+            {
+                "buffer": t.storage,
+                "box": str(t.box),
+                "from": t.source,
+                "to": t.dest,
+                "producer": t.producer,
+                "consumer": t.consumer,
+                "bytes": t.nbytes,
+            }
+            for t in schedule.transfers
+        ],
+        "seconds": dict(compiled.seconds),
+        "makespan_s": trace.makespan_s if trace is not None else None,
+        "check": compiled.report_check,
+    }
+
+
+def _graph_facts(graph: TaskGraph) -> dict[str, Any]:
+    return {
+        "levels": [[task.name for task in level] for level in graph.levels],
+        "dependencies": [
+            {
+                "before": edge.before,
+                "after": edge.after,
+                "hazard": edge.hazard.value,
+                "buffer": edge.buffer,
+                "region": [str(box) for box in edge.region],
+                "bytes": edge.nbytes,
+            }
+            for edge in graph.dependencies
+        ],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

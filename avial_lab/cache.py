@@ -1,0 +1,117 @@
+"""What was built before, on disk: bytes by the SHA-256 of everything they were made from.
+
+Key -> bytes, or nothing. A damaged entry, a full or unwritable disk count as nothing there: a build
+never fails for its cache. Any number of processes may read and write at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+LIMIT_BYTES = 512 * 1024 * 1024
+"""Above this the entries not used for longest go."""
+
+_log = logging.getLogger(__name__)
+
+
+def default_folder() -> Path:
+    """`$XDG_CACHE_HOME/avial_lab`, else `~/.cache/avial_lab`."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
+    return root / "avial_lab"
+
+
+def digest(*parts: str | bytes) -> str:
+    """SHA-256 over the parts, each with its length, so that no two lists of parts read the same."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        hashed.update(f"{len(data)}:".encode())
+        hashed.update(data)
+    return hashed.hexdigest()
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The entries in `folder`: files named by their key, their own SHA-256 in the first line.
+
+    The folder is the user's alone (mode 0700). One that others own or may write to is not used:
+    what lies there ends up as code in this user's processes.
+    """
+
+    folder: Path
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes stored under `key`; None where there are none, or not the ones that were
+        stored.
+        """
+        path = self.folder / key
+        if not self._is_ours():
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        head, _, payload = data.partition(b"\n")
+        if head != hashlib.sha256(payload).hexdigest().encode():
+            _log.warning("a damaged entry of the build cache was dropped: %s", key)
+            path.unlink(missing_ok=True)
+            return None
+        _touch(path)
+        return payload
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Store `payload`; whoever reads meanwhile sees the old entry, the new one or none, never
+        half of it.
+        """
+        temporary = ""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_ours():
+                return
+            handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+            Path(temporary).replace(self.folder / key)
+            self._prune()
+        except OSError as error:
+            _log.warning("the build cache was not written: %s", error.strerror)
+            if temporary:
+                Path(temporary).unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool:
+        try:
+            facts = self.folder.lstat()
+        except OSError:
+            return False
+        ours = (
+            stat.S_ISDIR(facts.st_mode)
+            and facts.st_uid == os.getuid()
+            and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        )
+        if not ours:
+            _log.warning("the build cache is not used: others may write to its folder")
+        return ours
+
+    def _prune(self) -> None:
+        entries = [(path.stat(), path) for path in self.folder.iterdir() if path.is_file()]
+        total = sum(facts.st_size for facts, _ in entries)
+        for facts, path in sorted(entries, key=lambda entry: entry[0].st_mtime):
+            if total <= LIMIT_BYTES:
+                return
+            path.unlink(missing_ok=True)
+            total -= facts.st_size
+
+
+def _touch(path: Path) -> None:
+    """Remember that the entry was used; a cache on a read-only disk still serves."""
+    try:
+        os.utime(path)
+    except OSError as error:
+        _log.debug("the time of use was not noted: %s", error.strerror)

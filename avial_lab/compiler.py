@@ -1,0 +1,197 @@
+"""The compiler as the caller sees it: a process that may die without taking anything along.
+
+Questions -> answers, through a pipe to a warm worker (`avial_lab.worker`). MLIR's wheels are
+assertion builds: what aborts there is reported here with a reproducer on disk, and a fresh worker
+stands ready.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import IO, overload
+
+from avial_lab.cache import cache_directory
+from avial_lab.errors import AvialError, CompilerCrash
+from avial_lab.messages import (
+    Analyse,
+    Analysis,
+    Answer,
+    Build,
+    Built,
+    Question,
+    Referenced,
+    RunReference,
+)
+
+TIME_LIMIT_S = 120.0
+"""How long one question may take unless the caller says otherwise."""
+
+MEMORY_LIMIT_BYTES = 8 << 30
+"""Address space of the worker; a compile that needs more ends as a report, not as a swapping
+machine.
+"""
+
+
+class Compiler:
+    """One worker process and the pipe to it; one question at a time."""
+
+    def __init__(self, *, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
+        self._lock = threading.Lock()
+        self._memory_limit_bytes = memory_limit_bytes
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._stderr: IO[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the worker if none is running; it warms up while the caller goes on."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.stop()
+        self._pipe, theirs = Pipe()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        command = [sys.executable, "-m", "avial_lab.worker", str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            [*command, str(self._memory_limit_bytes)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._stderr,
+            stderr=self._stderr,
+            start_new_session=True,  # Ctrl-C in a terminal is ours to answer
+        )
+        theirs.close()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._stderr is not None:
+            self._stderr.close()
+        self._process = self._pipe = self._stderr = None
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id; None while there is none."""
+        return self._process.pid if self._process is not None else None
+
+    @overload
+    def ask(self, question: Analyse, *, timeout_s: float | None = None) -> Analysis: ...
+    @overload
+    def ask(self, question: Build, *, timeout_s: float | None = None) -> Built: ...
+    @overload
+    def ask(self, question: RunReference, *, timeout_s: float | None = None) -> Referenced: ...
+
+    def ask(self, question: Question, *, timeout_s: float | None = None) -> Answer:
+        """The worker's answer.
+
+        Raises the AvialError the worker met, or CompilerCrash where the worker died, ran out of
+        memory or took longer than `timeout_s`.
+        """
+        limit = TIME_LIMIT_S if timeout_s is None else timeout_s
+        with self._lock:
+            self.start()
+            try:
+                answer = self._exchange(question, limit)
+            except BaseException:
+                # Also on Ctrl-C: a worker that still owes an answer is of no use any more.
+                self.stop()
+                self.start()
+                raise
+        if isinstance(answer, AvialError):
+            raise answer
+        return answer
+
+    def _exchange(self, question: Question, limit_s: float) -> Answer | AvialError:
+        assert self._pipe is not None
+        assert self._process is not None
+        try:
+            self._pipe.send(question)
+            if not self._pipe.poll(limit_s):
+                raise self._crash(
+                    question, f"the compiler took longer than {limit_s:g} s and was stopped"
+                )
+            return self._pipe.recv()
+        except (EOFError, ConnectionError):
+            raise self._crash(question, _cause_of_death(self._process)) from None
+
+    def _crash(self, question: Question, what: str) -> CompilerCrash:
+        assert self._stderr is not None
+        self._stderr.seek(0)
+        output = self._stderr.read().decode(errors="replace")
+        where = save_reproducer(question, what, output)
+        last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
+        message = f"{what}: {last.strip()}" if last and "took longer" not in what else what
+        saved = f"a reproducer is in {where}; " if where is not None else ""
+        return CompilerCrash(
+            message, hint=f"{saved}your variables are untouched and a fresh compiler stands ready"
+        )
+
+
+def _cause_of_death(process: subprocess.Popen[bytes]) -> str:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=5)
+    code = process.returncode
+    if code is None:
+        return "the compiler's process closed its pipe"
+    if code < 0:
+        return f"the compiler's process died of {signal.Signals(-code).name}"
+    return f"the compiler's process ended with exit code {code}"
+
+
+def save_reproducer(question: Question, what: str, output: str) -> Path | None:
+    """Write the program and what became of it where the user can find it; None where the disk does
+    not take it.
+    """
+    source = question.source
+    try:
+        crashes = cache_directory() / "crashes"
+        crashes.mkdir(mode=0o700, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=crashes, prefix=time.strftime("%Y%m%d-%H%M%S-")))
+        (folder / "program.avial").write_text(source.text)
+        types = "\n".join(
+            f"{buffer.name}: {buffer.element} {buffer.shape}"
+            for buffer in (source.binding.buffers if source.binding is not None else ())
+        )
+        report = (
+            f"{what}\n\nasked: {type(question).__name__}\ncell: {source.cell}\n{types}\n\n{output}"
+        )
+        (folder / "report.txt").write_text(report)
+    except OSError:
+        return None
+    return folder
+
+
+_shared: Compiler | None = None
+_shared_lock = threading.Lock()
+
+
+def shared_compiler() -> Compiler:
+    """The compiler of this process, started (and warming up) on the first call; its own after a
+    fork.
+    """
+    global _shared
+    with _shared_lock:
+        if _shared is None:
+            _shared = Compiler()
+            atexit.register(_shared.stop)
+        _shared.start()
+        return _shared
+
+
+def _forget_after_fork() -> None:
+    global _shared
+    _shared = None
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

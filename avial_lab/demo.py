@@ -1,0 +1,58 @@
+"""The demo: the deck's program on random data, from text to a cluster and back.
+
+Nothing -> printed levels, placement, check and timings, a page, and 0 where the result is right.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from avial_lab import plot, program
+from avial_lab.runtime.cluster import Cluster
+
+ELEMENTS = 20
+"""The deck's arrays have twenty elements."""
+
+
+def deck_text() -> str:
+    """The program on Avial's slides, in its short notation."""
+    return files("avial_lab").joinpath("first_light.avial").read_text(encoding="utf-8")
+
+
+def demo(page: Path) -> int:
+    """Start 2 CPU engines and 1 GPU engine, run the program, compare with NumPy and the reference."""
+    text = deck_text()
+    print(text)
+    _say("starting a cluster of 2 CPU engines and 1 GPU engine (some seconds) …")
+    with Cluster.start(cpu=2, gpu=1, progress=_say) as cluster:
+        rng = np.random.default_rng()
+        a, b = (rng.integers(-1000, 1000, ELEMENTS, dtype=np.int32) for _ in range(2))
+        c, d = (np.zeros(ELEMENTS, np.int32) for _ in range(2))
+        _say("parsing, placing, lowering and compiling …")
+        compiled = program.compile(
+            text,
+            arrays={"a": a, "b": b, "c": c, "d": d},
+            topology=cluster.topology,
+            cell="first_light.avial",
+            name="first light",
+        )
+        _say("running …")
+        trace = compiled.run(cluster, check=True)
+        _say("")
+    print(plot.graph_text(compiled.graph, compiled.schedule))
+    print(plot.trace_text(trace))
+    print("compiled in " + ", ".join(f"{n} {s * 1e3:.0f} ms" for n, s in compiled.seconds.items()))
+    print(f"check: {compiled.report_check}")
+    right = np.array_equal(c, a + b) and np.array_equal(d, (a + b) + a * b)
+    print(f"NumPy agrees: d = (a + b) + a * b is {right}")
+    compiled.report(page)
+    print(f"the whole story is in {page}")
+    return 0 if right else 1
+
+
+def _say(line: str) -> None:
+    if line:
+        print(line, flush=True)

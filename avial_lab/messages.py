@@ -1,0 +1,108 @@
+"""What the caller's process and the compiler's process say to each other.
+
+Questions and answers are plain frozen dataclasses: neither MLIR objects nor the user's own classes
+cross over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from avial_lab.arrays import Binding
+from avial_lab.binary import Binary
+from avial_lab.dag import TaskGraph
+from avial_lab.errors import CellSpan
+from avial_lab.schedule import Policy, Schedule, Sync
+from avial_lab.stages import Stage
+from avial_lab.topology import Topology
+
+Scalar = bool | int | float
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program as the caller has it: its text, the cell it stands in, and what its buffers are
+    bound to.
+
+    Without a binding every buffer has to be typed in place.
+    """
+
+    text: str
+    cell: str
+    binding: Binding | None = None
+    scalars: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Analyse:
+    """Ask: what are the tasks and their dependencies? Answer: `Analysis`."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`notation` is the module printed back in the short notation; seconds by stage name."""
+
+    graph: TaskGraph
+    notation: str
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Build:
+    """Ask: lower the program for these devices and build its binary. Answer: `Built`.
+
+    `ranks` and `gpus` describe emulated devices of this machine where no topology is given; gpus
+    None means one if some target asks for a GPU.
+    """
+
+    source: Source
+    topology: Topology | None = None
+    ranks: int = 1
+    gpus: int | None = None
+    policy: Policy = Policy.LEVELS
+    sync: Sync = Sync.EDGES
+
+
+@dataclass(frozen=True)
+class Built:
+    schedule: Schedule
+    stages: tuple[Stage, ...]
+    binary: Binary
+    notation: str
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RunReference:
+    """Ask: run the program in program order on these storages, checking every index. Answer:
+    `Referenced`.
+    """
+
+    source: Source
+    data: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An access outside its buffer that the reference run met first."""
+
+    message: str
+    span: CellSpan | None
+
+
+@dataclass(frozen=True)
+class Referenced:
+    """Every storage after the run."""
+
+    data: Mapping[str, np.ndarray]
+    violations: tuple[Violation, ...]
+    seconds: float
+
+
+Question = Analyse | Build | RunReference
+Answer = Analysis | Built | Referenced

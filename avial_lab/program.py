@@ -1,0 +1,378 @@
+"""What a user holds: a compiled program, bound to arrays, that runs, explains itself and can be
+checked.
+
+Text, arrays -> Program. The compiler works in its own process (`compiler.py`); nothing here loads
+MLIR.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import io
+import pickle
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from avial_lab import cache
+from avial_lab.arrays import bind_arrays, read_box
+from avial_lab.binary import Binary
+from avial_lab.compiler import shared_compiler
+from avial_lab.dag import TaskGraph
+from avial_lab.errors import CheckError, ScheduleError
+from avial_lab.messages import (
+    Analyse,
+    Analysis,
+    Build,
+    Built,
+    Referenced,
+    RunReference,
+    Scalar,
+    Source,
+)
+from avial_lab.notation.header import program_names
+from avial_lab.plot import report_html, write_report
+from avial_lab.regions import Box
+from avial_lab.runtime import mpiexec
+from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.cluster import run as run_on_cluster
+from avial_lab.schedule import Policy, Schedule, Sync
+from avial_lab.stages import Stage
+from avial_lab.topology import Topology
+from avial_lab.trace import Trace
+
+if TYPE_CHECKING:
+    from avial_lab.errors import CellSpan
+
+DEFAULT_RANKS = 2
+
+
+Member = TypeVar("Member", bound=enum.Enum)
+
+
+class Namespace(Mapping[str, object]):
+    """A user's namespace as a place to find arrays in: what the program does not name is never
+    looked at.
+    """
+
+    def __init__(self, names: Mapping[str, object]) -> None:
+        self._names = names
+
+    def __getitem__(self, name: str) -> object:
+        return self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def compile(
+    text: str,
+    *,
+    arrays: Mapping[str, object] | None = None,
+    scalars: Mapping[str, Scalar] | None = None,
+    ranks: int | None = None,
+    gpus: int | None = None,
+    topology: Topology | None = None,
+    policy: Policy | str = Policy.LEVELS,
+    sync: Sync | str = Sync.EDGES,
+    cell: str = "<program>",
+    name: str = "program",
+    timeout: float | None = None,
+) -> Program:
+    """Parse, analyse, place, lower and build `text`, a program in avial's notation or in MLIR.
+
+    `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
+    may hold anything: only what the program names is taken from it. The machine is `topology`, or
+    `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
+    one, if some target asks for a GPU.
+
+    Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
+    program, and CompilerCrash where the compiler's process died.
+    """
+    source, bound = _source(text, cell, arrays, scalars or {})
+    question = Build(
+        source=source,
+        topology=topology,
+        ranks=_rank_count(ranks),
+        gpus=gpus,
+        policy=_member(Policy, policy, "policy"),
+        sync=_member(Sync, sync, "sync"),
+    )
+    return Program(name, bound, question, _built(question, timeout))
+
+
+def analyse(
+    text: str,
+    *,
+    arrays: Mapping[str, object] | None = None,
+    scalars: Mapping[str, Scalar] | None = None,
+    cell: str = "<program>",
+) -> Analysis:
+    """The tasks of `text` and their dependencies, without placing or building anything."""
+    source, _ = _source(text, cell, arrays, scalars or {})
+    return shared_compiler().ask(Analyse(source))
+
+
+@dataclass
+class Program:
+    """A built program, bound to the caller's arrays.
+
+    `trace` is that of the last run. Everything else was decided by `compile` and does not change.
+    """
+
+    name: str
+    arrays: dict[str, np.ndarray]
+    question: Build = field(repr=False)
+    built: Built = field(repr=False)
+    trace: Trace | None = field(default=None, repr=False)
+    report_check: str | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        return self.question.source.text
+
+    @property
+    def cell(self) -> str:
+        return self.question.source.cell
+
+    @property
+    def graph(self) -> TaskGraph:
+        return self.built.schedule.graph
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.built.schedule
+
+    @cached_property
+    def stages(self) -> dict[str, Stage]:
+        """The stages of the lowering by name, in order."""
+        return {stage.name: stage for stage in self.built.stages}
+
+    @property
+    def binary(self) -> Binary:
+        return self.built.binary
+
+    @property
+    def notation(self) -> str:
+        """The program printed back in the short notation, roles and types filled in."""
+        return self.built.notation
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """What each part of the compilation took."""
+        return self.built.seconds
+
+    def run(
+        self, cluster: Cluster | None = None, *, check: bool = False, timeout: float | None = None
+    ) -> Trace:
+        """Run the program on its arrays, in place, and return what happened when.
+
+        Without a cluster the ranks are started for this run alone by `mpiexec`. With `check` the
+        reference runs first, on copies; a difference raises CheckError (the arrays then hold the
+        run's values).
+        """
+        expected = self.reference() if check else None
+        if cluster is None:
+            self.trace = mpiexec.run(self.binary, self.arrays, timeout=timeout, spans=self._spans)
+        else:
+            self.trace = run_on_cluster(
+                self.binary, self.arrays, cluster, timeout=timeout, spans=self._spans
+            )
+        if expected is not None:
+            self.report_check = self._compare(expected)
+        return self.trace
+
+    def reference(self, *, timeout: float | None = None) -> Referenced:
+        """What the program computes in program order in one process, on copies of the arrays as
+        they are now.
+
+        Raises CheckError where an index leaves its buffer.
+        """
+        data = {
+            storage.name: read_box(self.arrays, storage, Box.whole(storage.shape))
+            for storage in self.graph.storages
+            if all(buffer in self.arrays for buffer in storage.buffers)
+        }
+        question = RunReference(self.question.source, data)
+        result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
+        if result.violations:
+            first = result.violations[0]
+            raise CheckError(
+                first.message, span=first.span, hint="the sequential reference run met it first"
+            )
+        return result
+
+    def report(self, path: str | Path) -> Path:
+        """Write everything about the program into one HTML file that needs nothing else."""
+        page = report_html(
+            name=self.name,
+            source=self.text,
+            graph=self.graph,
+            schedule=self.schedule,
+            stages=self.stages.values(),
+            trace=self.trace,
+            check=self.report_check,
+            seconds=self.seconds,
+            versions=_versions(),
+        )
+        write_report(path, page)
+        return Path(path)
+
+    def _compare(self, expected: Referenced) -> str:
+        """Say that the run equals the reference bit for bit; CheckError where it does not."""
+        elements = 0
+        for storage in self.graph.storages:
+            if storage.name not in expected.data:
+                continue
+            got = read_box(self.arrays, storage, Box.whole(storage.shape))
+            wrong = _differing(got, expected.data[storage.name])
+            elements += got.size
+            if wrong.size:
+                wanted = expected.data[storage.name].reshape(got.shape)
+                index = tuple(int(k) for k in np.unravel_index(wrong[0], storage.shape))
+                raise CheckError(
+                    f"the run differs from the sequential reference in {wrong.size} of {got.size} "
+                    f"elements of '{storage.name}', first at {list(index)}: "
+                    f"{got[index]} instead of {wanted[index]}"
+                )
+        return f"equal to the sequential reference, bit for bit ({elements:,} elements)"
+
+    @cached_property
+    def _spans(self) -> dict[str, CellSpan]:
+        return {task.name: task.span for task in self.graph.tasks if task.span is not None}
+
+
+def _versions() -> dict[str, str]:
+    """What had a part in a program, by distribution; what is not installed is left out."""
+    found = {"Python": platform.python_version()}
+    for name in (
+        "avial-lab",
+        "numpy",
+        "xtc-mlir-python-bindings",
+        "mpich",
+        "mpi4py",
+        "ipyparallel",
+    ):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _differing(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Flat positions of the elements whose bytes differ."""
+    if not got.size:
+        return np.empty(0, dtype=np.intp)
+    left = np.ascontiguousarray(got).reshape(-1).view(np.uint8).reshape(got.size, -1)
+    right = np.ascontiguousarray(expected).reshape(-1).view(np.uint8).reshape(got.size, -1)
+    return np.flatnonzero((left != right).any(axis=1))
+
+
+# From what the caller gives to a question ---------------------------------------------------------
+
+
+def _source(
+    text: str, cell: str, arrays: Mapping[str, object] | None, scalars: Mapping[str, Scalar]
+) -> tuple[Source, dict[str, np.ndarray]]:
+    if arrays is None:
+        return Source(text, cell, None, dict(scalars)), {}
+    given = dict(arrays)
+    scalars = dict(scalars)
+    if isinstance(arrays, Namespace):
+        given = {name: arrays[name] for name in program_names(text) if name in arrays}
+        for name in [
+            name for name, value in given.items() if isinstance(value, Scalar | np.generic)
+        ]:
+            value = given.pop(name)
+            scalars[name] = value.item() if isinstance(value, np.generic) else value
+    return Source(text, cell, bind_arrays(given), scalars), given
+
+
+def _rank_count(ranks: int | None) -> int:
+    if ranks is None:
+        return DEFAULT_RANKS
+    if ranks < 1:
+        raise ScheduleError(f"{ranks} ranks cannot run a program", hint="ask for one rank or more")
+    return ranks
+
+
+def _member(kind: type[Member], value: Member | str, what: str) -> Member:
+    """The member of an enum, by itself or by its value."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(member.value for member in kind)
+        raise ScheduleError(f"unknown {what} '{value}'", hint=f"there are: {known}") from None
+
+
+# The cache of whole compilations ------------------------------------------------------------------
+
+
+def _built(question: Build, timeout: float | None) -> Built:
+    """The answer to `question`, from the disk where it was asked before."""
+    key = _key(question)
+    stored = cache.load("programs", key)
+    if stored is not None:
+        try:
+            return _Unpickler(io.BytesIO(stored)).load()
+        except (
+            pickle.UnpicklingError,
+            AttributeError,
+            EOFError,
+            ImportError,
+            IndexError,
+            TypeError,
+        ):
+            pass  # written by another version: build it again
+    built: Built = shared_compiler().ask(question, timeout_s=timeout)
+    cache.store("programs", key, pickle.dumps(built))
+    return built
+
+
+def _key(question: Build) -> str:
+    return hashlib.sha256(repr((_fingerprint(), question)).encode()).hexdigest()
+
+
+@lru_cache
+def _fingerprint() -> tuple[object, ...]:
+    """What a stored program depends on besides the question: our own sources and the machine's
+    processor.
+    """
+    package = Path(__file__).parent
+    sources = tuple(
+        (str(path.relative_to(package)), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(package.rglob("*"))
+        if path.suffix in (".py", ".mlir")
+    )
+    return (sources, _processor())
+
+
+def _processor() -> str:
+    """The processor's features: code built for one may not run on another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    kept = [
+        line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))
+    ]
+    return "\n".join(dict.fromkeys(kept))
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads back our own dataclasses and nothing else."""
+
+    def find_class(self, module: str, name: str) -> object:
+        if module.startswith("avial_lab.") or (module, name) == ("builtins", "dict"):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in a stored program")

@@ -1,0 +1,169 @@
+"""The compiler's process: holds MLIR, answers questions until its pipe closes.
+
+Questions (`messages.py`) -> answers or AvialErrors whose places carry the cell's own text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from mlir import ir
+
+from avial_lab.accesses import read_program
+from avial_lab.dag import Task, TaskGraph, build_dag
+from avial_lab.errors import AvialError, CellSpan, InternalError
+from avial_lab.messages import (
+    Analyse,
+    Analysis,
+    Answer,
+    Build,
+    Built,
+    Question,
+    Referenced,
+    RunReference,
+    Source,
+    Violation,
+)
+from avial_lab.parse import parse_cell, print_module
+from avial_lab.pipelines import build
+from avial_lab.schedule import schedule_tasks
+from avial_lab.simulator.reference import reference
+from avial_lab.topology import DeviceKind, Topology
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> None:
+    pipe = Connection(int(arguments[0]))
+    _die_with_parent()
+    limit = int(arguments[1])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    while True:
+        try:
+            question = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(answer(question))
+
+
+def _die_with_parent() -> None:
+    """Even in the middle of a long compile (Linux; elsewhere the closed pipe ends us at the next
+    question).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def answer(question: Question) -> Answer | AvialError:
+    """The answer to `question`, or the AvialError that stands in its way."""
+    try:
+        return _ANSWERS[type(question)](question)
+    except AvialError as error:
+        error.span = _with_text(error.span, question.source)
+        return error
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever else is a fault of ours, told with its traceback
+        trace = "".join(traceback.format_exception(error))
+        return InternalError(f"{type(error).__name__}: {error}\n{trace}")
+
+
+def _with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
+    return (
+        replace(span, text=source.text) if span is not None and span.cell == source.cell else span
+    )
+
+
+class _Stopwatch:
+    """Seconds since the last lap, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now
+
+
+def _parse(source: Source) -> ir.Module:
+    return parse_cell(
+        source.text,
+        cell=source.cell,
+        context=ir.Context(),
+        binding=source.binding,
+        scalars=source.scalars,
+    )
+
+
+def _graph(module: ir.Module, source: Source) -> TaskGraph:
+    tasks, buffers, storages = read_program(module, source.binding)
+    return build_dag([_placed(task, source) for task in tasks], buffers, storages)
+
+
+def _placed(task: Task, source: Source) -> Task:
+    return replace(task, span=_with_text(task.span, source))
+
+
+def _analyse(question: Analyse) -> Analysis:
+    watch = _Stopwatch()
+    module = _parse(question.source)
+    watch.lap("parse")
+    graph = _graph(module, question.source)
+    watch.lap("dag")
+    return Analysis(graph, print_module(module), watch.seconds)
+
+
+def _build(question: Build) -> Built:
+    watch = _Stopwatch()
+    module = _parse(question.source)
+    watch.lap("parse")
+    graph = _graph(module, question.source)
+    watch.lap("dag")
+    topology = question.topology or Topology.local(question.ranks, gpus=_gpus(question, graph))
+    schedule = schedule_tasks(graph, topology, policy=question.policy, sync=question.sync)
+    watch.lap("schedule")
+    notation = print_module(module)
+    watch.lap("print")
+    stages, binary = build(module, schedule)
+    watch.lap("build")
+    return Built(schedule, tuple(stages), binary, notation, watch.seconds)
+
+
+def _gpus(question: Build, graph: TaskGraph) -> int:
+    """As many as asked for; else one where some task asks for a GPU."""
+    if question.gpus is not None:
+        return question.gpus
+    return int(any(task.target.kind is DeviceKind.GPU for task in graph.tasks))
+
+
+def _reference(question: RunReference) -> Referenced:
+    module = _parse(question.source)
+    graph = _graph(module, question.source)
+    result = reference(module, graph, dict(question.data), bounds_checks=True)
+    violations = tuple(
+        Violation(found.message, _with_text(found.span, question.source))
+        for found in result.violations
+    )
+    return Referenced(result.data, violations, result.seconds)
+
+
+_ANSWERS: dict[type, Callable[[Any], Any]] = {
+    Analyse: _analyse,
+    Build: _build,
+    RunReference: _reference,
+}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
