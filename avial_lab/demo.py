@@ -23,7 +23,8 @@ def deck_text() -> str:
 
 
 def demo(page: Path) -> int:
-    """Start 2 CPU engines and 1 GPU engine, run the program, compare with NumPy and the reference."""
+    """Start 2 CPU engines and 1 GPU engine, run the program, compare with NumPy and the reference.
+    """
     text = deck_text()
     print(text)
     _say("starting a cluster of 2 CPU engines and 1 GPU engine (some seconds) …")

@@ -47,7 +47,7 @@ class Box:
     def empty(self) -> bool:
         # Not any(): its generator is three times slower, and this is the task graph's innermost
         # loop.
-        for a, b in zip(self.start, self.stop, strict=True):
+        for a, b in zip(self.start, self.stop, strict=True):  # noqa: SIM110
             if a >= b:
                 return True
         return False
