@@ -5,18 +5,50 @@ LLVM IR -> Binary, content-addressed. Needs no MLIR: engines import the types fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import platform
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from avial_lab.arrays import Buffer, Storage
+from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.errors import InternalError
 from avial_lab.schedule import Piece, Step, Transfer
+from avial_lab.toolchain import tool
+
+EXPORTED = (
+    "_mlir_ciface_main",
+    "avial_comm",
+    "avial_byte",
+    "avial_status_ignore",
+    "avial_error",
+    "avial_journal",
+    "avial_trace",
+    "avial_bounds",
+)
+"""What an engine looks up in the shared object; everything else is its own business."""
+
+OPT = (
+    "opt",
+    "-mcpu=native",
+    "-passes=internalize,default<O3>",
+    f"-internalize-public-api-list={','.join(EXPORTED)}",
+)
+LLC = ("llc", "-O3", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
+"""No contraction: a product and a sum that the program rounds twice are rounded twice on every rank."""
 
 
 @dataclass(frozen=True)
 class Manifest:
     """What an engine has to know to run the shared object.
 
-    `buffers` are in the order of the entry's arguments. `programs[r]` names the steps of rank r; step k of it writes
-    its start and end to slot k of the trace. `devices[task]` is the device's name.
+    The entry takes one memref descriptor for each of `storages`, in that order. `programs[r]` names the steps of
+    rank r; step k of it writes its start and end to slot k of the trace. `devices[task]` is the device's name.
     """
 
     entry: str
@@ -39,3 +71,100 @@ class Binary:
     shared_object: bytes
     ptx: dict[str, str]
     manifest: Manifest
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """What the tools make of LLVM IR: a shared object, and the assembly in it for people to read."""
+
+    shared_object: bytes
+    assembly: str
+    seconds: float = field(compare=False, default=0.0)
+
+
+def build_binary(
+    llvm_ir: str, manifest: Manifest, *, ptx: Mapping[str, str], store: Cache | None = None
+) -> Binary:
+    """Compile `llvm_ir` for this host, or take what was compiled before from the cache."""
+    code = compile_llvm_ir(llvm_ir, store=store)
+    parts = [item for pair in sorted(ptx.items()) for item in pair]
+    key = digest(code.shared_object, repr(manifest), *parts)
+    return Binary(key, code.shared_object, dict(ptx), manifest)
+
+
+def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
+    """Optimised machine code for this host's CPU; what the cache holds is verified before it is used."""
+    started = time.perf_counter()
+    store = store if store is not None else Cache(default_folder())
+    key = digest("machine code", llvm_ir, *OPT, *LLC, tool_versions())
+    found = store.get(key)
+    if found is None:
+        shared_object, assembly = _compile(llvm_ir)
+        head = f"{len(shared_object)}\n".encode()
+        store.put(key, head + shared_object + assembly.encode())
+    else:
+        size, _, rest = found.partition(b"\n")
+        shared_object, assembly = rest[: int(size)], rest[int(size) :].decode()
+    return MachineCode(shared_object, assembly, time.perf_counter() - started)
+
+
+def assembly_command(source: str, result: str) -> str:
+    """The line that makes the assembly `result` from the LLVM IR in `source`."""
+    return f"{shlex.join(OPT)} {source} | {shlex.join(LLC)} -o {result}"
+
+
+def _compile(llvm_ir: str) -> tuple[bytes, str]:
+    with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
+        folder = Path(name)
+        (folder / "program.ll").write_text(llvm_ir)
+        _wait(_start([*OPT, "program.ll", "-o", "program.bc"], folder))
+        text = _start([*LLC, "program.bc", "-o", "program.s"], folder)
+        _wait(_start([*LLC, "-filetype=obj", "program.bc", "-o", "program.o"], folder))
+        # libgcc and libm: half precision and elementary functions come from there.
+        _wait(_start(["cc", "-shared", "-o", "program.so", "program.o", "-lm"], folder))
+        _wait(text)
+        return (folder / "program.so").read_bytes(), (folder / "program.s").read_text()
+
+
+def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+    path = tool(command[0])
+    return subprocess.Popen(
+        [str(path), *command[1:]],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+
+
+def _wait(child: subprocess.Popen[str]) -> None:
+    with child:
+        stdout, stderr = child.communicate()
+    if child.returncode != 0:
+        name = Path(str(child.args[0])).name if isinstance(child.args, list) else "a tool"
+        raise InternalError(
+            f"{name} ended with {child.returncode}: {(stderr or stdout).strip()[:2000]}"
+        )
+
+
+@cache
+def tool_versions() -> str:
+    """What the machine code depends on besides its source: LLVM, the linker's driver, this host's CPU."""
+    llvm = subprocess.run(
+        [str(tool("llc")), "--version"], capture_output=True, text=True, check=True
+    )
+    compiler = subprocess.run(
+        [str(tool("cc")), "--version"], capture_output=True, text=True, check=True
+    )
+    return "\n".join([llvm.stdout, compiler.stdout, platform.machine(), _cpu_flags()])
+
+
+def _cpu_flags() -> str:
+    """The instruction sets the kernel lets us use; two machines of one CPU name may differ in them."""
+    path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return ""
+    lines = path.read_text().splitlines()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

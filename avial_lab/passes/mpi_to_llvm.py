@@ -36,6 +36,7 @@ class MpiToLlvm:
             for op in list(module.regions[0].blocks[0].operations):
                 if op.operation.name == "func.func" and "avial.ranks" in op.attributes:
                     called |= _Entry(op.operation).lower()
+            _make_local(module)
             _add_runtime(module, called)
 
     def __str__(self) -> str:
@@ -184,6 +185,43 @@ class _Entry:
             callee=ir.FlatSymbolRefAttr.get(name),
         )
         return op.result if result is not None else None
+
+
+def _make_local(module: ir.Operation) -> None:
+    """Functions called by the entry get a name no C library has (`@malloc` is `@malloc.local`) and stay functions.
+
+    Their arguments of known shape are passed as bare pointers. They are not inlined: compile time stays linear in the
+    number of steps, and a profile shows the task.
+    """
+    renamed: dict[str, ir.Attribute] = {}
+    for op in module.regions[0].blocks[0].operations:
+        function = op.operation
+        if function.name != "func.func" or "avial.ranks" in function.attributes:
+            continue
+        if len(function.regions[0].blocks) == 0:
+            continue
+        old = ir.StringAttr(function.attributes["sym_name"]).value
+        renamed[old] = ir.FlatSymbolRefAttr.get(f"{old}.local")
+        function.attributes["sym_name"] = ir.StringAttr.get(f"{old}.local")
+        if "avial.arch" in function.attributes:
+            noinline = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+            function.attributes["passthrough"] = noinline
+            if all(_has_fixed_layout(argument.type) for argument in function.regions[0].blocks[0].arguments):
+                function.attributes["llvm.bareptr"] = ir.UnitAttr.get()
+    for op in operations_in(module):
+        if op.name in ("func.call", "func.constant"):
+            key = "callee" if op.name == "func.call" else "value"
+            target = ir.FlatSymbolRefAttr(op.attributes[key]).value
+            if target in renamed:
+                op.attributes[key] = renamed[target]
+
+
+def _has_fixed_layout(kind: ir.Type) -> bool:
+    if not isinstance(kind, ir.MemRefType) or not kind.has_static_shape:
+        return False
+    strides, offset = kind.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    return offset != dynamic and dynamic not in strides
 
 
 def _add_runtime(module: ir.Operation, called: set[str]) -> None:

@@ -1,0 +1,334 @@
+"""The way down, stage by stage, each one kept as text with the line that makes it.
+
+Module, Schedule -> Stages, and the Binary at the end.
+
+    avial ─► placed ─► mpi ─┬─► host ─► llvm ─► llvmir ─► object
+                            └─► gpu ─► ptx:task3
+
+`python -m avial_lab.pipelines -p tasks-to-mpi placed.mlir -o mpi.mlir` runs passes of ours on a file, as mlir-opt does
+its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from typing import Protocol
+
+from mlir import ir, passmanager
+from mlir.dialects import llvm
+
+from avial_lab.binary import (
+    Binary,
+    MachineCode,
+    Manifest,
+    assembly_command,
+    build_binary,
+    compile_llvm_ir,
+)
+from avial_lab.dialects import register
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import AvialError, InternalError, PassError
+from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.free_allocations import FreeAllocations
+from avial_lab.passes.mpi_to_llvm import MpiToLlvm
+from avial_lab.passes.place_tasks import PlaceTasks
+from avial_lab.passes.ptx import Kernels, make_kernels
+from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
+from avial_lab.passes.tasks_to_mpi import TasksToMpi
+from avial_lab.schedule import Schedule
+from avial_lab.stages import Stage
+
+
+class Pass(Protocol):
+    """IR in, IR out; its text is its name and options."""
+
+    def __call__(self, module: ir.Operation) -> None: ...
+
+    def __str__(self) -> str: ...
+
+
+OURS: dict[str, type] = {
+    "tasks-to-mpi": TasksToMpi,
+    "emulate-gpu": EmulateGpu,
+    "copies-to-loops": CopiesToLoops,
+    "free-allocations": FreeAllocations,
+    "mpi-to-llvm": MpiToLlvm,
+    "select-gpu-tasks": SelectGpuTasks,
+}
+"""Passes that can be named on a command line. (place-tasks needs a schedule.)"""
+
+TO_HOST: tuple[Pass, ...] = (EmulateGpu(), CopiesToLoops(), FreeAllocations(), MpiToLlvm())
+
+TO_LLVM = (
+    "convert-linalg-to-loops",
+    "convert-vector-to-scf",
+    "lower-affine",
+    "scf-forall-to-for",
+    "convert-scf-to-cf",
+    "convert-complex-to-standard",
+    "memref-expand",
+    "expand-strided-metadata",
+    "lower-affine",
+    "arith-expand",
+    "convert-math-to-llvm",
+    "convert-math-to-libm",
+    "convert-vector-to-llvm",
+    "convert-to-llvm",
+    "reconcile-unrealized-casts",
+)
+
+
+def lower(
+    module: ir.Module | ir.Operation, schedule: Schedule
+) -> Iterator[tuple[Stage, ir.Operation | None]]:
+    """The stages of `module` under `schedule`, each with its IR where it is MLIR; `module` itself stays as it is.
+
+    Kernels are made beside the host's part, so that `gpu` and `ptx:…` come after `llvmir`; nothing is made before it is
+    asked for.
+    """
+    work = module.operation.clone().operation
+    yield _mlir_stage("avial", "the program as it was read", work, "", 0.0), work
+    seconds = run_passes(work, (PlaceTasks(schedule),))
+    yield _mlir_stage("placed", "every task on its device, every message", work, "", seconds), work
+    yield from _lower_placed(work)
+
+
+def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | None]]:
+    to_mpi = (TasksToMpi(),)
+    seconds = run_passes(work, to_mpi)
+    yield (
+        _mlir_stage("mpi", "one block of steps for each rank", work, _our_line(to_mpi, "placed", "mpi"), seconds),
+        work,
+    )
+    with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
+        kernels = pool.submit(make_kernels, _gpu_text(work)) if _has_gpu_tasks(work) else None
+        seconds = run_passes(work, TO_HOST)
+        yield (
+            _mlir_stage("host", "what a CPU runs: kernels as loops, messages as calls", work,
+                        _our_line(TO_HOST, "mpi", "host"), seconds),
+            work,
+        )  # fmt: skip
+        seconds = run_passes(work, TO_LLVM)
+        _check_lowered(work)
+        yield (
+            _mlir_stage("llvm", "the LLVM dialect", work, _mlir_opt_line(TO_LLVM, "host", "llvm"), seconds),
+            work,
+        )
+        started = time.perf_counter()
+        llvm_ir = llvm.translate_module_to_llvmir(work)
+        line = "mlir-translate --mlir-to-llvmir llvm.mlir -o llvmir.ll"
+        yield Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started), None
+        machine = pool.submit(compile_llvm_ir, llvm_ir)
+        if kernels is not None:
+            yield from ((stage, None) for stage in _kernel_stages(kernels.result()))
+        yield _object_stage(machine.result()), None
+
+
+def build(
+    module: ir.Module | ir.Operation, schedule: Schedule
+) -> tuple[tuple[Stage, ...], Binary]:
+    """All stages in reading order, and what engines run."""
+    stages = [stage for stage, _ in lower(module, schedule)]
+    ptx = {
+        stage.name.removeprefix("ptx:"): stage.text
+        for stage in stages
+        if stage.name.startswith("ptx:") and stage.language == "ptx"
+    }
+    llvm_ir = next(stage.text for stage in stages if stage.name == "llvmir")
+    binary = build_binary(llvm_ir, manifest_of(schedule), ptx=ptx)
+    first = [stage for stage in stages if stage.name in ("avial", "placed", "mpi")]
+    gpu = [stage for stage in stages if stage.name == "gpu" or stage.name.startswith("ptx:")]
+    rest = [stage for stage in stages if stage not in first and stage not in gpu]
+    return (*first, *gpu, *rest), binary
+
+
+def manifest_of(schedule: Schedule) -> Manifest:
+    """What engines are told besides the code."""
+    graph = schedule.graph
+    return Manifest(
+        "_mlir_ciface_main",
+        len(schedule.programs),
+        graph.buffers,
+        graph.storages,
+        schedule.programs,
+        schedule.transfers,
+        schedule.inputs,
+        schedule.results,
+        {placed.task: placed.device for placed in schedule.placements},
+        uses_mpi=len(schedule.programs) > 1,
+    )
+
+
+# -- passes ----------------------------------------------------------------------------------------
+
+
+def run_passes(module: ir.Operation, passes: Sequence[Pass | str]) -> float:
+    """Run `passes` on `module` in place, verified after each; the seconds it took.
+
+    A string is the name of one of MLIR's. Errors are PassErrors at the operation's place in the cell.
+    """
+    started = time.perf_counter()
+    with module.context:
+        manager = passmanager.PassManager("builtin.module")
+        for item in passes:
+            if isinstance(item, str):
+                manager.add(item)
+            else:
+                manager.add(_adapted(item), name=str(item).partition("{")[0])
+        try:
+            manager.run(module)
+        except ir.MLIRError as error:
+            raise _pass_error(error, passes) from None
+    return time.perf_counter() - started
+
+
+def _adapted(item: Pass) -> Callable[[ir.Operation, passmanager.ExternalPass], None]:
+    return lambda operation, _pass: item(operation)
+
+
+def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError:
+    names = ",".join(map(str, passes))
+    if not error.error_diagnostics:
+        return InternalError(f"{error} in the passes {names}")
+    first = error.error_diagnostics[0]
+    return PassError(f"{first.message} (in the passes {names})", span=span_of(first.location))
+
+
+def _check_lowered(module: ir.Operation) -> None:
+    """PassError at the first operation that is not in the LLVM dialect."""
+    for op in _all_operations(module):
+        if op.name.startswith("llvm."):
+            continue
+        if op.name == "builtin.unrealized_conversion_cast":
+            # The operation that needs it has not been lowered: it is the one to name.
+            users = [use.owner.name for result in op.results for use in result.uses]
+            name = next((user for user in users if not user.startswith(("llvm.", "builtin."))), op.name)
+            raise PassError(f"no lowering was found for {name}", span=span_of(op.location))
+        raise PassError(f"no lowering was found for {op.name}", span=span_of(op.location))
+
+
+def _all_operations(module: ir.Operation) -> Iterator[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name != "builtin.module":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    return iter(found)
+
+
+# -- stages ----------------------------------------------------------------------------------------
+
+
+def _mlir_stage(
+    name: str, title: str, module: ir.Operation, command: str, seconds: float
+) -> Stage:
+    return Stage(name, title, "mlir", text_of(module), command, seconds)
+
+
+def text_of(module: ir.Operation) -> str:
+    """The module with the user's names for values."""
+    return str(module.get_asm(use_name_loc_as_prefix=True))
+
+
+def _our_line(passes: Sequence[Pass], source: str, result: str) -> str:
+    names = shlex.quote(",".join(map(str, passes)))
+    return f"python -m avial_lab.pipelines -p {names} {source}.mlir -o {result}.mlir"
+
+
+def _mlir_opt_line(passes: Sequence[str], source: str, result: str) -> str:
+    pipeline = shlex.quote(f"--pass-pipeline=builtin.module({','.join(passes)})")
+    return f"mlir-opt {pipeline} {source}.mlir -o {result}.mlir"
+
+
+def _object_stage(code: MachineCode) -> Stage:
+    line = assembly_command("llvmir.ll", "object.s")
+    return Stage("object", "machine code", "asm", code.assembly, line, code.seconds)
+
+
+def _has_gpu_tasks(module: ir.Operation) -> bool:
+    return any(
+        op.operation.name == "func.func" and is_gpu_task(op.operation)
+        for op in module.regions[0].blocks[0].operations
+    )
+
+
+def _gpu_text(module: ir.Operation) -> str:
+    part = module.clone().operation
+    run_passes(part, (SelectGpuTasks(),))
+    return text_of(part)
+
+
+def _kernel_stages(kernels: Kernels) -> Iterator[Stage]:
+    line = f"python -m avial_lab.pipelines -p select-gpu-tasks mpi.mlir | {kernels.outline_command}"
+    note = "".join(f"// {remark}\n" for remark in kernels.remarks)
+    yield Stage("gpu", "kernels, outlined", "mlir", note + kernels.outlined, line, kernels.seconds)
+    for task, ptx in kernels.ptx.items():
+        yield Stage(f"ptx:{task}", f"PTX of {task}", "ptx", ptx, kernels.ptx_command)
+    for task, why in kernels.failures.items():
+        yield Stage(f"ptx:{task}", f"no PTX for {task}", "text", why, kernels.ptx_command)
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+def parse_passes(text: str) -> tuple[Pass, ...]:
+    """Passes from their printed form.
+
+    >>> [str(item) for item in parse_passes("tasks-to-mpi{share=false},mpi-to-llvm")]
+    ['tasks-to-mpi{share=false}', 'mpi-to-llvm']
+    """
+    result: list[Pass] = []
+    for name, options in re.findall(r"([\w-]+)(?:\{([^}]*)\})?", text):
+        if name not in OURS:
+            raise PassError(f"unknown pass '{name}'", hint="one of " + ", ".join(OURS))
+        given = dict(option.split("=", 1) for option in options.split())
+        known = {field.name.replace("_", "-"): field.name for field in fields(OURS[name])}
+        if unknown := given.keys() - known.keys():
+            raise PassError(f"{name} has no option {', '.join(sorted(unknown))}")
+        values = {known[key]: _option(value) for key, value in given.items()}
+        result.append(OURS[name](**values))
+    return tuple(result)
+
+
+def _option(text: str) -> bool | int | str:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run our passes on a file."""
+    parser = argparse.ArgumentParser(prog="python -m avial_lab.pipelines", description=main.__doc__)
+    parser.add_argument("-p", dest="passes", required=True, help="comma-separated: " + ", ".join(OURS))
+    parser.add_argument("file")
+    parser.add_argument("-o", dest="output", default="-")
+    options = parser.parse_args(arguments)
+    context = ir.Context()
+    register(context)
+    try:
+        module = ir.Module.parse(Path(options.file).read_text(), context).operation
+        run_passes(module, parse_passes(options.passes))
+    except (AvialError, ir.MLIRError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if options.output == "-":
+        sys.stdout.write(text_of(module))
+    else:
+        Path(options.output).write_text(text_of(module))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
