@@ -8,10 +8,11 @@ from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.facts import graph_text, trace_text
 from avial_lab.plot.figure import dag_figure, figure_html, lanes_figure, timeline_figure
 from avial_lab.plot.lanes import lanes_svg
-from avial_lab.plot.report import report_html, write_report
+from avial_lab.plot.report import Told, report_html
 from avial_lab.plot.timeline import timeline_svg
 
 __all__ = [
+    "Told",
     "dag_figure",
     "dag_svg",
     "figure_html",
@@ -25,5 +26,4 @@ __all__ = [
     "timeline_figure",
     "timeline_svg",
     "trace_text",
-    "write_report",
 ]

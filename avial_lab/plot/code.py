@@ -10,8 +10,8 @@ from functools import cache
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
-from pygments.lexers.asm import GasLexer, LlvmLexer
-from pygments.lexers.special import TextLexer
+from pygments.lexers.asm import GasLexer, LlvmLexer  # pyright: ignore[reportMissingTypeStubs]
+from pygments.lexers.special import TextLexer  # pyright: ignore[reportMissingTypeStubs]
 from pygments.style import Style
 from pygments.token import (
     Comment,

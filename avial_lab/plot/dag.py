@@ -118,7 +118,7 @@ def dag_svg(
         title=title,
         summary=_summary(graph, schedule),
         description=description,
-        legend=_legend(view),
+        legend=_legend(view, placed=schedule is not None),
         notes=notes,
     )
 
@@ -359,11 +359,11 @@ def _bands(vertices: Sequence[Vertex], layout: Layout, width: float) -> str:
     return "".join(shapes)
 
 
-def _legend(view: View) -> list[LegendItem]:
+def _legend(view: View, *, placed: bool) -> list[LegendItem]:
     looks = {vertex.look for vertex in view.vertices}
     items = [device_item(look) for look in (CPU, GPU, EMULATED_GPU) if look in looks]
     if any(link.data and not link.message for link in view.links):
-        items.append(line_item(GREY, "value stays on its rank", width=1.4))
+        items.append(line_item(GREY, "value stays on its rank" if placed else "value", width=1.4))
     if any(link.message for link in view.links):
         items.append(line_item(MESSAGE, "value sent to another rank", width=2.6))
     if any(not link.data for link in view.links):

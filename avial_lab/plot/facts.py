@@ -167,32 +167,23 @@ def level_words(graph: TaskGraph, *, most: int = 8) -> str:
 def task_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
     """Every task by level: what it touches and, with a schedule, where it runs and why."""
     tasks = [task for level in graph.levels for task in level]
-    placements = {} if schedule is None else placement_of(schedule)
-    where = ("device", "rank") if schedule else ()
-    rows = tuple(
-        (
-            str(graph.level_of[task.name]),
-            task.name,
-            str(task.target),
-            *((placements[task.name].device, str(placements[task.name].rank)) if schedule else ()),
-            access_words(task.reads),
-            access_words(task.writes),
-            task.summary,
-            *((placements[task.name].reason,) if schedule else ()),
-        )
-        for task in tasks[:ROW_LIMIT]
-    )
-    head = (
-        "level",
-        "task",
-        "target",
-        *where,
-        "reads",
-        "writes",
-        "body",
-        *(("why there",) if schedule else ()),
-    )
-    return Table("Tasks", head, rows, frozenset({"level", "rank"}), left_out(len(tasks), "task"))
+    places = {} if schedule is None else placement_of(schedule)
+    rows: list[tuple[str, ...]] = []
+    for task in tasks[:ROW_LIMIT]:
+        what = (str(graph.level_of[task.name]), task.name, str(task.target))
+        touched = (access_words(task.reads), access_words(task.writes), task.summary)
+        if schedule is None:
+            rows.append((*what, *touched))
+            continue
+        place = places[task.name]
+        emulated = schedule.topology.device(place.device).emulated
+        device = f"{place.device} (emulated)" if emulated else place.device
+        rows.append((*what, device, str(place.rank), *touched, place.reason))
+    head = ("level", "task", "target", "reads", "writes", "body")
+    if schedule is not None:
+        head = (*head[:3], "device", "rank", *head[3:], "why there")
+    note = left_out(len(tasks), "task")
+    return Table("Tasks", head, tuple(rows), frozenset({"level", "rank"}), note)
 
 
 def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:

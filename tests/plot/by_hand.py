@@ -1,0 +1,166 @@
+"""Graphs, schedules and traces made by hand: the pictures are tested without a compiler."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from itertools import cycle
+
+from avial_lab.arrays import Buffer, Storage
+from avial_lab.dag import Access, Dependency, Hazard, Task, TaskGraph
+from avial_lab.regions import Box
+from avial_lab.schedule import Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
+from avial_lab.topology import Target, Topology
+from avial_lab.trace import Event, EventKind, Trace
+
+CPU, GPU = Target("cpu", "x86_64"), Target("gpu", "sm_90")
+TWENTY = (Box((0,), (20,)),)
+
+
+def access(name: str) -> Access:
+    return Access(name, name, TWENTY)
+
+
+def task(
+    name: str, target: Target, reads: str, writes: str, *, summary: str = "scf.parallel 20"
+) -> Task:
+    return Task(
+        name, target, tuple(map(access, reads)), tuple(map(access, writes)), summary=summary
+    )
+
+
+def edge(
+    before: str, after: str, buffer: str, hazard: Hazard = Hazard.READ_AFTER_WRITE
+) -> Dependency:
+    return Dependency(before, after, hazard, buffer, TWENTY, 80)
+
+
+def buffers(names: str) -> tuple[tuple[Buffer, ...], tuple[Storage, ...]]:
+    return (
+        tuple(Buffer(name, (20,), "i32", name, (1,)) for name in names),
+        tuple(Storage(name, (20,), 4, (name,)) for name in names),
+    )
+
+
+def schedule_by_hand(graph: TaskGraph, topology: Topology, *, sync: Sync = Sync.EDGES) -> Schedule:
+    """Round-robin over the fitting devices, level by level; a transfer for every RAW edge
+    between two ranks.
+    """
+    turns = {
+        target: cycle(topology.satisfying(target))
+        for target in {task.target for task in graph.tasks}
+    }
+    placements = []
+    for level, tasks in enumerate(graph.levels):
+        for each in tasks:
+            device = next(turns[each.target])
+            placements.append(
+                Placement(
+                    each.name, device.name, device.rank, level, f"next of the {each.target} devices"
+                )
+            )
+    rank = {placement.task: placement.rank for placement in placements}
+    crossing = [
+        e
+        for e in graph.dependencies
+        if e.hazard is Hazard.READ_AFTER_WRITE and rank[e.before] != rank[e.after]
+    ]
+    transfers = tuple(
+        Transfer(
+            k, e.buffer, e.region[0], rank[e.before], rank[e.after], e.before, e.after, e.nbytes
+        )
+        for k, e in enumerate(crossing)
+    )
+    programs = tuple(
+        tuple(Step(StepKind.RUN, p.task) for p in placements if p.rank == r)
+        for r in range(topology.ranks)
+    )
+    return Schedule(
+        graph, topology, Policy.LEVELS, sync, tuple(placements), transfers, programs, (), ()
+    )
+
+
+def deck() -> TaskGraph:
+    """The deck's three tasks: two on CPUs, one on a GPU that reads what both wrote."""
+    tasks = (
+        task("task1", CPU, "ab", "c"),
+        task("task2", CPU, "ab", "d"),
+        task("task3", GPU, "cd", "d", summary="gpu.launch 20"),
+    )
+    edges = (
+        edge("task1", "task3", "c"),
+        edge("task2", "task3", "d"),
+        edge("task2", "task3", "d", Hazard.WRITE_AFTER_WRITE),
+    )
+    return TaskGraph(tasks, edges, *buffers("abcd"))
+
+
+def machine(ranks: int, *, gpus: int = 0) -> Topology:
+    """The same on every machine: the architecture is fixed."""
+    return Topology.local(ranks, gpus=gpus, arch="x86_64")
+
+
+def deck_schedule(*, sync: Sync = Sync.EDGES) -> Schedule:
+    return schedule_by_hand(deck(), machine(3, gpus=1), sync=sync)
+
+
+def layers(depth: int, width: int) -> TaskGraph:
+    """`depth` levels of `width` tasks; each reads what two tasks of the level above wrote."""
+
+    def name(level: int, k: int) -> str:
+        return f"step{level}_block{k % width}"
+
+    tasks, edges = [], []
+    for level in range(depth):
+        for k in range(width):
+            target = GPU if k % 4 == 3 else CPU
+            tasks.append(
+                Task(
+                    name(level, k),
+                    target,
+                    (access("a"),),
+                    (access("b"),),
+                    summary="scf.parallel 20",
+                )
+            )
+            if level:
+                above = dict.fromkeys((name(level - 1, k), name(level - 1, k + 1)))
+                edges += [edge(before, name(level, k), "a") for before in above]
+    return TaskGraph(tuple(tasks), tuple(edges), *buffers("ab"))
+
+
+def deck_trace() -> Trace:
+    """Two tasks, two messages, a wait, a task; times in microseconds."""
+
+    def event(
+        kind: EventKind,
+        name: str,
+        rank: int,
+        device: str,
+        start: float,
+        end: float,
+        nbytes: int = 0,
+    ) -> Event:
+        return Event(kind, name, rank, device, start * 1e-6, end * 1e-6, nbytes)
+
+    return Trace(
+        3,
+        (
+            event(EventKind.TASK, "task1", 0, "cpu0", 0, 40),
+            event(EventKind.TASK, "task2", 1, "cpu1", 2, 55),
+            event(EventKind.POST, "c", 2, "gpu0", 0, 1),
+            event(EventKind.POST, "d", 2, "gpu0", 1, 2),
+            event(EventKind.WAIT, "c", 2, "gpu0", 2, 44),
+            event(EventKind.SEND, "c", 0, "cpu0", 40, 43, 80),
+            event(EventKind.SEND, "d", 1, "cpu1", 55, 59, 80),
+            event(EventKind.WAIT, "d", 2, "gpu0", 44, 60),
+            event(EventKind.TASK, "task3", 2, "gpu0", 60, 95),
+            event(EventKind.BARRIER, "end", 0, "cpu0", 43, 96),
+        ),
+        "measured, GPU emulated",
+    )
+
+
+def words(picture: str) -> list[str]:
+    """Every visible line of text of an SVG, in the order drawn."""
+    texts = ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")
+    return [element.text or "" for element in texts]

@@ -1,0 +1,112 @@
+"""The report: one file, nothing from outside, everything in it."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from avial_lab.dag import TaskGraph
+from avial_lab.plot import report_html
+from avial_lab.schedule import Schedule
+from avial_lab.stages import Stage
+from avial_lab.trace import Trace
+from tests.plot.by_hand import deck_schedule, deck_trace, layers, machine, schedule_by_hand
+
+STAGES = {
+    "avial": Stage("avial", "the program", "mlir", "avial.schedule {}"),
+    "ptx": Stage("ptx", "for the GPU", "ptx", ".target sm_90", command="llc -march=nvptx64"),
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a report asks of a program."""
+
+    name: str = "deck"
+    text: str = "\navial.schedule %a {\n}\n"
+    schedule: Schedule = field(default_factory=deck_schedule)
+    stages: dict[str, Stage] = field(default_factory=lambda: STAGES)
+    seconds: dict[str, float] = field(default_factory=lambda: {"parse": 0.01})
+    trace: Trace | None = field(default_factory=deck_trace)
+    check_report: str | None = "equal to the reference"
+
+    @property
+    def graph(self) -> TaskGraph:
+        return self.schedule.graph
+
+
+class Balance(html.parser.HTMLParser):
+    """Every element that is opened is closed, in order."""
+
+    VOID = frozenset({"meta", "br", "img"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_tells_the_whole_story() -> None:
+    page = report_html(Recorded())
+    text = re.sub(r"<[^>]*>", "", page)
+    for words in ("deck", "avial.schedule", "Task graph", "why there", "llc -march", "RAW",
+                  "equal to the reference", "measured, GPU emulated", "parse", "Python"):  # fmt: skip
+        assert words in text, words
+    assert page.count("<svg") == 3
+
+
+def test_needs_nothing_from_outside() -> None:
+    page = report_html(Recorded())
+    assert set(re.findall(r"https?://[^\"' )]+", page)) == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<script|<link|src=|@import|url\(", page)
+    assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', page))
+
+
+def test_is_well_formed_and_ids_are_unique() -> None:
+    page = report_html(Recorded())
+    balance = Balance()
+    balance.feed(page)
+    assert balance.open == []
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+
+
+def test_same_program_same_bytes() -> None:
+    assert report_html(Recorded()) == report_html(Recorded())
+
+
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><b>', "</style>"])
+def test_hostile_names_stay_text(hostile: str) -> None:
+    stages = {"x": Stage(hostile, hostile, "mlir", hostile, command=hostile)}
+    page = report_html(
+        Recorded(name=hostile, text=hostile, stages=stages, check_report=hostile),
+        versions={hostile: hostile},
+    )
+    assert "<script" not in page
+    assert page.count("</style>") == 1
+    assert "><b>" not in page.replace("<summary><b>", "")
+
+
+def test_what_did_not_happen_is_said() -> None:
+    page = report_html(replace(Recorded(), trace=None, check_report=None, stages={}))
+    assert "not checked" in page
+    assert 'id="run"' not in page
+    assert 'id="stages"' not in page
+
+
+def test_10000_tasks_make_a_page_one_can_open() -> None:
+    graph = layers(100, 100)
+    schedule = schedule_by_hand(graph, machine(6, gpus=2))
+    page = report_html(replace(Recorded(), schedule=schedule))
+    assert len(page) < 2_000_000
+    assert "9,800 more tasks, not listed" in page
