@@ -51,6 +51,17 @@ class Finding:
         return f"{head}\n{'':22}{self.advice}" if self.advice else head
 
 
+def main(arguments: Sequence[str] = ()) -> int:
+    """Print each finding as it is made, or with `--json` all of them at the end."""
+    findings: list[Finding] = []
+    for finding in examine():
+        findings.append(finding)
+        if "--json" not in arguments:
+            print(finding, flush=True)
+    print(to_json(findings) if "--json" in arguments else summary(findings))
+    return exit_code(findings)
+
+
 def diagnose() -> tuple[Finding, ...]:
     """Everything `examine` finds."""
     return tuple(examine())
