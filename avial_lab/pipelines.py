@@ -118,7 +118,7 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
             work,
         )  # fmt: skip
         seconds = run_passes(work, TO_LLVM)
-        _check_lowered(work)
+        check_lowered(work)
         yield (
             _mlir_stage("llvm", "the LLVM dialect", work, _mlir_opt_line(TO_LLVM, "host", "llvm"), seconds),
             work,
@@ -203,7 +203,7 @@ def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError
     return PassError(f"{first.message} (in the passes {names})", span=span_of(first.location))
 
 
-def _check_lowered(module: ir.Operation) -> None:
+def check_lowered(module: ir.Operation) -> None:
     """PassError at the first operation that is not in the LLVM dialect."""
     for op in _all_operations(module):
         if op.name.startswith("llvm."):
@@ -267,7 +267,7 @@ def _has_gpu_tasks(module: ir.Operation) -> bool:
 def _gpu_text(module: ir.Operation) -> str:
     part = module.clone().operation
     run_passes(part, (SelectGpuTasks(),))
-    return text_of(part)
+    return str(part.get_asm(enable_debug_info=True))
 
 
 def _kernel_stages(kernels: Kernels) -> Iterator[Stage]:

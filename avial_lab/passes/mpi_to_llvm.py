@@ -6,9 +6,7 @@ Module with the mpi dialect -> module without it, with the globals an engine set
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
-from importlib import resources
 
 from mlir import ir
 from mlir.dialects import arith, llvm, memref
@@ -16,6 +14,7 @@ from mlir.dialects import arith, llvm, memref
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.runtime import add_runtime
 
 LARGEST_COUNT = 2**31 - 1
 """What an MPI 3 count can say; above it the calls with 64-bit counts are used."""
@@ -37,7 +36,7 @@ class MpiToLlvm:
                 if op.operation.name == "func.func" and "avial.ranks" in op.attributes:
                     called |= _Entry(op.operation).lower()
             _make_local(module)
-            _add_runtime(module, called)
+        add_runtime(module, called)
 
     def __str__(self) -> str:
         return "mpi-to-llvm"
@@ -222,33 +221,3 @@ def _has_fixed_layout(kind: ir.Type) -> bool:
     strides, offset = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     return offset != dynamic and dynamic not in strides
-
-
-def _add_runtime(module: ir.Operation, called: set[str]) -> None:
-    """Copy the globals, the functions in `called` and what they call in turn to the module's start."""
-    text = resources.files("avial_lab.passes").joinpath("runtime.mlir").read_text()
-    runtime = ir.Module.parse(text, module.context)
-    ops = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in runtime.body.operations}
-    wanted = {name for name, op in ops.items() if op.operation.name == "llvm.mlir.global"}
-    waiting = list(called)
-    while waiting:
-        name = waiting.pop()
-        if name in wanted:
-            continue
-        wanted.add(name)
-        waiting += [
-            ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-            for op in operations_in(ops[name].operation)
-            if op.name == "llvm.call"
-        ]
-    start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
-    for name, op in ops.items():
-        if name not in wanted:
-            continue
-        copy = op.operation.clone(ip=start)
-        for inner in operations_in(copy):
-            if "avial.clock" in inner.attributes:
-                # Its number is the machine's, not ours.
-                i32 = ir.IntegerType.get_signless(32)
-                inner.attributes["value"] = ir.IntegerAttr.get(i32, time.CLOCK_MONOTONIC)
-                del inner.attributes["avial.clock"]

@@ -39,6 +39,10 @@ _IN_KERNELS = (
 )
 
 
+_NAMES = ("--mlir-use-nameloc-as-prefix", "--mlir-print-debuginfo=false")
+"""The user's names for values, where the text's locations carry them."""
+
+
 @dataclass(frozen=True)
 class Kernels:
     """The GPU's side of a program: `ptx` by task function, `failures` where there is none and why."""
@@ -139,7 +143,7 @@ def _pipeline(passes: Sequence[str]) -> str:
 
 def _mlir_opt(passes: Sequence[str], text: str) -> tuple[str, str]:
     """What mlir-opt makes of `text`, and its first complaint where it makes nothing."""
-    command = [str(tool("mlir-opt")), _pipeline(passes)]
+    command = [str(tool("mlir-opt")), *_NAMES, _pipeline(passes)]
     done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode == 0:
         return done.stdout, ""

@@ -192,3 +192,26 @@ llvm.func internal @avial.barrier() attributes {passthrough = ["noinline"]} {
 ^done:
   llvm.return
 }
+
+// An access outside its array: the first one is kept for the person who asks.
+llvm.func internal @avial.outside(%site: i64, %dimension: i64, %index: i64, %size: i64) attributes {passthrough = ["noinline", "cold"]} {
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %address = llvm.mlir.addressof @avial_bounds : !llvm.ptr
+  %record = llvm.load %address : !llvm.ptr -> !llvm.ptr
+  %known = llvm.load %record : !llvm.ptr -> i64
+  %first = llvm.icmp "eq" %known, %zero : i64
+  llvm.cond_br %first, ^keep, ^done
+^keep:
+  %number = llvm.add %site, %one : i64
+  llvm.store %number, %record : i64, !llvm.ptr
+  %at1 = llvm.getelementptr %record[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %dimension, %at1 : i64, !llvm.ptr
+  %at2 = llvm.getelementptr %record[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %index, %at2 : i64, !llvm.ptr
+  %at3 = llvm.getelementptr %record[3] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %size, %at3 : i64, !llvm.ptr
+  llvm.br ^done
+^done:
+  llvm.return
+}

@@ -1,0 +1,1 @@
+"""What a run should give, and what it should cost: the sequential reference, and (later) the model."""

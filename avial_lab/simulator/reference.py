@@ -1,0 +1,162 @@
+"""The truth: the program in program order, in one process, without MPI.
+
+Module, storages, arrays -> the arrays afterwards, and the first access outside an array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from mlir import ir
+from mlir.dialects import llvm
+
+from avial_lab.arrays import Buffer, Storage
+from avial_lab.binary import compile_llvm_ir
+from avial_lab.errors import CellSpan
+from avial_lab.passes.check_bounds import CheckBounds, Site, sites_of
+from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.free_allocations import FreeAllocations
+from avial_lab.passes.mpi_to_llvm import MpiToLlvm
+from avial_lab.passes.place_tasks import PlaceInOrder
+from avial_lab.passes.tasks_to_mpi import TasksToMpi
+from avial_lab.pipelines import TO_LLVM, Pass, check_lowered, run_passes
+
+_CHECKED: tuple[Pass | str, ...] = (
+    TasksToMpi(share=False),
+    EmulateGpu(),
+    "convert-linalg-to-loops",
+    "lower-affine",
+    CopiesToLoops(),
+    CheckBounds(),
+    FreeAllocations(),
+    MpiToLlvm(),
+)
+_UNCHECKED: tuple[Pass | str, ...] = (
+    TasksToMpi(),
+    EmulateGpu(),
+    CopiesToLoops(),
+    FreeAllocations(),
+    MpiToLlvm(),
+)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An access outside its array: where in the cell, and what it was."""
+
+    span: CellSpan | None
+    message: str
+
+
+@dataclass(frozen=True)
+class ReferenceResult:
+    """Every storage's values after the program, under its name; `seconds` is the run alone, not the compiling."""
+
+    data: dict[str, np.ndarray]
+    violations: tuple[Violation, ...]
+    seconds: float
+
+
+def reference(
+    module: ir.Module | ir.Operation,
+    buffers: Sequence[Buffer],
+    storages: Sequence[Storage],
+    data: Mapping[str, np.ndarray],
+    *,
+    bounds_checks: bool = True,
+) -> ReferenceResult:
+    """Run `module` task by task in program order.
+
+    `data` holds the values of each storage before the run, by the storage's name, in the storage's shape (bytes where
+    several buffers share it); a storage that is missing, as a temporary one is, starts at zero. With `bounds_checks`, the first
+    access outside an array is reported and left out; every later one is left out too.
+    """
+    work = module.operation.clone().operation
+    run_passes(work, (PlaceInOrder(tuple(buffers), tuple(storages)),))
+    run_passes(work, _CHECKED if bounds_checks else _UNCHECKED)
+    sites = sites_of(work)
+    run_passes(work, TO_LLVM)
+    check_lowered(work)
+    code = compile_llvm_ir(llvm.translate_module_to_llvmir(work))
+    known = {buffer.name: buffer for buffer in buffers}
+    result = {
+        storage.name: _values(storage, known[storage.buffers[0]], data.get(storage.name))
+        for storage in storages
+    }
+    with _loaded(code.shared_object) as library:
+        record = (ctypes.c_int64 * 4)()
+        journal = ctypes.c_int64(-1)
+        _set_pointer(library, "avial_journal", journal)
+        _set_pointer(library, "avial_bounds", record)
+        descriptors = [_Descriptor(result[storage.name]) for storage in storages]
+        entry = library["_mlir_ciface_main"]
+        entry.restype = None
+        started = time.perf_counter()
+        entry(*[ctypes.byref(descriptor.fields) for descriptor in descriptors])
+        seconds = time.perf_counter() - started
+    return ReferenceResult(result, _violations(record, sites), seconds)
+
+
+def _values(storage: Storage, first: Buffer, given: np.ndarray | None) -> np.ndarray:
+    """A private copy of the storage's values, in row-major order."""
+    if given is not None:
+        return np.array(given, order="C", copy=True).reshape(storage.shape)
+    dtype = np.dtype(np.uint8) if storage.shared else np.dtype(f"V{first.itemsize}")
+    return np.zeros(storage.shape, dtype)
+
+
+def _violations(record: ctypes.Array[ctypes.c_int64], sites: Sequence[Site]) -> tuple[Violation, ...]:
+    number, dimension, index, size = record
+    if number == 0:
+        return ()
+    site = sites[number - 1]
+    message = (
+        f"{site.text}: index {index} is out of bounds for dimension {dimension} of size {size}"
+    )
+    return (Violation(site.span, message),)
+
+
+class _Descriptor:
+    """What MLIR's C interface takes for an array: pointers, offset, sizes, strides (in elements)."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        rank = array.ndim
+        words = (ctypes.c_int64 * (3 + 2 * rank))()
+        words[0] = words[1] = array.ctypes.data
+        for d in range(rank):
+            words[3 + d] = array.shape[d]
+            words[3 + rank + d] = array.strides[d] // max(array.itemsize, 1)
+        self.array = array  # keeps the memory
+        self.fields = words
+
+
+@contextmanager
+def _loaded(shared_object: bytes) -> Iterator[ctypes.CDLL]:
+    """The library, in a file of its own that goes at once: two programs never share one by its name."""
+    with tempfile.TemporaryDirectory(prefix="avial-reference-") as folder:
+        path = Path(folder) / "program.so"
+        path.write_bytes(shared_object)
+        library = ctypes.CDLL(str(path))
+    try:
+        yield library
+    finally:
+        _unload(library)
+
+
+def _unload(library: ctypes.CDLL) -> None:
+    close = ctypes.CDLL(None).dlclose
+    close.argtypes = [ctypes.c_void_p]
+    close(library._handle)  # noqa: SLF001  (ctypes has no public way to unload)
+
+
+def _set_pointer(library: ctypes.CDLL, name: str, target: object) -> None:
+    slot = ctypes.c_void_p.in_dll(library, name)
+    slot.value = ctypes.addressof(target)  # type: ignore[arg-type]
