@@ -14,15 +14,15 @@ from typing import Any
 from mlir import ir
 
 from avial_lab.accesses import view_chain
-from avial_lab.accesses.linear import Linear, unknown
 from avial_lab.accesses.index_forms import IndexForms
+from avial_lab.accesses.linear import Linear, unknown
 from avial_lab.accesses.touches import BodyReader
 from avial_lab.accesses.views import alternatives
 from avial_lab.dialects.avial import SEGMENTS
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import AvialError, CellSpan, VerifyError
 from avial_lab.notation.elaborate import Elaboration, Listed
-from avial_lab.notation.source import Source, did_you_mean
+from avial_lab.notation.source import did_you_mean
 
 WORK = ("avial.task", "avial.replicate")
 
@@ -95,6 +95,73 @@ def work_operations(module: ir.Module) -> Iterator[ir.Operation]:
     yield from within(module.body)
 
 
+def declared_roles(op: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
+    """The buffers a task lists as read and those it lists as written."""
+    operands, sizes = list(op.operands), list(op.attributes[SEGMENTS])
+    return operands[1 : 1 + sizes[1]], operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
+
+
+def inferred_roles(
+    op: ir.Operation, listed: list[ir.Value]
+) -> tuple[list[ir.Value], list[ir.Value]] | None:
+    """The roles of a plain list of buffers, None where the body touches another or leaves one alone."""
+    block = op.regions[0].blocks[0]
+    reads, writes, stray = _found(op, block, set(listed))
+    if stray:
+        return None
+    if not reads and not writes and len(block.operations) == 1:
+        return listed, []
+    if any(value not in reads and value not in writes for value in listed):
+        return None
+    return [v for v in listed if v in reads], [v for v in listed if v in writes]
+
+
+def _found(
+    op: ir.Operation, block: ir.Block, declared: set[ir.Value]
+) -> tuple[set[ir.Value], set[ir.Value], list[RoleTouch]]:
+    """The declared buffers that are read, those that are written, and touches of others."""
+    reads: set[ir.Value] = set()
+    writes: set[ir.Value] = set()
+    stray: list[RoleTouch] = []
+    for touch in role_touches(block):
+        buffer = touch.value if touch.value in declared else _buffer(touch, declared)
+        if buffer is None:
+            if not _own(op, touch.source):
+                stray.append(touch)
+            continue
+        if touch.reads:
+            reads.add(buffer)
+        if touch.writes:
+            writes.add(buffer)
+    return reads, writes, stray
+
+
+def _buffer(touch: RoleTouch, declared: set[ir.Value]) -> ir.Value | None:
+    """The declared buffer that is touched: the nearest on the way to the root."""
+    for start in (touch.value, touch.source):
+        for value in view_chain(start):
+            if value in declared:
+                return value
+    return None
+
+
+def _own(op: ir.Operation, source: ir.Value) -> bool:
+    """Whether the memory is the task's own (made in its body) or a constant of the module."""
+    owner = view_chain(source)[-1].owner
+    if isinstance(owner, ir.Block):
+        operation = owner.owner.operation
+    else:
+        operation = owner.operation
+        if operation.name == "memref.get_global":
+            return True
+        operation = operation.parent and operation.parent.operation
+    while operation is not None:
+        if operation == op:
+            return True
+        operation = operation.parent and operation.parent.operation
+    return False
+
+
 class _Task:
     """One task while its roles are found."""
 
@@ -120,7 +187,7 @@ class _Task:
             raise VerifyError(f"task '{self.name}' has no body", span=self.span)
         plain = self.listed is not None and self.listed.plain is not None
         declared = list(dict.fromkeys([*self.reads, *self.writes]))
-        found_reads, found_writes, stray = self._found(set(declared))
+        found_reads, found_writes, stray = _found(self.op, self.block, set(declared))
         if stray:
             raise self._undeclared(stray[0], declared, found_reads | found_writes)
         if not plain:
@@ -133,51 +200,6 @@ class _Task:
         if found_writes:
             reads = [value for value in declared if value in found_reads]
             self._rebuild(reads, [value for value in declared if value in found_writes])
-
-    def _found(
-        self, declared: set[ir.Value]
-    ) -> tuple[set[ir.Value], set[ir.Value], list[RoleTouch]]:
-        """The declared buffers that are read, those that are written, and touches of others."""
-        reads: set[ir.Value] = set()
-        writes: set[ir.Value] = set()
-        stray: list[RoleTouch] = []
-        assert self.block is not None
-        for touch in role_touches(self.block):
-            buffer = touch.value if touch.value in declared else self._buffer(touch, declared)
-            if buffer is None:
-                if not self._own(touch.source):
-                    stray.append(touch)
-                continue
-            if touch.reads:
-                reads.add(buffer)
-            if touch.writes:
-                writes.add(buffer)
-        return reads, writes, stray
-
-    @staticmethod
-    def _buffer(touch: RoleTouch, declared: set[ir.Value]) -> ir.Value | None:
-        for start in (touch.value, touch.source):
-            for value in view_chain(start):
-                if value in declared:
-                    return value
-        return None
-
-    def _own(self, source: ir.Value) -> bool:
-        """Whether the memory is the task's own (made in its body) or a constant of the module."""
-        root = view_chain(source)[-1]
-        owner = root.owner
-        if isinstance(owner, ir.Block):
-            operation = owner.owner.operation
-        else:
-            operation = owner.operation
-            if operation.name == "memref.get_global":
-                return True
-            operation = operation.parent and operation.parent.operation
-        while operation is not None:
-            if operation == self.op:
-                return True
-            operation = operation.parent and operation.parent.operation
-        return False
 
     def _check_explicit(self, found_reads: set[ir.Value], found_writes: set[ir.Value]) -> None:
         """A body may do less than it says it reads, but not more, and it has to write what it says it writes."""
@@ -195,7 +217,7 @@ class _Task:
         ):
             known = set(declared)
             for touch in role_touches(self.block) if not found <= known else ():
-                buffer = self._buffer(touch, found)
+                buffer = _buffer(touch, found)
                 does = touch.writes if verb == "writes" else touch.reads
                 if buffer is not None and buffer not in known and does:
                     name = _name(buffer)
@@ -292,4 +314,3 @@ def _name(value: ir.Value) -> str:
     return name_of(location) or value.get_name().lstrip("%")
 
 
-__all__ = ["Source", "resolve_roles", "role_touches", "work_operations"]

@@ -1,0 +1,260 @@
+"""A module back in short notation.
+
+ir.Module -> text that `parse_cell` reads as an equal module. MLIR prints it; of its text only the lines of avial's own
+operations are rewritten, so names, bodies and everything else are MLIR's. What the notation cannot say (an operand
+listed twice, a number as operand) stays in generic form, which it may always contain.
+
+    %task1 = "avial.task"(%cpu, %a, %b, %c) ({          %task1 = avial.task %cpu, %a, %b, %c {
+      …                                            ->     …
+      omp.terminator
+    }) {name = "task1", …} : (…) -> !avial.task_ref     }
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.dialects.avial import SEGMENTS
+from avial_lab.notation.types import split_commas
+from avial_lab.parse.roles import declared_roles, inferred_roles
+
+_HEAD = re.compile(
+    r'( *)(?:(?P<result>%[\w$.-]+) = )?"avial\.(?P<kind>\w+)"\((?P<operands>[^()]*)\)(?P<rest>.*)'
+)
+_TAIL = re.compile(r"( *)\}\)(?P<attributes> \{.*\})? : \((?P<types>.*)\) -> .*")
+_TARGET = re.compile(r" (?P<attributes>\{.*\} )?: \(\) -> .*")
+_ARGUMENT = re.compile(r'%([\w$.-]+): .* \{avial\.name = "([^"]*)"\}')
+
+
+@dataclass
+class _Open:
+    """An avial operation whose region is being printed: where its head stands in the output."""
+
+    line: int
+    match: re.Match[str]
+    op: ir.Operation
+
+
+def print_module(module: ir.Module) -> str:
+    """The module in short notation; `parse_cell(print_module(m), …)` prints as `m` does."""
+    lines = module.operation.get_asm(use_name_loc_as_prefix=True).splitlines()
+    operations = _operations(module)
+    rewritten = _rewritten(lines, operations)
+    return "\n".join(_unwrapped(module, rewritten)) + "\n"
+
+
+def _operations(module: ir.Module) -> list[ir.Operation]:
+    """avial's operations in the order MLIR prints them."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name.startswith("avial."):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _rewritten(lines: list[str], operations: list[ir.Operation]) -> list[str]:
+    """`lines` with avial's operations in short form."""
+    result: list[str] = []
+    pending = iter(operations)
+    stack: list[_Open] = []
+    seen: set[str] = set()
+    for line in lines:
+        head = _HEAD.match(line)
+        if head is not None:
+            op = next(pending)
+            if head["kind"] == "target":
+                result.append(_target(head, op) or line)
+                continue
+            stack.append(_Open(len(result), head, op))
+            result.append(line)
+            continue
+        tail = _TAIL.match(line) if stack else None
+        if tail is not None and stack[-1].match[1] == tail[1]:
+            opened = stack.pop()
+            short = _short(opened, tail, seen)
+            if short is None:
+                result.append(line)
+                continue
+            result[opened.line] = f"{tail[1]}{short} {{"
+            if result[-1].strip() == "omp.terminator":
+                result.pop()
+            result.append(f"{tail[1]}}}")
+            continue
+        result.append(line)
+    return result
+
+
+def _target(head: re.Match[str], op: ir.Operation) -> str | None:
+    match = _TARGET.fullmatch(head["rest"])
+    if match is None or head["result"] is None or head["operands"]:
+        return None
+    kept = _attributes(match["attributes"] or "", {"name"} if _named(op, head["result"]) else set())
+    return f"{head[1]}{head['result']} = avial.target {{{', '.join(kept)}}}"
+
+
+def _named(op: ir.Operation, result: str | None) -> bool:
+    """Whether the operation's name is that of its result."""
+    return (
+        result is not None
+        and "name" in op.attributes
+        and ir.StringAttr(op.attributes["name"]).value == result[1:]
+    )
+
+
+def _attributes(text: str, drop: set[str]) -> list[str]:
+    """The entries of an attribute dictionary without those named."""
+    inner = text.strip()[1:-1]
+    return [part for part in split_commas(inner) if part.partition(" =")[0].strip('"') not in drop]
+
+
+def _short(opened: _Open, tail: re.Match[str], seen: set[str]) -> str | None:
+    """The head of an operation in short form; None where there is none."""
+    operands = [part.strip() for part in opened.match["operands"].split(",") if part.strip()]
+    if len(opened.op.regions[0].blocks) != 1 or any("#" in name for name in operands):
+        return None
+    kind = opened.match["kind"]
+    if kind == "schedule":
+        return _schedule(operands, split_commas(tail["types"]), tail["attributes"], seen)
+    if kind in ("task", "replicate"):
+        return _task(opened, operands, tail["attributes"] or "{}")
+    if kind == "converge":
+        return _converge(opened, operands, tail["attributes"] or "{}")
+    return None
+
+
+def _schedule(
+    operands: list[str], types: list[str], attributes: str | None, seen: set[str]
+) -> str | None:
+    if len(set(operands)) != len(operands) or attributes is not None:
+        return None
+    if not all(type_.startswith("memref<") for type_ in types):
+        return None
+    shown = [
+        name if name in seen else f"{name}: {type_}"
+        for name, type_ in zip(operands, types, strict=True)
+    ]
+    seen.update(operands)
+    return f"avial.schedule {', '.join(shown)}".rstrip()
+
+
+def _task(opened: _Open, operands: list[str], attributes: str) -> str | None:
+    op = opened.op
+    sizes = list(op.attributes[SEGMENTS])
+    reads = operands[1 : 1 + sizes[1]]
+    writes = operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
+    after = operands[1 + sizes[1] + sizes[2] :]
+    if any(len(set(part)) != len(part) for part in (reads, writes, after)):
+        return None
+    head = f"{_result(opened)}avial.{opened.match['kind']} {operands[0]}"
+    if _follows(op):
+        listed = [*reads, *(name for name in writes if name not in reads)]
+        head += "".join(f", {name}" for name in listed)
+    else:
+        head += f" reads({', '.join(reads)}) writes({', '.join(writes)})"
+    return head + _after(after) + _rest(opened, attributes, {SEGMENTS})
+
+
+def _follows(op: ir.Operation) -> bool:
+    """Whether the plain list of the task's buffers would be given these roles again."""
+    reads, writes = declared_roles(op)
+    listed = [*reads, *(value for value in writes if value not in reads)]
+    return inferred_roles(op, listed) == (reads, writes)
+
+
+def _converge(opened: _Open, operands: list[str], attributes: str) -> str | None:
+    op = opened.op
+    until, waits = list(op.attributes[SEGMENTS])
+    rounds = ir.IntegerAttr(op.attributes["max"])
+    if str(rounds.type) != "i64" or rounds.value < 1 or len(set(operands[until:])) != waits:
+        return None
+    head = f"{_result(opened)}avial.converge "
+    if until:
+        threshold = op.attributes["threshold"]
+        number = re.fullmatch(r"(-?\d+\.\d+(?:[eE][+-]?\d+)?) : f64", str(threshold))
+        if number is None:
+            return None
+        predicate = ir.StringAttr(op.attributes["predicate"]).value
+        head += f"until {operands[0]} {predicate} {ir.FloatAttr(threshold).value!r} max "
+    elif "predicate" in op.attributes or "threshold" in op.attributes:
+        return None
+    drop = {SEGMENTS, "max", "predicate", "threshold"}
+    return head + str(rounds.value) + _after(operands[until:]) + _rest(opened, attributes, drop)
+
+
+def _result(opened: _Open) -> str:
+    result = opened.match["result"]
+    return f"{result} = " if result else ""
+
+
+def _after(names: list[str]) -> str:
+    return f" after {', '.join(names)}" if names else ""
+
+
+def _rest(opened: _Open, attributes: str, drop: set[str]) -> str:
+    """` attributes {…}` with what the head does not say."""
+    named = {"name"} if _named(opened.op, opened.match["result"]) else set()
+    kept = _attributes(attributes, drop | named)
+    return f" attributes {{{', '.join(kept)}}}" if kept else ""
+
+
+def _unwrapped(module: ir.Module, lines: list[str]) -> list[str]:
+    """Without the module, and without @main where its schedules alone say the same."""
+    start = next((k for k, line in enumerate(lines) if line == "module {"), None)
+    if start is None or lines[-1] != "}" or len(module.operation.attributes) > 0:
+        return _untyped(lines)
+    aliases, body = lines[:start], [line[2:] for line in lines[start + 1 : -1]]
+    begin = next((k for k, line in enumerate(body) if line.startswith("func.func @main(")), None)
+    if begin is None:
+        return _untyped([*aliases, *body])
+    end = next(k for k in range(begin, len(body)) if body[k] == "}")
+    if not _is_implied(module, body[begin]) or end != len(body) - 1:
+        return _untyped([*aliases, *body])
+    # The functions before @main stay before it; the last line of @main is its `return`.
+    return [*aliases, *body[:begin], *(line[2:] for line in body[begin + 1 : end - 1])]
+
+
+_TYPED = re.compile(r" *avial\.schedule ")
+
+
+def _untyped(lines: list[str]) -> list[str]:
+    """Inside a function the buffers of a schedule have their types already."""
+    return [
+        re.sub(r"(%[\w$.-]+): memref<.*?>(?=, %| \{$)", r"\1", line) if _TYPED.match(line) else line
+        for line in lines
+    ]
+
+
+def _is_implied(module: ir.Module, head: str) -> bool:
+    """Whether @main is what the notation makes of its schedules: the same arguments in the same order."""
+    function = next(
+        op.operation
+        for op in module.body
+        if op.operation.name == "func.func"
+        and ir.StringAttr(op.operation.attributes["sym_name"]).value == "main"
+    )
+    plain = {"sym_name", "function_type", "arg_attrs"}
+    if not set(function.attributes) <= plain or len(function.regions[0].blocks) != 1:
+        return False
+    block = function.regions[0].blocks[0]
+    *schedules, last = [op.operation for op in block]
+    if last.name != "func.return" or len(last.operands):
+        return False
+    if not schedules or any(op.name != "avial.schedule" for op in schedules):
+        return False
+    used = list(dict.fromkeys(operand for op in schedules for operand in op.operands))
+    if used != list(block.arguments):
+        return False
+    if any(len(op.regions[0].blocks) != 1 or len(op.attributes) for op in schedules):
+        return False
+    arguments = split_commas(head[len("func.func @main(") : head.rindex(")")])
+    return all(
+        (match := _ARGUMENT.fullmatch(argument)) is not None and match[1] == match[2]
+        for argument in arguments
+    )
