@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
+import os
 import platform
 import re
 import shutil
@@ -19,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+from avial_lab.cache import Cache, default_folder
 from avial_lab.toolchain import Outcome, find_tool, install_hint, run
 
 #: The major version of LLVM and MLIR that the passes' names and the bindings' API are of.
@@ -433,6 +435,21 @@ def check_pictures() -> Iterator[Finding]:
         yield Finding("pictures", Verdict.WARN, f"{path} fails: {outcome.complaint}", advice)
 
 
+def check_cache() -> Iterator[Finding]:
+    """What is stored must come back; a folder that others may write to is not used."""
+    folder = default_folder()
+    store, key, stored = Cache(folder), f"doctor-{os.getpid()}", b"stored by the doctor"
+    store.put(key, stored)
+    found = store.get(key)
+    (folder / key).unlink(missing_ok=True)
+    if found == stored:
+        yield Finding("cache", Verdict.OK, f"{folder} is this user's alone")
+    else:
+        fact = f"{folder} cannot be used: every program is built anew"
+        advice = f"chmod -R u+rwX,go-w {folder}, or name another folder in XDG_CACHE_HOME"
+        yield Finding("cache", Verdict.WARN, fact, advice)
+
+
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     check_python,
     check_packages,
@@ -447,6 +464,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     check_cluster,
     check_gpu,
     check_pictures,
+    check_cache,
 )
 
 

@@ -248,6 +248,18 @@ def test_pictures_need_an_svg_to_come_out(
     assert only(doctor.check_pictures()).verdict is Verdict.OK
 
 
+def test_a_cache_that_others_may_write_to_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert only(doctor.check_cache()).verdict is Verdict.OK
+    assert list((tmp_path / "avial_lab").iterdir()) == [], "the doctor leaves nothing behind"
+    (tmp_path / "avial_lab").chmod(0o777)
+    finding = only(doctor.check_cache())
+    assert finding.verdict is Verdict.WARN
+    assert "XDG_CACHE_HOME" in finding.advice
+
+
 def test_every_check_is_in_the_list() -> None:
     named = {value for name, value in vars(doctor).items() if name.startswith("check_")}
     assert set(doctor.CHECKS) == named
