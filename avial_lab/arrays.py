@@ -215,7 +215,23 @@ def _checked(name: str, array: object) -> np.ndarray:
             f"array '{name}' has dtype {array.dtype}, which no MLIR element type stands for",
             hint="use one of " + ", ".join(ELEMENT_OF_DTYPE),
         )
+    if array.flags.writeable and _overlaps_itself(array):
+        raise BindError(
+            f"elements of array '{name}' share memory with each other",
+            hint=f"pass a copy: {name}.copy()",
+        )
     return array
+
+
+def _overlaps_itself(array: np.ndarray) -> bool:
+    """Whether two indices may be one element; a view of an ordinary array never is that."""
+    extent = array.itemsize
+    axes = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
+    for stride, length in axes:
+        if stride < extent:
+            return bool(array.size)
+        extent += stride * (length - 1)
+    return False
 
 
 def _buffer(

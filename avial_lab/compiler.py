@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import IO, overload
 
-from avial_lab.cache import cache_directory
+from avial_lab.cache import default_folder
 from avial_lab.errors import AvialError, CompilerCrash
 from avial_lab.messages import (
     Analyse,
@@ -155,8 +155,8 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
     """
     source = question.source
     try:
-        crashes = cache_directory() / "crashes"
-        crashes.mkdir(mode=0o700, exist_ok=True)
+        crashes = default_folder() / "crashes"
+        crashes.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=crashes, prefix=time.strftime("%Y%m%d-%H%M%S-")))
         (folder / "program.avial").write_text(source.text)
         types = "\n".join(

@@ -23,8 +23,7 @@ def deck_text() -> str:
 
 
 def demo(page: Path) -> int:
-    """Start 2 CPU engines and 1 GPU engine, run the program, compare with NumPy and the reference.
-    """
+    """Run the program on 2 CPU engines and 1 GPU engine; compare with NumPy and the reference."""
     text = deck_text()
     print(text)
     _say("starting a cluster of 2 CPU engines and 1 GPU engine (some seconds) …")
@@ -46,7 +45,7 @@ def demo(page: Path) -> int:
     print(plot.graph_text(compiled.graph, compiled.schedule))
     print(plot.trace_text(trace))
     print("compiled in " + ", ".join(f"{n} {s * 1e3:.0f} ms" for n, s in compiled.seconds.items()))
-    print(f"check: {compiled.report_check}")
+    print(f"check: {compiled.check_report}")
     right = np.array_equal(c, a + b) and np.array_equal(d, (a + b) + a * b)
     print(f"NumPy agrees: d = (a + b) + a * b is {right}")
     compiled.report(page)

@@ -36,6 +36,8 @@ from avial_lab.binary import (
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import AvialError, InternalError, PassError
+from avial_lab.passes.bools_to_bytes import BoolsToBytes
+from avial_lab.passes.check_bounds import CheckBounds
 from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.free_allocations import FreeAllocations
@@ -59,19 +61,27 @@ class Pass(Protocol):
 OURS: dict[str, type] = {
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
+    "bools-to-bytes": BoolsToBytes,
     "copies-to-loops": CopiesToLoops,
     "free-allocations": FreeAllocations,
     "mpi-to-llvm": MpiToLlvm,
     "select-gpu-tasks": SelectGpuTasks,
+    "check-bounds": CheckBounds,
 }
 """Passes that can be named on a command line. (place-tasks needs a schedule.)"""
 
-TO_HOST: tuple[Pass, ...] = (EmulateGpu(), CopiesToLoops(), FreeAllocations(), MpiToLlvm())
+TO_HOST: tuple[Pass | str, ...] = (
+    EmulateGpu(),
+    "convert-linalg-to-loops",
+    "lower-affine",
+    CopiesToLoops(),
+    BoolsToBytes(),
+    FreeAllocations(),
+    MpiToLlvm(),
+)
 
 TO_LLVM = (
-    "convert-linalg-to-loops",
     "convert-vector-to-scf",
-    "lower-affine",
     "scf-forall-to-for",
     "convert-scf-to-cf",
     "convert-complex-to-standard",
@@ -79,6 +89,7 @@ TO_LLVM = (
     "expand-strided-metadata",
     "lower-affine",
     "arith-expand",
+    "math-extend-to-supported-types",
     "convert-math-to-llvm",
     "convert-math-to-libm",
     "convert-vector-to-llvm",
@@ -155,7 +166,7 @@ def manifest_of(schedule: Schedule) -> Manifest:
     """What engines are told besides the code."""
     graph = schedule.graph
     return Manifest(
-        "_mlir_ciface_main",
+        "main",
         len(schedule.programs),
         graph.buffers,
         graph.storages,
@@ -242,7 +253,7 @@ def text_of(module: ir.Operation) -> str:
     return str(module.get_asm(use_name_loc_as_prefix=True))
 
 
-def _our_line(passes: Sequence[Pass], source: str, result: str) -> str:
+def _our_line(passes: Sequence[Pass | str], source: str, result: str) -> str:
     names = shlex.quote(",".join(map(str, passes)))
     return f"python -m avial_lab.pipelines -p {names} {source}.mlir -o {result}.mlir"
 
@@ -283,16 +294,17 @@ def _kernel_stages(kernels: Kernels) -> Iterator[Stage]:
 # -- the command line ------------------------------------------------------------------------------
 
 
-def parse_passes(text: str) -> tuple[Pass, ...]:
-    """Passes from their printed form.
+def parse_passes(text: str) -> tuple[Pass | str, ...]:
+    """Passes from their printed form; what is none of ours goes to MLIR as it stands.
 
-    >>> [str(item) for item in parse_passes("tasks-to-mpi{share=false},mpi-to-llvm")]
-    ['tasks-to-mpi{share=false}', 'mpi-to-llvm']
+    >>> [str(item) for item in parse_passes("tasks-to-mpi{share=false},lower-affine,mpi-to-llvm")]
+    ['tasks-to-mpi{share=false}', 'lower-affine', 'mpi-to-llvm']
     """
-    result: list[Pass] = []
+    result: list[Pass | str] = []
     for name, options in re.findall(r"([\w-]+)(?:\{([^}]*)\})?", text):
         if name not in OURS:
-            raise PassError(f"unknown pass '{name}'", hint="one of " + ", ".join(OURS))
+            result.append(f"{name}{{{options}}}" if options else name)
+            continue
         given = dict(option.split("=", 1) for option in options.split())
         known = {field.name.replace("_", "-"): field.name for field in fields(OURS[name])}
         if unknown := given.keys() - known.keys():

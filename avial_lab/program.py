@@ -8,23 +8,22 @@ MLIR.
 from __future__ import annotations
 
 import enum
-import hashlib
 import io
+import os
 import pickle
 import platform
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from avial_lab import cache
 from avial_lab.arrays import bind_arrays, read_box
 from avial_lab.binary import Binary
+from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
 from avial_lab.errors import CheckError, ScheduleError
@@ -39,7 +38,7 @@ from avial_lab.messages import (
     Source,
 )
 from avial_lab.notation.header import program_names
-from avial_lab.plot import report_html, write_report
+from avial_lab.plot import report_html
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import Cluster
@@ -136,7 +135,7 @@ class Program:
     question: Build = field(repr=False)
     built: Built = field(repr=False)
     trace: Trace | None = field(default=None, repr=False)
-    report_check: str | None = field(default=None, repr=False)
+    check_report: str | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -190,7 +189,7 @@ class Program:
                 self.binary, self.arrays, cluster, timeout=timeout, spans=self._spans
             )
         if expected is not None:
-            self.report_check = self._compare(expected)
+            self.check_report = self._compare(expected)
         return self.trace
 
     def reference(self, *, timeout: float | None = None) -> Referenced:
@@ -215,19 +214,16 @@ class Program:
 
     def report(self, path: str | Path) -> Path:
         """Write everything about the program into one HTML file that needs nothing else."""
-        page = report_html(
-            name=self.name,
-            source=self.text,
-            graph=self.graph,
-            schedule=self.schedule,
-            stages=self.stages.values(),
-            trace=self.trace,
-            check=self.report_check,
-            seconds=self.seconds,
-            versions=_versions(),
-        )
-        write_report(path, page)
-        return Path(path)
+        path = Path(path)
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(report_html(self))
+            Path(partial).replace(path)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+        return path
 
     def _compare(self, expected: Referenced) -> str:
         """Say that the run equals the reference bit for bit; CheckError where it does not."""
@@ -251,22 +247,6 @@ class Program:
     @cached_property
     def _spans(self) -> dict[str, CellSpan]:
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
-
-
-def _versions() -> dict[str, str]:
-    """What had a part in a program, by distribution; what is not installed is left out."""
-    found = {"Python": platform.python_version()}
-    for name in (
-        "avial-lab",
-        "numpy",
-        "xtc-mlir-python-bindings",
-        "mpich",
-        "mpi4py",
-        "ipyparallel",
-    ):
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
 
 
 def _differing(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -321,7 +301,8 @@ def _member(kind: type[Member], value: Member | str, what: str) -> Member:
 def _built(question: Build, timeout: float | None) -> Built:
     """The answer to `question`, from the disk where it was asked before."""
     key = _key(question)
-    stored = cache.load("programs", key)
+    programs = Cache(default_folder() / "programs")
+    stored = programs.get(key)
     if stored is not None:
         try:
             return _Unpickler(io.BytesIO(stored)).load()
@@ -335,12 +316,12 @@ def _built(question: Build, timeout: float | None) -> Built:
         ):
             pass  # written by another version: build it again
     built: Built = shared_compiler().ask(question, timeout_s=timeout)
-    cache.store("programs", key, pickle.dumps(built))
+    programs.put(key, pickle.dumps(built))
     return built
 
 
 def _key(question: Build) -> str:
-    return hashlib.sha256(repr((_fingerprint(), question)).encode()).hexdigest()
+    return digest(repr(_fingerprint()), repr(question))
 
 
 @lru_cache

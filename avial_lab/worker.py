@@ -150,7 +150,7 @@ def _gpus(question: Build, graph: TaskGraph) -> int:
 def _reference(question: RunReference) -> Referenced:
     module = _parse(question.source)
     graph = _graph(module, question.source)
-    result = reference(module, graph, dict(question.data), bounds_checks=True)
+    result = reference(module, graph.buffers, graph.storages, question.data)
     violations = tuple(
         Violation(found.message, _with_text(found.span, question.source))
         for found in result.violations
