@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import signal
 import socket
 import sys
 import traceback
@@ -55,6 +56,7 @@ class Probe:
         from mpi4py import MPI
 
         world = MPI.COMM_WORLD
+        _outlive_other_ranks()
         # The journal first: everything after it may crash.
         _here.journal = Journal(Path(self.journals), world.rank, pid=os.getpid())
         return Facts(
@@ -132,8 +134,8 @@ def run(
     inputs: Sequence[np.ndarray],
     *,
     journal: Journal,
+    options: Options,
     number: int = 1,
-    options: Options = Options(),
 ) -> Outcome:
     """One run of the program as `rank`; what goes wrong is in the Outcome.
 
@@ -250,6 +252,15 @@ def _poison_byte(manifest: Manifest, storage: Storage) -> int:
     return 0xFF if all("f" in element for element in elements) else 0xA5
 
 
+def _outlive_other_ranks() -> None:
+    """Stay when another rank dies, so that it is clear which one did.
+
+    Hydra, told not to clean up, sends the others SIGUSR1 instead; MPICH's ch4 leaves that at its default: death.
+    """
+    if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
 def _cores() -> int:
     """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -274,6 +285,7 @@ def main(argv: Sequence[str]) -> None:
     from mpi4py import MPI
 
     directory, rank = Path(argv[0]), MPI.COMM_WORLD.rank
+    _outlive_other_ranks()
     journal = Journal(directory, rank, pid=os.getpid())
     binary, options = read_job(directory)
     manifest = binary.manifest

@@ -6,6 +6,7 @@ environment, the processes it started.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -41,7 +42,7 @@ def run(
     *,
     timeout: float | None = None,
     spans: Spans | None = None,
-    options: Options = Options(),
+    options: Options | None = None,
 ) -> Trace:
     """Run the binary on `binary.manifest.ranks` ranks of this machine; results are written into `arrays`.
 
@@ -52,7 +53,7 @@ def run(
     caller = caller_arrays(manifest, arrays)
     with tempfile.TemporaryDirectory(prefix="avial-run-") as folder:  # 0700
         directory = Path(folder)
-        write_job(directory, binary, options)
+        write_job(directory, binary, options or Options())
         for rank in range(manifest.ranks):
             write_inputs(directory, rank, caller.inputs_of(rank))
         program = [sys.executable, "-m", avial_lab.runtime.engine.__name__, folder]
@@ -102,6 +103,13 @@ def environment(ranks: int) -> dict[str, str]:
     return changes
 
 
+def cores() -> int:
+    """Cores this process, and what it starts, may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def log_tail(path: Path, *, lines: int = 20) -> str:
     """The end of what mpiexec and the ranks printed."""
     text = path.read_text(errors="replace") if path.exists() else ""
@@ -143,18 +151,28 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def kill_all(processes: Sequence[psutil.Process]) -> None:
-    """SIGKILL, and wait until they are gone; a rank blocked in MPI heeds nothing less."""
-    for process in processes:
-        try:
+    """SIGKILL for the processes and all they started; returns when they are gone.
+
+    A rank blocked in MPI heeds nothing less.
+    """
+    family = [member for process in processes for member in _family(process)]
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-        except psutil.NoSuchProcess:
-            continue
     deadline = time.monotonic() + 10
-    while any(map(is_alive, processes)):
+    while any(map(is_alive, family)):
         if time.monotonic() > deadline:
-            pids = [process.pid for process in processes if is_alive(process)]
+            pids = [process.pid for process in family if is_alive(process)]
             raise ClusterError(f"the processes {pids} survive SIGKILL", hint="restart this machine")
         time.sleep(0.005)
+
+
+def _family(process: psutil.Process) -> list[psutil.Process]:
+    """The process and its descendants; only itself where it is gone."""
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 @contextmanager
@@ -178,8 +196,7 @@ def _started(program: Sequence[str], ranks: int, directory: Path) -> Iterator[_R
         yield started
     finally:
         if process.poll() is None:
-            # The ranks die with mpiexec, but not all at once: they are waited for below.
-            process.kill()
+            kill_all([psutil.Process(process.pid)])
             process.wait()
         started.find()
         kill_all(list(started.processes.values()))

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,6 +24,9 @@ from avial_lab.binary import Binary, Manifest
 from avial_lab.regions import Box
 from avial_lab.schedule import Piece, Step, StepKind, Transfer
 from avial_lab.toolchain import find_tool, tool
+
+if TYPE_CHECKING:
+    from avial_lab.runtime.cluster import Cluster
 
 PRELUDE = """
 #include <signal.h>
@@ -63,39 +71,12 @@ def _tools() -> None:
 
 
 @pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """`build(arrays, tasks=…, programs=…, …) -> Binary`; see `_binary`."""
-    folder = tmp_path_factory.mktemp("stand-in")
-    made: dict[str, bytes] = {}
-
-    def compile_c(source: str) -> bytes:
-        key = hashlib.sha256(source.encode()).hexdigest()
-        if key not in made:
-            (folder / f"{key}.c").write_text(source)
-            subprocess.run(
-                [
-                    tool("cc"),
-                    "-shared",
-                    "-fPIC",
-                    "-O1",
-                    "-fwrapv",
-                    "-o",
-                    folder / key,
-                    folder / f"{key}.c",
-                ],
-                check=True,
-            )
-            made[key] = (folder / key).read_bytes()
-        return made[key]
-
-    def binary(*args: object, **options: object) -> Binary:
-        return _binary(compile_c, *args, **options)  # type: ignore[arg-type]
-
-    return binary
+def build() -> Build:
+    """`build(arrays, tasks=…, programs=…, …) -> Binary`."""
+    return stand_in
 
 
-def _binary(
-    compile_c: Callable[[str], bytes],
+def stand_in(
     arrays: Mapping[str, np.ndarray],
     *,
     tasks: Mapping[str, str],
@@ -139,9 +120,19 @@ def _binary(
         devices={step.task: f"cpu{r}" for r, own in enumerate(steps) for step in own if step.task},
         uses_mpi=uses_mpi,
     )
-    shared_object = compile_c(_source(manifest, tasks))
+    shared_object = _compile(_source(manifest, tasks))
     key = hashlib.sha256(shared_object + repr(manifest).encode()).hexdigest()
     return Binary(key, shared_object, {}, manifest)
+
+
+@cache
+def _compile(source: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "program.c")
+        path.write_text(source)
+        made = path.with_suffix(".so")
+        subprocess.run([tool("cc"), "-shared", "-fPIC", "-O1", "-o", made, path], check=True)
+        return made.read_bytes()
 
 
 def _step(text: str) -> Step:
@@ -198,3 +189,13 @@ def _body(manifest: Manifest, number: int, step: Step) -> str:
         f"{code} MPI_{call}({storage.name} + {start}, {transfer.nbytes}, avial_byte, {peer}, "
         f"{transfer.index}, avial_comm, &requests[{transfer.index}]);"
     )
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Three engines for the whole session; a test may cost them, the next one gets fresh ones."""
+    pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
+    from avial_lab.runtime.cluster import Cluster
+
+    with Cluster.start(cpu=2, gpu=1) as started:
+        yield started

@@ -1,0 +1,396 @@
+"""Cluster: engines that stay, and runs of Binaries on them.
+
+Binary, arrays, Cluster -> the arrays written in place, Trace. A run that fails, hangs or is interrupted costs the engines,
+never the arrays: the set is killed at once and the next one starts while the caller reads the error.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import enum
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+import ipyparallel
+import numpy as np
+from ipyparallel.error import EngineError, RemoteError
+
+from avial_lab.binary import Binary
+from avial_lab.errors import ClusterError
+from avial_lab.runtime.engine import Facts, Load, Run, outcome_of
+from avial_lab.runtime.engines import (
+    EngineSet,
+    EngineSpec,
+    Progress,
+    attach_engines,
+    start_engines,
+)
+from avial_lab.runtime.exchange import CallerArrays, caller_arrays
+from avial_lab.runtime.job import Options
+from avial_lab.runtime.journal import RankState
+from avial_lab.runtime.outcome import (
+    Failure,
+    Outcome,
+    Spans,
+    rank_died,
+    rank_failed,
+    timed_out,
+    trace_of,
+)
+from avial_lab.runtime.parcels import pack
+from avial_lab.runtime.shared_object import digest
+from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
+from avial_lab.trace import Trace
+
+_POLL_S = 0.05
+"""How often dead ranks are looked for during a run; a finished one is noticed at once."""
+
+
+class ClusterState(enum.Enum):
+    READY = "ready"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    BROKEN = "broken"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """What a cluster is at the moment; `facts` are its engines', by rank."""
+
+    state: ClusterState
+    facts: tuple[Facts, ...]
+    topology: Topology
+
+    def __str__(self) -> str:
+        lines = [f"cluster of {self.topology.ranks} engines, {self.state.value}"]
+        for fact in self.facts:
+            devices = ", ".join(
+                f"{device.name} ({device.arch}{', emulated' if device.emulated else ''})"
+                for device in self.topology.devices
+                if device.rank == fact.rank
+            )
+            lines.append(
+                f"  rank {fact.rank}  {devices}  on {fact.node}, pid {fact.pid}, {fact.cores} cores, "
+                f"{fact.memory_bytes / 2**30:.0f} GiB"
+                + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
+            )
+        return "\n".join(lines)
+
+
+class Cluster:
+    """Engines for runs, one run at a time; another thread's run waits for its turn.
+
+    Made by `Cluster.start` or `Cluster.connect`; a context manager that stops it. Stops by itself when Python exits.
+    """
+
+    def __init__(self, engines: EngineSet, *, spec: EngineSpec | None, gpus: int) -> None:
+        self._spec = spec
+        self._gpus = gpus
+        self._engines: Future[EngineSet] = Future()
+        self._engines.set_result(engines)
+        self._turn = threading.Lock()
+        self._runs = 0
+        self._stopped = False
+        self.topology = topology_of(engines.facts, gpus=gpus)
+        self._facts = engines.facts
+        self._at_exit = _stop_at_exit(self)
+
+    @classmethod
+    def start(
+        cls,
+        cpu: int = 2,
+        gpu: int = 1,
+        *,
+        profile: str | None = None,
+        timeout: float = 60.0,
+        progress: Progress | None = None,
+    ) -> Cluster:
+        """`cpu` engines for CPU work and `gpu` more that drive a GPU each, as cpu + gpu MPI ranks.
+
+        A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI world.
+        timeout, in seconds, is for the engines to come up; `progress` is told what is being waited for.
+        """
+        if cpu < 0 or gpu < 0 or cpu + gpu < 1:
+            raise ClusterError(
+                f"a cluster of {cpu} CPU and {gpu} GPU engines cannot be",
+                hint="ask for at least one engine",
+            )
+        spec = EngineSpec(cpu + gpu, profile, timeout)
+        engines = start_engines(spec, progress=progress or _quiet)
+        return cls(engines, spec=spec, gpus=gpu)
+
+    @classmethod
+    def connect(
+        cls,
+        cluster_id: str = "",
+        *,
+        profile: str | None = None,
+        client: ipyparallel.Client | None = None,
+        gpu: int = 0,
+    ) -> Cluster:
+        """The running cluster of that id (`ipcluster list`), or behind `client`; the last `gpu` ranks drive a GPU.
+
+        It is not ours: `stop` leaves it running, and engines lost in a failed run stay lost.
+        """
+        if client is None:
+            try:
+                found = ipyparallel.Cluster.from_file(cluster_id=cluster_id, profile=profile or "")
+                client = found.connect_client_sync()
+            except OSError as error:
+                raise ClusterError(
+                    f"no cluster '{cluster_id}' is known: {error}",
+                    hint="`ipcluster list` shows those there are",
+                ) from None
+        return cls(attach_engines(client), spec=None, gpus=gpu)
+
+    @property
+    def status(self) -> ClusterStatus:
+        return ClusterStatus(self._state(), self._facts, self.topology)
+
+    def stop(self) -> None:
+        """End every engine, the controller and their files; a run in another thread fails. May be called again."""
+        self._stopped = True
+        atexit.unregister(self._at_exit)
+        with contextlib.suppress(ClusterError):  # a start that failed left nothing to end
+            self._engines.result().end()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[tuple[EngineSet, int]]:
+        """The engines for one run, and the run's number; waits for other runs and for a restart.
+
+        Whatever is raised inside costs the engines: MPI does not forget a run that stopped halfway.
+        """
+        with self._turn:
+            if self._stopped:
+                raise ClusterError(
+                    "the cluster is stopped", hint="start another one: Cluster.start()"
+                )
+            engines = self._engines.result()
+            self._runs += 1
+            try:
+                yield engines, self._runs
+            except _Harmless as harmless:
+                raise harmless.error from None
+            except BaseException:
+                self._replace(engines)
+                raise
+
+    def _state(self) -> ClusterState:
+        if self._stopped:
+            return ClusterState.STOPPED
+        if not self._engines.done():
+            return ClusterState.RESTARTING
+        if self._engines.exception() is not None:
+            return ClusterState.BROKEN
+        return ClusterState.RUNNING if self._turn.locked() else ClusterState.READY
+
+    def _replace(self, engines: EngineSet) -> None:
+        """Kill the set now, so that nothing of the failed run goes on; start the next one in the background."""
+        following: Future[EngineSet] = Future()
+        self._engines = following
+        try:
+            engines.end()
+        finally:
+            if self._spec is None:
+                following.set_exception(
+                    ClusterError(
+                        "the last run failed, and its engines may still be in it",
+                        hint="restart the cluster you connected to, and connect again",
+                    )
+                )
+            elif not self._stopped:
+                threading.Thread(
+                    target=self._start_into, args=(following, self._spec), daemon=True
+                ).start()
+            else:
+                following.set_exception(ClusterError("the cluster is stopped"))
+
+    def _start_into(self, future: Future[EngineSet], spec: EngineSpec) -> None:
+        try:
+            engines = start_engines(spec, progress=_quiet)
+        except (
+            BaseException
+        ) as error:  # the boundary of a thread: whoever waits for the engines gets it
+            future.set_exception(error)
+            return
+        self._facts = engines.facts
+        future.set_result(engines)
+
+
+def run(
+    binary: Binary,
+    arrays: Mapping[str, np.ndarray],
+    cluster: Cluster,
+    *,
+    timeout: float | None = None,
+    spans: Spans | None = None,
+    options: Options | None = None,
+) -> Trace:
+    """Run the binary on the first `binary.manifest.ranks` engines; results are written into `arrays`.
+
+    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell. Whatever goes wrong
+    (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
+    """
+    manifest = binary.manifest
+    caller = caller_arrays(manifest, arrays)
+    with cluster.turn() as (engines, number):
+        if manifest.ranks > engines.ranks:
+            raise _Harmless(
+                ClusterError(
+                    f"the program needs {manifest.ranks} ranks, and the cluster has {engines.ranks} engines",
+                    hint=f"start a larger one, or compile for {engines.ranks} ranks",
+                )
+            )
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        watch = _Watch(engines, binary, deadline, timeout or 0.0, spans or {}, number)
+        watch.load()
+        outcomes = watch.run(caller, options or Options())
+        # Every rank has finished: only now the caller's arrays are touched.
+        caller.write_results({outcome.rank: outcome.results for outcome in outcomes})
+    return trace_of(manifest, outcomes)
+
+
+def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
+    """One CPU device a rank, and a GPU device for each of the last `gpus` ranks.
+
+    GPU tasks run as loops on their rank's CPU in this version, also where the machine has a GPU, so every GPU
+    device is an emulated one.
+    """
+    cpus = [
+        Device(f"cpu{f.rank}", DeviceKind.CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
+    ]
+    emulated = [
+        Device(f"gpu{k}", DeviceKind.GPU, f.rank, "gpu", f.node, emulated=True)
+        for k, f in enumerate(facts[len(facts) - gpus :])
+    ]
+    return Topology(len(facts), (*cpus, *emulated))
+
+
+class _Harmless(Exception):
+    """An error before any rank has begun: the engines are as good as before."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """One run on a set of engines, followed from here."""
+
+    engines: EngineSet
+    binary: Binary
+    deadline: float
+    timeout_s: float
+    spans: Spans
+    number: int
+
+    def load(self) -> None:
+        """Give the program to the engines that do not have it."""
+        key, manifest = self.binary.key, self.binary.manifest
+        lacking = [r for r in range(manifest.ranks) if key not in self.engines.loaded[r]]
+        if not lacking:
+            return
+        call = Load(key, digest(self.binary.shared_object), self.binary.shared_object, manifest)
+        failures = self._gather({rank: self.engines.submit(rank, call) for rank in lacking})
+        for rank, failure in failures.items():
+            if failure is not None:
+                raise _Harmless(rank_failed(manifest, rank, failure, self.spans))
+            self.engines.loaded[rank].add(key)
+
+    def run(self, caller: CallerArrays, options: Options) -> list[Outcome]:
+        """The Outcomes of all ranks; the first failure is raised, whatever the others do."""
+        manifest = self.binary.manifest
+        answers = {
+            rank: self.engines.submit(
+                rank,
+                Run(self.binary.key, rank, self.number, options),
+                *pack(caller.inputs_of(rank)),
+            )
+            for rank in range(manifest.ranks)
+        }
+        outcomes = self._gather(answers, failing=lambda answer: answer[2])
+        return [outcome_of(manifest, rank, outcomes[rank]) for rank in range(manifest.ranks)]
+
+    def _gather(self, answers: Mapping[int, Future[Any]], *, failing: Any = None) -> dict[int, Any]:
+        """What every rank answers. Each has a message of its own, so the first failure shows while others hang."""
+        done: dict[int, Any] = {}
+        while len(done) < len(answers):
+            pending = [future for rank, future in answers.items() if rank not in done]
+            wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            for rank, future in answers.items():
+                if rank not in done and future.done():
+                    done[rank] = self._answer(rank, future)
+                    failure = failing(done[rank]) if failing else None
+                    if failure is not None:
+                        raise rank_failed(self.binary.manifest, rank, failure, self.spans)
+            self._look_for_trouble([rank for rank in answers if rank not in done])
+        self.engines.forget(list(answers.values()))
+        return done
+
+    def _answer(self, rank: int, future: Future[Any]) -> Any:
+        try:
+            return future.result()
+        except EngineError:
+            raise self._died(rank) from None
+        except RemoteError as error:
+            failure = Failure(f"{error.ename}: {error.evalue}", traceback=str(error.traceback))
+            raise rank_failed(self.binary.manifest, rank, failure, self.spans) from None
+
+    def _look_for_trouble(self, pending: Sequence[int]) -> None:
+        if not pending:
+            return
+        lost = self.engines.lost()
+        if lost:
+            # One that wrote down its signal before one that was killed with it.
+            raise self._died(next((rank for rank in lost if self.engines.fault(rank)), lost[0]))
+        if time.monotonic() > self.deadline:
+            steps = {rank: self._step(rank) for rank in pending}
+            raise timed_out(self.binary.manifest, self.timeout_s, steps, self.spans)
+
+    def _died(self, rank: int) -> Exception:
+        step, signal = self._step(rank), self.engines.fault(rank)
+        if rank >= self.binary.manifest.ranks:
+            how = signal or "a signal"
+            return ClusterError(f"engine {rank}, which had no part in the run, died of {how}")
+        return rank_died(
+            self.binary.manifest, rank, -1 if step is None else step, signal, self.spans
+        )
+
+    def _step(self, rank: int) -> int | None:
+        """Where the rank is in this run; -1 if it has not begun."""
+        entry = self.engines.entry(rank)
+        if entry is None:
+            return None
+        mine = entry.run == self.number and entry.state is not RankState.IDLE
+        return entry.step if mine else -1
+
+
+def _quiet(_: str) -> None:
+    """Tells nobody."""
+
+
+def _stop_at_exit(cluster: Cluster) -> Any:
+    """Registers a stop at Python's exit that does not keep the cluster alive until then."""
+    reference = weakref.ref(cluster)
+
+    def stop() -> None:
+        alive = reference()
+        if alive is not None:
+            alive.stop()
+
+    atexit.register(stop)
+    return stop

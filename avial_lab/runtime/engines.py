@@ -1,0 +1,276 @@
+"""A set of engines: one MPI world that ipyparallel drives, from its start to its end.
+
+A number of ranks -> EngineSet. A set is never repaired: when a rank is lost or stuck, the set is killed and
+another one takes its place, so no engine is ever in doubt.
+
+    this process ──zmq──► controller ──zmq──► engine = MPI rank 0
+          │                            └────► engine = MPI rank 1 …
+          └── guardian: kills mpiexec and the controller when this process dies
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ipyparallel
+import psutil
+from ipyparallel.error import EngineError, RemoteError
+
+from avial_lab.errors import ClusterError
+from avial_lab.runtime.engine import Facts, Probe
+from avial_lab.runtime.guardian import Guardian
+from avial_lab.runtime.journal import Entry, read_fault, read_journal
+from avial_lab.runtime.mpiexec import environment, is_alive, kill_all, log_tail, options_of_mpiexec
+from avial_lab.toolchain import tool
+
+Progress = Callable[[str], None]
+"""Is told, in a few words, what is being waited for."""
+
+_POLL_S = 0.03
+_HEARTBEAT_MS = 250
+"""ipyparallel takes an engine in after two beats: with its own 3 s, starting takes 6 s longer."""
+
+_LOG = logging.getLogger("avial_lab.cluster")
+_LOG.addHandler(logging.NullHandler())
+_LOG.propagate = False  # what matters is raised; ipyparallel's own words would land in the cell
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """What to start: `ranks` engines, here, or where ipyparallel's `profile` says (Slurm, SSH)."""
+
+    ranks: int
+    profile: str | None = None
+    timeout_s: float = 60.0
+
+
+@dataclass
+class EngineSet:
+    """Live engines. `facts[r]` and `views[r]` belong to MPI rank r; `loaded[r]` holds the keys of its programs.
+
+    `processes` are those of the ranks on this machine. `owned` are the processes this set was started as.
+    """
+
+    client: ipyparallel.Client
+    folder: Path
+    facts: tuple[Facts, ...] = ()
+    views: tuple[Any, ...] = ()
+    processes: dict[int, psutil.Process] = field(default_factory=dict)
+    loaded: dict[int, set[str]] = field(default_factory=dict)
+    owned: list[psutil.Process] = field(default_factory=list)
+    launcher: ipyparallel.Cluster | None = None
+    guardian: Guardian | None = None
+
+    @property
+    def ranks(self) -> int:
+        return len(self.facts)
+
+    def submit(self, rank: int, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """`call(*arguments)` on that rank; arrays among the arguments travel uncopied."""
+        return self.views[rank].apply_async(call, *arguments)
+
+    def forget(self, answers: Sequence[Future[Any]]) -> None:
+        """Drop the results that ipyparallel keeps of calls that are done."""
+        self.client.purge_local_results(list(answers))
+        self.client.history.clear()
+
+    def lost(self) -> list[int]:
+        """Ranks on this machine whose process is gone."""
+        return [rank for rank, process in self.processes.items() if not is_alive(process)]
+
+    def entry(self, rank: int) -> Entry | None:
+        return read_journal(self.folder, rank)
+
+    def fault(self, rank: int) -> str | None:
+        return read_fault(self.folder, rank)
+
+    def end(self) -> None:
+        """No process is left, nor file. May be called again."""
+        if self.launcher is not None and not self.owned:
+            # Started through the user's profile: elsewhere, perhaps, and known to ipyparallel alone.
+            self.launcher.stop_cluster_sync()
+        kill_all([*self.owned, *(self.processes.values() if self.launcher else ())])
+        if self.guardian is not None:
+            self.guardian.close()
+            self.guardian = None
+        self.client.close(linger=0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
+    """A new set as `spec` says. Raises ClusterError with what mpiexec printed if it does not come up."""
+    folder = Path(tempfile.mkdtemp(prefix="avial-cluster-"))  # 0700
+    starting = _Starting(spec, folder, progress)
+    try:
+        return starting.start()
+    except BaseException:
+        starting.abandon()
+        raise
+
+
+def attach_engines(client: ipyparallel.Client) -> EngineSet:
+    """The engines somebody else started, through their client. `end` leaves them running."""
+    engines = EngineSet(client, Path(tempfile.mkdtemp(prefix="avial-cluster-")))
+    _probe(engines)
+    return engines
+
+
+@dataclass
+class _Starting:
+    """A set on its way up, so that what is there already can be taken down again."""
+
+    spec: EngineSpec
+    folder: Path
+    progress: Progress
+    cluster: ipyparallel.Cluster | None = None
+    client: ipyparallel.Client | None = None
+    guardian: Guardian | None = None
+
+    def start(self) -> EngineSet:
+        spec = self.spec
+        self.progress("starting the controller")
+        self.cluster = _profile_cluster(spec) if spec.profile else _local_cluster(self.folder)
+        self._step(self.cluster.start_controller_sync)
+        if not spec.profile:
+            self.guardian = Guardian()
+            self.guardian.watch(self.cluster.controller.pid)
+        self.progress(f"starting {spec.ranks} engines")
+        self._step(self.cluster.start_engines_sync, spec.ranks, **_launch_options(spec))
+        if self.guardian:
+            self.guardian.watch(self.cluster.engine_set.pid)
+        self.client = self._step(self.cluster.connect_client_sync)
+        self._wait_for_engines()
+        engines = EngineSet(
+            self.client, self.folder, launcher=self.cluster, guardian=self.guardian,
+            owned=self._processes(),
+        )  # fmt: skip
+        self.progress("asking the engines what they are")
+        _probe(engines)
+        return engines
+
+    def abandon(self) -> None:
+        if self.spec.profile and self.cluster is not None:
+            self.cluster.stop_cluster_sync()
+        # mpiexec takes its ranks with it.
+        kill_all(self._processes())
+        if self.guardian is not None:
+            self.guardian.close()
+        if self.client is not None:
+            self.client.close(linger=0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _processes(self) -> list[psutil.Process]:
+        """mpiexec and the controller, where they were started here."""
+        if self.cluster is None or self.spec.profile:
+            return []
+        launchers = [*self.cluster.engines.values(), self.cluster.controller]
+        return [launcher.process for launcher in launchers if launcher and launcher.process]
+
+    def _step(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        try:
+            return call(*arguments, **options)
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise self._failed(str(error)) from error
+
+    def _wait_for_engines(self) -> None:
+        assert self.client is not None
+        deadline = time.monotonic() + self.spec.timeout_s
+        there = -1
+        while there < self.spec.ranks:
+            if len(self.client.ids) != there:
+                there = len(self.client.ids)
+                self.progress(f"waiting for engines: {there} of {self.spec.ranks}")
+            if not all(map(is_alive, self._processes())):
+                raise self._failed("the engines stopped while they were starting")
+            if time.monotonic() > deadline:
+                raise self._failed(
+                    f"{there} of {self.spec.ranks} engines came up in {self.spec.timeout_s:g} s"
+                )
+            time.sleep(_POLL_S)
+
+    def _failed(self, reason: str) -> ClusterError:
+        """`reason`, with the end of what controller and engines printed."""
+        logs = sorted((self.folder / "profile" / "log").glob("*.log"))
+        output = "\n".join(f"--- {log.stem}\n{log_tail(log)}" for log in logs)
+        hint = (
+            f"check the profile '{self.spec.profile}' with `ipcluster start --profile={self.spec.profile}`"
+            if self.spec.profile
+            else "run `avial-lab doctor`; it tries MPI with two ranks and says what is missing"
+        )
+        return ClusterError(f"the cluster did not start: {reason}\n{output}".rstrip(), hint=hint)
+
+
+def _local_cluster(folder: Path) -> ipyparallel.Cluster:
+    """A cluster on this machine alone, with a profile of its own: no start-up files, no traces in the home."""
+    return ipyparallel.Cluster(
+        engines="mpi",
+        config=ipyparallel.cluster.cluster.Config(),
+        load_profile=False,
+        profile_dir=str(folder / "profile"),
+        controller_ip="127.0.0.1",
+        controller_args=[
+            "--IPController.use_threads=True",  # one process instead of six
+            "--IPController.db_class=NoDB",  # the default keeps every array that passed
+            f"--HeartMonitor.period={_HEARTBEAT_MS}",
+            "--HeartMonitor.max_heartmonitor_misses=240",
+        ],
+        delay=0.0,
+        log=_LOG,
+        shutdown_atexit=False,  # `end` and the guardian see to it
+    )
+
+
+def _profile_cluster(spec: EngineSpec) -> ipyparallel.Cluster:
+    return ipyparallel.Cluster(
+        profile=spec.profile, n=spec.ranks, log=_LOG, engine_timeout=int(spec.timeout_s)
+    )
+
+
+def _launch_options(spec: EngineSpec) -> dict[str, Any]:
+    if spec.profile:
+        return {}
+    return {
+        "mpi_cmd": [str(tool("mpiexec"))],
+        "mpi_args": list(options_of_mpiexec()),
+        # Nannies watch for engines that die; here their processes are watched directly.
+        "engine_args": ["--IPEngine.enable_nanny=False"],
+        "environment": environment(spec.ranks),
+    }
+
+
+def _probe(engines: EngineSet) -> None:
+    """Ask every engine what it is, and put them in the order of their MPI ranks."""
+    views = [engines.client[k] for k in sorted(engines.client.ids)]
+    answers = [view.apply_async(Probe(str(engines.folder))) for view in views]
+    try:
+        facts: list[Facts] = [answer.get(timeout=60) for answer in answers]
+    except (RemoteError, EngineError, TimeoutError) as error:
+        raise ClusterError(
+            f"an engine does not answer: {error}",
+            hint="engines need avial_lab, mpi4py and a directory for temporary files",
+        ) from error
+    engines.forget(answers)
+    order = sorted(range(len(facts)), key=lambda k: facts[k].rank)
+    if [facts[k].rank for k in order] != list(range(len(facts))):
+        raise ClusterError(
+            f"the {len(facts)} engines are not the ranks of one MPI world",
+            hint="start them with mpiexec: `ipcluster start --engines=mpi`, or engine_launcher_class = 'mpi' "
+            "in the profile",
+        )
+    engines.facts = tuple(facts[k] for k in order)
+    engines.views = tuple(views[k] for k in order)
+    engines.loaded = {rank: set() for rank in range(len(facts))}
+    for fact in engines.facts:
+        # The same machine only if the journal it opened is the file seen here.
+        entry = engines.entry(fact.rank)
+        if fact.node == socket.gethostname() and entry is not None and entry.pid == fact.pid:
+            engines.processes[fact.rank] = psutil.Process(fact.pid)
