@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import resources
 from pathlib import Path
 
 from avial_lab.arrays import Buffer, Storage
@@ -41,6 +42,8 @@ OPT = (
 )
 LLC = ("llc", "-O3", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
 """No contraction: a product and a sum that the program rounds twice are rounded twice on every rank."""
+
+LINK = ("cc", "-shared")
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,8 @@ def build_binary(
 def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
     """Optimised machine code for this host's CPU; what the cache holds is verified before it is used."""
     started = time.perf_counter()
-    store = store if store is not None else Cache(default_folder())
-    key = digest("machine code", llvm_ir, *OPT, *LLC, tool_versions())
+    store = store if store is not None else Cache(default_folder() / "objects")
+    key = digest("machine code", llvm_ir, *OPT, *LLC, *LINK, _bfloat16(), tool_versions())
     found = store.get(key)
     if found is None:
         shared_object, assembly = _compile(llvm_ir)
@@ -120,8 +123,12 @@ def _compile(llvm_ir: str) -> tuple[bytes, str]:
         _wait(_start([*OPT, "program.ll", "-o", "program.bc"], folder))
         text = _start([*LLC, "program.bc", "-o", "program.s"], folder)
         _wait(_start([*LLC, "-filetype=obj", "program.bc", "-o", "program.o"], folder))
-        # libgcc and libm: half precision and elementary functions come from there.
-        _wait(_start(["cc", "-shared", "-o", "program.so", "program.o", "-lm"], folder))
+        objects = ["program.o"]
+        if "bfloat" in llvm_ir:
+            (folder / "bfloat16.ll").write_text(_bfloat16())
+            _wait(_start([*LLC, "-filetype=obj", "bfloat16.ll", "-o", "bfloat16.o"], folder))
+            objects.append("bfloat16.o")
+        _wait(_start([*LINK, "-o", "program.so", *objects, "-lm"], folder))
         _wait(text)
         return (folder / "program.so").read_bytes(), (folder / "program.s").read_text()
 
@@ -147,6 +154,11 @@ def _wait(child: subprocess.Popen[str]) -> None:
         raise InternalError(
             f"{name} ended with {child.returncode}: {(stderr or stdout).strip()[:2000]}"
         )
+
+
+@cache
+def _bfloat16() -> str:
+    return resources.files("avial_lab").joinpath("bfloat16.ll").read_text()
 
 
 @cache

@@ -20,6 +20,7 @@ from mlir.dialects import llvm
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.binary import compile_llvm_ir
 from avial_lab.errors import CellSpan
+from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_bounds import CheckBounds, Site, sites_of
 from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
@@ -27,7 +28,7 @@ from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.place_tasks import PlaceInOrder
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
-from avial_lab.pipelines import TO_LLVM, Pass, check_lowered, run_passes
+from avial_lab.pipelines import TO_HOST, TO_LLVM, Pass, check_lowered, run_passes
 
 _CHECKED: tuple[Pass | str, ...] = (
     TasksToMpi(share=False),
@@ -36,16 +37,11 @@ _CHECKED: tuple[Pass | str, ...] = (
     "lower-affine",
     CopiesToLoops(),
     CheckBounds(),
+    BoolsToBytes(),
     FreeAllocations(),
     MpiToLlvm(),
 )
-_UNCHECKED: tuple[Pass | str, ...] = (
-    TasksToMpi(),
-    EmulateGpu(),
-    CopiesToLoops(),
-    FreeAllocations(),
-    MpiToLlvm(),
-)
+_UNCHECKED: tuple[Pass | str, ...] = (TasksToMpi(), *TO_HOST)
 
 
 @dataclass(frozen=True)
