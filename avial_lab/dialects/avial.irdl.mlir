@@ -9,11 +9,15 @@ irdl.dialect @avial {
   irdl.type @target_ref {}
   irdl.type @task_ref {}
 
+  // A buffer as an operand: builtin.unrealized_conversion_cast %a : memref<20xi32> to !avial.buffer_ref.
+  // IRDL takes operands of one list to have one type, and buffers have many; bodies use the memref itself.
+  irdl.type @buffer_ref {}
+
   // The buffers it works on, and its tasks in program order.
   irdl.operation @schedule {
-    %any = irdl.any
+    %buffer = irdl.base @avial::@buffer_ref
     %body = irdl.region
-    irdl.operands(buffers: variadic %any)
+    irdl.operands(buffers: variadic %buffer)
     irdl.regions(body: %body)
   }
 
@@ -27,11 +31,11 @@ irdl.dialect @avial {
   irdl.operation @task {
     %target = irdl.base @avial::@target_ref
     %task = irdl.base @avial::@task_ref
-    %any = irdl.any
+    %buffer = irdl.base @avial::@buffer_ref
     %string = irdl.base "#builtin.string"
     %body = irdl.region
     irdl.attributes {"name" = %string}
-    irdl.operands(target: %target, reads: variadic %any, writes: variadic %any, after: variadic %task)
+    irdl.operands(target: %target, reads: variadic %buffer, writes: variadic %buffer, after: variadic %task)
     irdl.results(ref: %task)
     irdl.regions(body: %body)
   }
@@ -40,11 +44,11 @@ irdl.dialect @avial {
   irdl.operation @replicate {
     %target = irdl.base @avial::@target_ref
     %task = irdl.base @avial::@task_ref
-    %any = irdl.any
+    %buffer = irdl.base @avial::@buffer_ref
     %string = irdl.base "#builtin.string"
     %body = irdl.region
     irdl.attributes {"name" = %string}
-    irdl.operands(target: %target, reads: variadic %any, writes: variadic %any, after: variadic %task)
+    irdl.operands(target: %target, reads: variadic %buffer, writes: variadic %buffer, after: variadic %task)
     irdl.results(ref: %task)
     irdl.regions(body: %body)
   }

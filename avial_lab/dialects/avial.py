@@ -12,6 +12,15 @@ from mlir import ir
 from mlir.dialects._ods_common import _cext
 
 SEGMENTS = "operandSegmentSizes"
+CAST = "builtin.unrealized_conversion_cast"
+
+
+def buffer_of(handle: ir.Value) -> ir.Value:
+    """The memref behind an operand of type !avial.buffer_ref; a memref is its own."""
+    owner = handle.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != CAST:
+        return handle
+    return owner.operation.operands[0]
 
 
 @_cext.register_dialect
@@ -48,7 +57,7 @@ class ScheduleOp(_RegionOp):
 
     @property
     def buffers(self) -> list[ir.Value]:
-        return list(self.operation.operands)
+        return [buffer_of(handle) for handle in self.operation.operands]
 
 
 @_cext.register_operation(AvialDialect)
@@ -93,7 +102,7 @@ class _WorkOp(_RegionOp):
         loc: ir.Location | None = None,
         ip: ir.InsertionPoint | None = None,
     ) -> _WorkOp:
-        """A new operation whose region is still without a block."""
+        """A new operation whose region is still without a block; reads and writes are !avial.buffer_ref."""
         sizes = [1, len(reads), len(writes), len(after)]
         operation = ir.Operation.create(
             cls.OPERATION_NAME,
@@ -124,11 +133,11 @@ class _WorkOp(_RegionOp):
     @property
     def reads(self) -> list[ir.Value]:
         """The buffers whose values matter to it; one both read and written is here and in `writes`."""
-        return self._segment(1)
+        return [buffer_of(handle) for handle in self._segment(1)]
 
     @property
     def writes(self) -> list[ir.Value]:
-        return self._segment(2)
+        return [buffer_of(handle) for handle in self._segment(2)]
 
     @property
     def after(self) -> list[ir.Value]:

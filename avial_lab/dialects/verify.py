@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from mlir import ir
 
+from avial_lab.dialects.avial import SEGMENTS, buffer_of
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import VerifyError
 
-SEGMENTS = "operandSegmentSizes"
 _PARENTS = {
     "avial.target": ("avial.schedule", "avial.converge"),
     "avial.task": ("avial.schedule", "avial.converge"),
@@ -40,6 +40,9 @@ def verify_program(module: ir.Module) -> None:
             _check_name(op, names)
         if op.name in ("avial.task", "avial.replicate"):
             _check_work(op)
+        elif op.name == "avial.schedule":
+            for handle in op.operands:
+                _check_buffer(op, handle)
         elif op.name == "avial.converge":
             _check_converge(op)
         elif op.name == "avial.target":
@@ -91,12 +94,18 @@ def _check_work(op: ir.Operation) -> None:
             f"the first operand of {op.name} is no avial.target", span=span_of(op.location)
         )
     for k in range(1, 1 + sizes[1] + sizes[2]):
-        if not isinstance(operands[k].type, ir.MemRefType | ir.UnrankedMemRefType):
-            raise VerifyError(
-                f"{op.name} lists a {operands[k].type}, which is no buffer", span=span_of(op.location)
-            )
+        _check_buffer(op, operands[k])
     for k in range(1 + sizes[1] + sizes[2], len(operands)):
         _check_waits(op, operands[k])
+
+
+def _check_buffer(op: ir.Operation, handle: ir.Value) -> None:
+    if not isinstance(buffer_of(handle).type, ir.MemRefType | ir.UnrankedMemRefType):
+        raise VerifyError(
+            f"{op.name} lists what is no memref",
+            span=span_of(op.location),
+            hint="%ref = builtin.unrealized_conversion_cast %a : memref<…> to !avial.buffer_ref",
+        )
 
 
 def _check_waits(op: ir.Operation, value: ir.Value) -> None:

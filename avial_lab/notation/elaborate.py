@@ -94,6 +94,7 @@ class Unknown:
 
 
 Type = str | Constant | Unknown | None
+BUFFER = "!avial.buffer_ref"
 
 
 @dataclass
@@ -151,6 +152,8 @@ class Elaborator:
         self.values: dict[str, Type] = {}
         self.undo: list[tuple[str, Type, bool]] = []
         self.constants: dict[tuple[str, str], str] = {}
+        self.handles: dict[str, str] = {}
+        self.born: dict[str, int] = {}
         self.fresh = 0
         self.file = quote(source.cell)
         self._line, self._next_line = 1, self._line_end(1)
@@ -205,6 +208,9 @@ class Elaborator:
         else:
             self.undo.append((name, None, False))
         values[name] = type_
+        if type(type_) is str and type_.startswith("memref"):
+            self.born[name] = len(self.undo)
+            self.handles.pop(name, None)
 
     def leave(self, mark: int) -> None:
         """Forget what was defined since `len(self.undo)` was `mark`."""
@@ -328,11 +334,27 @@ class Elaborator:
         key = (literal, type_)
         name = self.constants.get(key)
         if name is None:
-            name = f"%lit.{self.fresh}"
+            name = f"%.lit{self.fresh}"
             self.fresh += 1
             self.constants[key] = name
             self.out.put(f"{name} = arith.constant {literal} : {type_}{self.loc(offset)}\n", offset)
         return name
+
+    def buffer_refs(self, names: list[str], offset: int) -> dict[str, str]:
+        """The buffers as operands of avial's operations: casts to !avial.buffer_ref, made where first needed.
+
+        New ones are written in the order in which the buffers came into being, whatever the order of the list.
+        """
+        new = {name for name in names if name not in self.handles}
+        for name in sorted(new, key=lambda name: self.born.get(name, 0)):
+            handle = self.handles[name] = f"%.ref{self.fresh}"
+            self.fresh += 1
+            self.out.put(
+                f"{handle} = builtin.unrealized_conversion_cast {name} : {self.type_of(name, offset)}"
+                f" to {BUFFER}{self.loc(offset)}\n",
+                offset,
+            )
+        return {name: self.handles[name] for name in names}
 
     # Small readers ------------------------------------------------------------------------------------------
 
@@ -462,13 +484,14 @@ class Elaborator:
 
         arguments are visible inside; block_types are those of a `^bb0(%x, %y):` that leaves them out.
         """
-        mark, constants = len(self.undo), self.constants
+        mark, constants, handles = len(self.undo), self.constants, self.handles
         self.constants = {} if fresh_constants else dict(constants)
+        self.handles = dict(handles)
         for name, type_ in arguments or ():
             self.define(name, type_)
         end = self.statements(offset, block_types=block_types, opened_at=opened_at)
         self.leave(mark)
-        self.constants = constants
+        self.constants, self.handles = constants, handles
         return end
 
     def statements(

@@ -10,7 +10,7 @@ import re
 
 from avial_lab.errors import AvialError, BindError, ParseError, VerifyError
 from avial_lab.notation import types
-from avial_lab.notation.elaborate import _SCALAR, Elaborator, Listed, Type, _first_name
+from avial_lab.notation.elaborate import _SCALAR, BUFFER, Elaborator, Listed, Type, _first_name
 from avial_lab.notation.loops import _close
 from avial_lab.notation.operations import RULES, USAGE
 from avial_lab.notation.source import ID, did_you_mean, quote
@@ -59,9 +59,9 @@ def _schedule(e: Elaborator, results: str | None, op: str, start: int, offset: i
     mark = len(e.undo)
     for name, type_ in undefined:
         e.define(name, type_)
-    names = ", ".join(name for name, _ in buffers)
-    signature = ", ".join(type_ for _, type_ in buffers)
-    e.out.put(f'"{op}"({names}) ({{\n', start)
+    refs = e.buffer_refs([name for name, _ in buffers], start)
+    signature = ", ".join([BUFFER] * len(buffers))
+    e.out.put(f'"{op}"({", ".join(refs.values())}) ({{\n', start)
     program.in_schedule = True
     end = _body(e, start, end)
     program.in_schedule = False
@@ -202,9 +202,10 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     )
     reads = _distinct(roles["reads"] if "reads" in roles else ([] if roles else plain))
     writes = _distinct(roles.get("writes", []))
-    operands = [target, *reads, *writes, *(name for name, _ in after)]
+    refs = e.buffer_refs(list(dict.fromkeys([*reads, *writes])), start)
+    operands = [target, *(refs[n] for n in (*reads, *writes)), *(n for n, _ in after)]
     signature = ", ".join(
-        [TARGET, *[str(e.type_of(n, start)) for n in (*reads, *writes)], *[TASK] * len(after)]
+        [TARGET, *[BUFFER] * (len(reads) + len(writes)), *[TASK] * len(after)]
     )
     head = f"{results} = " if results else ""
     e.out.put(f'{head}"{op}"({", ".join(operands)}) ({{\n', start)

@@ -1,8 +1,8 @@
 """A module back in short notation.
 
 ir.Module -> text that `parse_cell` reads as an equal module. MLIR prints it; of its text only the lines of avial's own
-operations are rewritten, so names, bodies and everything else are MLIR's. What the notation cannot say (an operand
-listed twice, a number as operand) stays in generic form, which it may always contain.
+operations are rewritten, so names, bodies and everything else are MLIR's. `parse/canonical.py` has seen to it that there
+is nothing the notation cannot say.
 
     %task1 = "avial.task"(%cpu, %a, %b, %c) ({          %task1 = avial.task %cpu, %a, %b, %c {
       …                                            ->     …
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.dialects.avial import SEGMENTS
+from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of
 from avial_lab.notation.types import split_commas
 from avial_lab.parse.roles import declared_roles, inferred_roles
 
@@ -25,6 +25,10 @@ _HEAD = re.compile(
     r'( *)(?:(?P<result>%[\w$.-]+) = )?"avial\.(?P<kind>\w+)"\((?P<operands>[^()]*)\)(?P<rest>.*)'
 )
 _TAIL = re.compile(r"( *)\}\)(?P<attributes> \{.*\})? : \((?P<types>.*)\) -> .*")
+_REF = re.compile(
+    r" *(?P<ref>%[\w$.-]+) = builtin\.unrealized_conversion_cast (?P<name>%[\w$.#-]+)"
+    r" : (?P<type>.*) to !avial\.buffer_ref"
+)
 _TARGET = re.compile(r" (?P<attributes>\{.*\} )?: \(\) -> .*")
 _ARGUMENT = re.compile(r'%([\w$.-]+): .* \{avial\.name = "([^"]*)"\}')
 
@@ -65,7 +69,12 @@ def _rewritten(lines: list[str], operations: list[ir.Operation]) -> list[str]:
     pending = iter(operations)
     stack: list[_Open] = []
     seen: set[str] = set()
+    buffers: dict[str, tuple[str, str]] = {}
     for line in lines:
+        ref = _REF.fullmatch(line)
+        if ref is not None:
+            buffers[ref["ref"]] = ref["name"], ref["type"]
+            continue
         head = _HEAD.match(line)
         if head is not None:
             op = next(pending)
@@ -78,10 +87,7 @@ def _rewritten(lines: list[str], operations: list[ir.Operation]) -> list[str]:
         tail = _TAIL.match(line) if stack else None
         if tail is not None and stack[-1].match[1] == tail[1]:
             opened = stack.pop()
-            short = _short(opened, tail, seen)
-            if short is None:
-                result.append(line)
-                continue
+            short = _short(opened, tail, seen, buffers)
             result[opened.line] = f"{tail[1]}{short} {{"
             if result[-1].strip() == "omp.terminator":
                 result.pop()
@@ -114,44 +120,32 @@ def _attributes(text: str, drop: set[str]) -> list[str]:
     return [part for part in split_commas(inner) if part.partition(" =")[0].strip('"') not in drop]
 
 
-def _short(opened: _Open, tail: re.Match[str], seen: set[str]) -> str | None:
-    """The head of an operation in short form; None where there is none."""
-    operands = [part.strip() for part in opened.match["operands"].split(",") if part.strip()]
-    if len(opened.op.regions[0].blocks) != 1 or any("#" in name for name in operands):
-        return None
+def _short(
+    opened: _Open, tail: re.Match[str], seen: set[str], buffers: dict[str, tuple[str, str]]
+) -> str:
+    """The head of an operation in short form."""
+    handles = [part.strip() for part in opened.match["operands"].split(",") if part.strip()]
     kind = opened.match["kind"]
     if kind == "schedule":
-        return _schedule(operands, split_commas(tail["types"]), tail["attributes"], seen)
-    if kind in ("task", "replicate"):
-        return _task(opened, operands, tail["attributes"] or "{}")
+        return _schedule([buffers[handle] for handle in handles], seen)
+    operands = [buffers[handle][0] if handle in buffers else handle for handle in handles]
     if kind == "converge":
         return _converge(opened, operands, tail["attributes"] or "{}")
-    return None
+    return _task(opened, operands, tail["attributes"] or "{}")
 
 
-def _schedule(
-    operands: list[str], types: list[str], attributes: str | None, seen: set[str]
-) -> str | None:
-    if len(set(operands)) != len(operands) or attributes is not None:
-        return None
-    if not all(type_.startswith("memref<") for type_ in types):
-        return None
-    shown = [
-        name if name in seen else f"{name}: {type_}"
-        for name, type_ in zip(operands, types, strict=True)
-    ]
-    seen.update(operands)
+def _schedule(buffers: list[tuple[str, str]], seen: set[str]) -> str:
+    shown = [name if name in seen else f"{name}: {type_}" for name, type_ in buffers]
+    seen.update(name for name, _ in buffers)
     return f"avial.schedule {', '.join(shown)}".rstrip()
 
 
-def _task(opened: _Open, operands: list[str], attributes: str) -> str | None:
+def _task(opened: _Open, operands: list[str], attributes: str) -> str:
     op = opened.op
     sizes = list(op.attributes[SEGMENTS])
     reads = operands[1 : 1 + sizes[1]]
     writes = operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
     after = operands[1 + sizes[1] + sizes[2] :]
-    if any(len(set(part)) != len(part) for part in (reads, writes, after)):
-        return None
     head = f"{_result(opened)}avial.{opened.match['kind']} {operands[0]}"
     if _follows(op):
         listed = [*reads, *(name for name in writes if name not in reads)]
@@ -168,22 +162,15 @@ def _follows(op: ir.Operation) -> bool:
     return inferred_roles(op, listed) == (reads, writes)
 
 
-def _converge(opened: _Open, operands: list[str], attributes: str) -> str | None:
+def _converge(opened: _Open, operands: list[str], attributes: str) -> str:
     op = opened.op
-    until, waits = list(op.attributes[SEGMENTS])
+    until, _ = list(op.attributes[SEGMENTS])
     rounds = ir.IntegerAttr(op.attributes["max"])
-    if str(rounds.type) != "i64" or rounds.value < 1 or len(set(operands[until:])) != waits:
-        return None
     head = f"{_result(opened)}avial.converge "
     if until:
         threshold = op.attributes["threshold"]
-        number = re.fullmatch(r"(-?\d+\.\d+(?:[eE][+-]?\d+)?) : f64", str(threshold))
-        if number is None:
-            return None
         predicate = ir.StringAttr(op.attributes["predicate"]).value
         head += f"until {operands[0]} {predicate} {ir.FloatAttr(threshold).value!r} max "
-    elif "predicate" in op.attributes or "threshold" in op.attributes:
-        return None
     drop = {SEGMENTS, "max", "predicate", "threshold"}
     return head + str(rounds.value) + _after(operands[until:]) + _rest(opened, attributes, drop)
 
@@ -243,12 +230,12 @@ def _is_implied(module: ir.Module, head: str) -> bool:
     if not set(function.attributes) <= plain or len(function.regions[0].blocks) != 1:
         return False
     block = function.regions[0].blocks[0]
-    *schedules, last = [op.operation for op in block]
+    *schedules, last = [op.operation for op in block if op.operation.name != CAST]
     if last.name != "func.return" or len(last.operands):
         return False
     if not schedules or any(op.name != "avial.schedule" for op in schedules):
         return False
-    used = list(dict.fromkeys(operand for op in schedules for operand in op.operands))
+    used = list(dict.fromkeys(buffer_of(handle) for op in schedules for handle in op.operands))
     if used != list(block.arguments):
         return False
     if any(len(op.regions[0].blocks) != 1 or len(op.attributes) for op in schedules):

@@ -18,7 +18,7 @@ from avial_lab.accesses.index_forms import IndexForms
 from avial_lab.accesses.linear import Linear, unknown
 from avial_lab.accesses.touches import BodyReader
 from avial_lab.accesses.views import alternatives
-from avial_lab.dialects.avial import SEGMENTS
+from avial_lab.dialects.avial import SEGMENTS, buffer_of
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import AvialError, CellSpan, VerifyError
 from avial_lab.notation.elaborate import Elaboration, Listed
@@ -98,7 +98,8 @@ def work_operations(module: ir.Module) -> Iterator[ir.Operation]:
 def declared_roles(op: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
     """The buffers a task lists as read and those it lists as written."""
     operands, sizes = list(op.operands), list(op.attributes[SEGMENTS])
-    return operands[1 : 1 + sizes[1]], operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
+    buffers = [buffer_of(handle) for handle in operands[1 : 1 + sizes[1] + sizes[2]]]
+    return buffers[: sizes[1]], buffers[sizes[1] :]
 
 
 def inferred_roles(
@@ -170,8 +171,10 @@ class _Task:
         operands = list(op.operands)
         sizes = list(op.attributes[SEGMENTS])
         self.target = operands[0]
-        self.reads = operands[1 : 1 + sizes[1]]
-        self.writes = operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
+        handles = operands[1 : 1 + sizes[1] + sizes[2]]
+        buffers = [buffer_of(handle) for handle in handles]
+        self.handles = dict(zip(buffers, handles, strict=True))
+        self.reads, self.writes = buffers[: sizes[1]], buffers[sizes[1] :]
         self.after = operands[1 + sizes[1] + sizes[2] :]
         span = span_of(op.location)
         place = (span.line, span.column) if span is not None else (0, 0)
@@ -294,7 +297,7 @@ class _Task:
         new = ir.Operation.create(
             op.name,
             results=[result.type for result in op.results],
-            operands=[self.target, *reads, *writes, *self.after],
+            operands=[self.target, *(self.handles[v] for v in (*reads, *writes)), *self.after],
             attributes=attributes,
             regions=1,
             loc=op.location,
