@@ -15,6 +15,7 @@ from avial_lab.accesses.touches import Touch, body_touches, handler_of
 from avial_lab.accesses.views import DYNAMIC, defining, view_chain
 from avial_lab.arrays import ITEMSIZE, UNBOUNDED, Binding, Buffer, Storage, row_major
 from avial_lab.dag import Access, Task, TaskKind
+from avial_lab.dialects.avial import buffer_of
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import PassError
 from avial_lab.regions import Box, Region, union
@@ -231,7 +232,7 @@ def _declared_reads(
         return
     segments = list(op.attributes["operandSegmentSizes"])
     touched = {value for touch in touches if touch.reads for value in view_chain(touch.value)}
-    for operand in operands[segments[0] : segments[0] + segments[1]]:
+    for operand in map(buffer_of, operands[segments[0] : segments[0] + segments[1]]):
         buffer = roots.get(view_chain(operand)[-1])
         if buffer is not None and operand not in touched:
             reads.setdefault(buffer.name, []).append((Box.whole(buffer.shape), True))

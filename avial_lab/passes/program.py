@@ -14,7 +14,7 @@ from avial_lab.errors import PassError
 
 PURE_BETWEEN_TASKS = frozenset(
     {
-        "affine.apply", "affine.max", "affine.min",
+        "affine.apply", "affine.max", "affine.min", "builtin.unrealized_conversion_cast",
         "memref.cast", "memref.collapse_shape", "memref.dim", "memref.expand_shape",
         "memref.extract_strided_metadata", "memref.get_global", "memref.memory_space_cast", "memref.reinterpret_cast",
         "memref.subview", "memref.transpose", "memref.view",
