@@ -53,11 +53,7 @@ def schedule_by_hand(graph: TaskGraph, topology: Topology, *, sync: Sync = Sync.
     for level, tasks in enumerate(graph.levels):
         for each in tasks:
             device = next(turns[each.target])
-            placements.append(
-                Placement(
-                    each.name, device.name, device.rank, level, f"next of the {each.target} devices"
-                )
-            )
+            placements.append(Placement(each.name, device.name, device.rank, level, "turn"))
     rank = {placement.task: placement.rank for placement in placements}
     crossing = [
         e

@@ -14,37 +14,35 @@ from tests.plot.by_hand import words
 
 
 def test_says_what_ran_where_and_how_long(deck_trace: Trace) -> None:
-    assert words(timeline_svg(deck_trace)) == snapshot(
-        [
-            "Timeline",
-            "measured, GPU emulated: 96 µs from first start to last end, 3 tasks on 3 ranks, 160 B sent",
-            "0 s",
-            "20 µs",
-            "40 µs",
-            "60 µs",
-            "80 µs",
-            "rank 0",
-            "cpu0",
-            "task1",
-            "40 µs",
-            "rank 1",
-            "cpu1",
-            "task2",
-            "53 µs",
-            "rank 2",
-            "gpu0",
-            "wait c",
-            "wait d",
-            "task3",
-            "35 µs",
-            "task on CPU",
-            "task on GPU, emulated",
-            "send",
-            "start receiving",
-            "wait for a message",
-            "barrier",
-        ]
-    )
+    assert "\n".join(words(timeline_svg(deck_trace))) == snapshot("""\
+Timeline
+measured, GPU emulated: 96 µs from first start to last end, 3 tasks on 3 ranks, 160 B sent
+0 s
+20 µs
+40 µs
+60 µs
+80 µs
+rank 0
+cpu0
+task1
+40 µs
+rank 1
+cpu1
+task2
+53 µs
+rank 2
+gpu0
+wait c
+wait d
+task3
+35 µs
+task on CPU
+task on GPU, emulated
+send
+start receiving
+wait for a message
+barrier\
+""")
 
 
 def test_emulation_is_said_wherever_times_are(deck_trace: Trace) -> None:

@@ -1,0 +1,21 @@
+"""The page: what avial_lab is inside Jupyter and IPython.
+
+`%load_ext avial_lab` -> the magics `%avial` and `%%avial`, and pictures for our types. The only
+folder that knows Jupyter; it holds no logic that plain Python could not call.
+"""
+
+from __future__ import annotations
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from avial_lab.notebook.display import register_renderers
+from avial_lab.notebook.magics import AvialMagics
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Called by `%load_ext avial_lab`."""
+    register_renderers(shell)
+    shell.register_magics(AvialMagics(shell))
+
+
+__all__ = ["AvialMagics", "load_ipython_extension", "register_renderers"]

@@ -1,0 +1,254 @@
+"""The magics: thin doors to public functions.
+
+A line of options (and a cell) -> one call of `avial_lab.compile`, `Program.run`, `Cluster.start`
+…, and its result shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_arguments
+from IPython.display import display
+
+import avial_lab
+from avial_lab.errors import AvialError, CheckError, InternalError
+from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
+from avial_lab.program import Namespace, Program
+from avial_lab.schedule import Policy, Sync
+
+POLICIES = tuple(policy.value for policy in Policy)
+SYNCS = tuple(sync.value for sync in Sync)
+GPUS = "how many of the ranks also drive a GPU; by default 1 if a target asks for one"
+SYNC = "wait for the messages one reads (edges), or for all ranks after each level (levels)"
+DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
+SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"
+EXPECT = "the cell passes if it fails with an error that has TEXT in it, and only then"
+
+
+@magics_class
+class AvialMagics(Magics):
+    """`%%avial` and `%avial`; `programs` are the session's by name, `cluster` the one that was
+    started here.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.programs: dict[str, Program] = {}
+        self.cluster: avial_lab.Cluster | None = None
+
+    @magic_arguments()
+    @argument("-o", "--out", metavar="NAME", help="keep the program in this Python variable")
+    @argument("--name", help="what %%avial list calls it; by default NAME of --out, or cellN")
+    @argument("--ranks", type=int, metavar="N", help="MPI ranks; by default the cluster's, or 2")
+    @argument("--gpus", type=int, metavar="N", help=GPUS)
+    @argument("--policy", choices=POLICIES, default=POLICIES[0], help="how tasks are placed")
+    @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
+    @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
+    @argument("--run", action="store_true", help="run it; the arrays change in place")
+    @argument("--check", action="store_true", help="run it and compare with the reference")
+    @argument("--timeout", type=float, metavar="SECONDS", help="stop the run after so long")
+    @argument("--show", metavar="LIST", help=SHOW)
+    @argument("--expect-error", nargs="?", const="", metavar="TEXT", help=EXPECT)
+    @argument("-q", "--quiet", action="store_true", help="show nothing")
+    @line_cell_magic
+    def avial(self, line: str, cell: str | None = None) -> None:
+        """Compile the program in the cell, show how it is split and scheduled, and run it.
+
+        The program's buffers are the NumPy arrays of the same name. A value that begins with a
+        dash is written `--opt=-value`; one with blanks in quotes: `--expect-error="no device"`.
+
+        As a line magic:
+
+          %avial [list]                        the programs of this session
+          %avial show [NAME] [--show=LIST]     draw one again
+          %avial run [NAME] [--check] [--timeout=S]
+          %avial stages [NAME [STAGE]]          its lowering, stage by stage
+          %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] | status | stop
+        """
+        if cell is None:
+            self._line(line)
+            return
+        options = _parse(self.avial.parser, line)
+        if options.expect_error is not None:
+            self._expect_error(options, cell)
+            return
+        self._show(self._compile(options, cell), options)
+
+    def _compile(self, options: argparse.Namespace, cell: str) -> Program:
+        """One call of `avial_lab.compile`, and of `Program.run` where asked for."""
+        parts_of(options.show)  # a wrong list is said before the work
+        program = avial_lab.compile(
+            # The magic's own line is line 1, as in the editor.
+            "\n" + cell,
+            arrays=Namespace(self.shell.user_ns),
+            scalars=self._scalars(options.define),
+            ranks=options.ranks,
+            gpus=options.gpus,
+            topology=self.cluster.topology if self.cluster and options.ranks is None else None,
+            policy=options.policy,
+            sync=options.sync,
+            cell=f"In [{self.shell.execution_count}]",
+            name=options.name or options.out or f"cell{self.shell.execution_count}",
+        )
+        self.programs.pop(program.name, None)  # so that the latest stands last
+        self.programs[program.name] = program
+        if options.out:
+            self.shell.user_ns[_identifier(options.out)] = program
+        if options.run or options.check:
+            program.run(self.cluster, check=options.check, timeout=options.timeout)
+        return program
+
+    def _expect_error(self, options: argparse.Namespace, cell: str) -> None:
+        """The cell must fail, and so."""
+        try:
+            self._compile(options, cell)
+        except InternalError:
+            raise  # a fault of ours is never what a cell may count on
+        except AvialError as error:
+            if options.expect_error not in str(error):
+                raise CheckError(
+                    f"the cell failed, but not with '{options.expect_error}'; it said:\n{error}"
+                ) from error
+            if not options.quiet:
+                display(Note("The cell fails, as expected:", f"{type(error).__name__}: {error}"))
+            return
+        raise CheckError("the cell was expected to fail, and did not")
+
+    def _scalars(self, definitions: Iterable[str]) -> dict[str, Any]:
+        pairs = [definition.partition("=") for definition in definitions]
+        wrong = next(
+            (name for name, _, value in pairs if not name.isidentifier() or not value), None
+        )
+        if wrong is not None:
+            raise UsageError(f"-D takes NAME=EXPR, not '{wrong}'")
+        return {name: self.shell.ev(expression) for name, _, expression in pairs}
+
+    def _show(self, program: Program, options: argparse.Namespace) -> None:
+        parts = parts_of(options.show)
+        if parts and not options.quiet:
+            display(View(program, parts))
+
+    def _line(self, line: str) -> None:
+        """`%avial COMMAND …`."""
+        options = _parse(_line_parser(), line)
+        commands = {
+            "list": self._list,
+            "show": self._show_again,
+            "run": self._run,
+            "stages": self._stages,
+            "cluster": self._cluster,
+        }
+        commands[options.command or "list"](options)
+
+    def _list(self, _: argparse.Namespace) -> None:
+        display(program_table(tuple(self.programs.values())))
+
+    def _show_again(self, options: argparse.Namespace) -> None:
+        display(View(self._program(options.name), parts_of(options.show)))
+
+    def _run(self, options: argparse.Namespace) -> None:
+        program = self._program(options.name)
+        program.run(self.cluster, check=options.check, timeout=options.timeout)
+        display(View(program, ("timeline",)))
+
+    def _stages(self, options: argparse.Namespace) -> None:
+        program = self._program(options.name)
+        if options.stage is None:
+            display(stage_table(program))
+            display(View(program, ("stages",)))
+            return
+        display(program.stages[_known("stage", options.stage, program.stages)])
+
+    def _cluster(self, options: argparse.Namespace) -> None:
+        if options.action == "start":
+            self._stop_cluster()
+            shown = display(Note("Starting a cluster …"), display_id=True)
+            self.cluster = avial_lab.Cluster.start(
+                cpu=options.cpu,
+                gpu=options.gpu,
+                profile=options.profile,
+                progress=lambda words: shown.update(Note("Starting a cluster …", words)),
+            )
+            shown.update(Note("Started:", str(self.cluster.status())))
+            return
+        if options.action == "stop":
+            self._stop_cluster()
+        status = "no cluster is running" if self.cluster is None else str(self.cluster.status())
+        display(Note(status))
+
+    def _stop_cluster(self) -> None:
+        if self.cluster is not None:
+            self.cluster.stop()
+        self.cluster = None
+
+    def _program(self, name: str | None) -> Program:
+        """The one called `name`: of this session, or in a variable; by default the latest."""
+        variables = self.shell.user_ns.items()
+        held = {key: value for key, value in variables if isinstance(value, Program)}
+        everything = {**held, **self.programs}
+        if not everything:
+            hint = "write one in a cell that begins with %%avial"
+            raise AvialError("there is no program yet", hint=hint)
+        latest = next(reversed(everything))
+        return everything[latest if name is None else _known("program", name, everything)]
+
+
+def parts_of(show: str | None) -> tuple[str, ...]:
+    """`dag,stages` -> ("dag", "stages"); all by default, () for `none`."""
+    if show is None:
+        return PARTS
+    words = [word.strip() for word in show.split(",")]
+    return () if words == ["none"] else tuple(_known("part", word, PARTS) for word in words)
+
+
+def _known(noun: str, name: str, names: Iterable[str]) -> str:
+    """`name`, which is one of `names`; else an error that offers the neighbour."""
+    choices = list(names)
+    if name in choices:
+        return name
+    near = get_close_matches(name, choices, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(choices)}"
+    raise AvialError(f"there is no {noun} '{name}'", hint=hint)
+
+
+def _identifier(name: str) -> str:
+    if not name.isidentifier():
+        raise UsageError(f"--out takes the name of a variable, not '{name}'")
+    return name
+
+
+def _parse(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace:
+    """Quotes as in a shell, so that `--opt="two words"` is one value."""
+    try:
+        return parser.parse_args(shlex.split(line))
+    except ValueError as error:
+        raise UsageError(f"{error}: {line}") from None
+
+
+def _line_parser() -> MagicArgumentParser:
+    parser = MagicArgumentParser(prog="%avial")
+    commands = parser.add_subparsers(dest="command")
+    commands.add_parser("list")
+    show = commands.add_parser("show")
+    show.add_argument("--show", metavar="LIST")
+    run = commands.add_parser("run")
+    run.add_argument("--check", action="store_true")
+    run.add_argument("--timeout", type=float)
+    stages = commands.add_parser("stages")
+    for command in (show, run, stages):
+        command.add_argument("name", nargs="?")
+    stages.add_argument("stage", nargs="?")
+    cluster = commands.add_parser("cluster")
+    cluster.add_argument("action", choices=("start", "status", "stop"))
+    cluster.add_argument("--cpu", type=int, default=2, metavar="N")
+    cluster.add_argument("--gpu", type=int, default=1, metavar="N")
+    cluster.add_argument("--profile")
+    return parser

@@ -1,0 +1,108 @@
+"""Our types in a cell's output: HTML that lives untrusted, and text with the same facts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import nbformat
+import pytest
+from nbconvert import HTMLExporter
+
+from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
+from avial_lab.program import Program
+from tests.notebook.conftest import Page, recorded_program
+from tests.plot import by_hand
+
+
+def everything() -> list[object]:
+    """One of every type that has a renderer."""
+    program = recorded_program()
+    program.trace = by_hand.deck_trace()
+    schedule = program.schedule
+    named = {
+        "Table": program_table_of(program),
+        "Note": __import__("avial_lab.notebook.display", fromlist=["Note"]).Note(
+            "said", "and more"
+        ),
+        "View": View(program, ("dag",)),
+    }
+    rest = [program, program.graph, schedule, program.stages["avial"], program.trace]
+    return [*rest, *named.values()]
+
+
+def program_table_of(program: Program) -> object:
+    from avial_lab.notebook.display import program_table
+
+    return program_table((program,))
+
+
+@pytest.mark.parametrize("thing", everything(), ids=lambda thing: type(thing).__name__)
+def test_every_type_has_html_and_text(page: Page, thing: object) -> None:
+    bundle, _ = page.shell.display_formatter.format(thing)
+    assert set(bundle) >= {"text/html", "text/plain"}
+    assert "<avial_lab" not in bundle["text/plain"]
+    assert not re.search(r"<(script|style|svg)\b|\b(class|onclick|id)=", bundle["text/html"])
+
+
+def test_every_renderer_is_tried() -> None:
+    assert {type(thing) for thing in everything()} == set(RENDERERS)
+
+
+def test_text_and_html_state_the_same_facts(program: Program) -> None:
+    program.trace = by_hand.deck_trace()
+    bundle = show_view(View(program))
+    for fact in ("task3", "gpu0 (emulated)", "RAW", "80 B", "rank 0 → 2", "turn", "96 µs"):
+        assert fact in bundle["text/plain"], fact
+        assert fact in bundle["text/html"], fact
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_alone(program: Program, part: str) -> None:
+    program.trace = by_hand.deck_trace()
+    html = show_view(View(program, (part,)))["text/html"]
+    assert html.count("<figure") == (0 if part == "stages" else 1)
+    assert ("<pre" in html) == (part == "stages")
+
+
+def test_a_program_that_has_not_run_shows_no_times(program: Program) -> None:
+    bundle = show_view(View(program))
+    assert "not run yet" in bundle["text/html"]
+    assert bundle["text/html"].count("<figure") == 2
+
+
+def exported(program: Program, *, sanitize: bool) -> str:
+    """The notebook of one cell that shows `program`, as nbconvert's page."""
+    output = nbformat.v4.new_output("display_data", data=dict(show_view(View(program))))
+    cell = nbformat.v4.new_code_cell("%%avial", outputs=[output])
+    exporter = HTMLExporter(sanitize_html=sanitize, embed_images=True)
+    page, _ = exporter.from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    return page
+
+
+def test_nbconvert_keeps_pictures_tables_and_colours(program: Program) -> None:
+    program.trace = by_hand.deck_trace()
+    page = exported(program, sanitize=False)
+    pictures = re.findall(r'<img[^>]*src="data:image/svg\+xml;base64,[^"]+"[^>]*>', page)
+    alts = [re.findall(r'alt="([^":]*)', picture) for picture in pictures]
+    assert alts == [["Task graph"], ["Schedule"], ["Timeline"]]
+    assert page.count("<details>") >= 4
+    assert page.count("<table>") >= 4
+    assert "#0b5394" in page.lower()
+
+
+def test_nbconverts_sanitizer_keeps_the_facts(program: Program) -> None:
+    """It drops every image of every HTML output (bleach knows no <img>), and keeps the tables."""
+    page = exported(program, sanitize=True)
+    assert "<figure" not in page.split("<main>")[-1]
+    for fact in ("task3", "gpu0 (emulated)", "RAW", "rank 0 → 2"):
+        assert f"<td>{fact}</td>" in page, fact
+
+
+def test_10000_tasks_stay_below_jupyters_limit(program: Program) -> None:
+    graph = by_hand.layers(100, 100)
+    schedule = by_hand.schedule_by_hand(graph, by_hand.machine(6, gpus=2))
+    program.built = replace(program.built, schedule=schedule)
+    bundle = show_view(View(program))
+    assert sum(map(len, bundle.values())) < 1_000_000
+    assert "9,800 more tasks, not listed" in bundle["text/plain"]

@@ -1,0 +1,276 @@
+"""The magics: what they hand on, what they keep, and how mistakes look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.core.error import UsageError
+
+import avial_lab
+from avial_lab.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
+from avial_lab.program import Program
+from tests.notebook.conftest import Page, recorded_program
+
+CELL = "avial.schedule %a {\n}\n"
+
+
+class Compiler:
+    """Stands for `avial_lab.compile`: remembers what it was asked, answers or fails."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.asked: Mapping[str, Any] = {}
+        self.error: Exception | None = None
+
+    def __call__(self, text: str, **asked: Any) -> Program:
+        self.text, self.asked = text, asked
+        if self.error is not None:
+            raise self.error
+        return recorded_program(asked["name"])
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    compiler = Compiler()
+    monkeypatch.setattr(avial_lab, "compile", compiler, raising=False)
+    return compiler
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
+    """What `Program.run` was called with."""
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    monkeypatch.setattr(
+        Program, "run", lambda _, cluster=None, **options: calls.append((cluster, options))
+    )
+    return calls
+
+
+def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
+    page.run("a = 3; x = __import__('numpy').arange(4)")
+    line = "-o prog --ranks 3 --gpus=1 --policy levels --sync=levels -D n=len(x)*2"
+    assert page.run(f"%%avial {line}\n{CELL}") is None
+    asked = dict(compiler.asked)
+    namespace = asked.pop("arrays")
+    assert isinstance(namespace, avial_lab.Namespace)
+    assert namespace["a"] == 3
+    assert asked.pop("cell").startswith("In [")
+    assert asked == {
+        "scalars": {"n": 8}, "ranks": 3, "gpus": 1, "topology": None, "policy": "levels",
+        "sync": "levels", "name": "prog",
+    }  # fmt: skip
+    assert isinstance(page.names["prog"], Program)
+
+
+def test_line_numbers_are_the_editors(page: Page, compiler: Compiler) -> None:
+    """Line 1 is the magic's own."""
+    page.run(f"%%avial\n{CELL}")
+    assert compiler.text == f"\n{CELL}"
+    assert compiler.text.splitlines()[1] == "avial.schedule %a {"
+
+
+def test_the_cell_is_named_as_jupyter_counts(page: Page, compiler: Compiler) -> None:
+    page.shell.execution_count = 7
+    page.run(f"%%avial\n{CELL}")
+    assert compiler.asked["cell"] == "In [7]"
+    assert compiler.asked["name"] == "cell7"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_shows_pictures_by_default_and_what_is_asked_for(page: Page) -> None:
+    page.run(f"%%avial\n{CELL}")
+    assert page.html.count("<figure") == 2
+    page.run(f"%%avial --show=lanes\n{CELL}")
+    assert page.html.count("<figure") == 1
+    for quiet in ("-q", "--show none"):
+        page.run(f"%%avial {quiet}\n{CELL}")
+        assert page.bundles == []
+
+
+@pytest.mark.usefixtures("compiler")
+def test_run_and_check(page: Page, runs: list[tuple[Any, dict[str, Any]]]) -> None:
+    page.run(f"%%avial -q\n{CELL}")
+    assert runs == []
+    page.run(f"%%avial -q --run --timeout=2.5\n{CELL}")
+    page.run(f"%%avial -q --check\n{CELL}")
+    assert runs == [
+        (None, {"check": False, "timeout": 2.5}), (None, {"check": True, "timeout": None})
+    ]  # fmt: skip
+
+
+def test_a_mistake_is_short_and_costs_nothing(page: Page, compiler: Compiler) -> None:
+    page.run("kept = 1")
+    compiler.error = ParseError(
+        "unknown buffer %e", span=CellSpan("In [4]", f"\n{CELL}", 2, 16), hint="name it"
+    )
+    error = page.run(f"%%avial -o prog\n{CELL}")
+    assert error is compiler.error
+    assert "In [4]:2:16" in page.stdout
+    assert "avial.schedule %a {\n               ^" in page.stdout
+    assert "Hint: name it" in page.stdout
+    assert "Traceback" not in page.stdout
+    assert page.names["kept"] == 1
+    assert "prog" not in page.names
+
+
+def test_a_fault_of_ours_keeps_its_traceback(page: Page, compiler: Compiler) -> None:
+    compiler.error = InternalError("boom")
+    page.run(f"%%avial\n{CELL}")
+    assert "Traceback" in page.stdout
+    assert "fault in avial_lab" in page.stdout
+    assert "Unexpected exception formatting exception" not in page.stdout
+
+
+@pytest.mark.parametrize("option", ["--expect-error", '--expect-error="no device"',
+                                    "--expect-error 'no device'"])  # fmt: skip
+def test_an_expected_error_passes(page: Page, compiler: Compiler, option: str) -> None:
+    compiler.error = AvialError("there is no device for it")
+    assert page.run(f"%%avial {option}\n{CELL}") is None
+    assert "there is no device for it" in page.text
+
+
+def test_another_error_than_expected_fails(page: Page, compiler: Compiler) -> None:
+    compiler.error = AvialError("something else")
+    assert isinstance(page.run(f"%%avial --expect-error 'no device'\n{CELL}"), CheckError)
+    assert "something else" in page.stdout
+
+
+@pytest.mark.usefixtures("compiler")
+def test_no_error_where_one_is_expected_fails(page: Page) -> None:
+    assert isinstance(page.run(f"%%avial --expect-error\n{CELL}"), CheckError)
+
+
+def test_a_bug_is_never_an_expected_error(page: Page, compiler: Compiler) -> None:
+    compiler.error = RuntimeError("boom")
+    assert isinstance(page.run(f"%%avial --expect-error boom\n{CELL}"), RuntimeError)
+    compiler.error = InternalError("boom")
+    assert isinstance(page.run(f"%%avial --expect-error boom\n{CELL}"), InternalError)
+
+
+def test_ctrl_c_passes(page: Page, compiler: Compiler) -> None:
+    compiler.error = KeyboardInterrupt()  # type: ignore[assignment]
+    assert isinstance(page.run(f"%%avial\n{CELL}"), KeyboardInterrupt)
+    compiler.error = None
+    assert page.run(f"%%avial -q\n{CELL}") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--rnaks 3", "unrecognized arguments"),
+        ("--ranks three", "invalid int value"),
+        ("--policy=fastest", "invalid choice"),
+        ("-o 3x", "not '3x'"),
+        ("-D n", "NAME=EXPR"),
+        ("--show 'dag", "No closing quotation"),
+    ],
+)
+@pytest.mark.usefixtures("compiler")
+def test_a_wrong_option_is_said(page: Page, line: str, words: str) -> None:
+    error = page.run(f"%%avial {line}\n{CELL}")
+    assert isinstance(error, UsageError)
+    assert words in str(error)
+
+
+def test_a_wrong_part_offers_the_neighbour_before_any_work(page: Page, compiler: Compiler) -> None:
+    error = page.run(f"%%avial --show=dga\n{CELL}")
+    assert "did you mean 'dag'?" in str(error)
+    assert compiler.text == ""
+
+
+@pytest.mark.usefixtures("compiler")
+def test_lists_and_finds_programs(page: Page) -> None:
+    page.run("%avial")
+    assert "No programs yet" in page.text
+    for name in ("first", "second"):
+        page.run(f"%%avial -q --name {name}\n{CELL}")
+    page.run("%avial list")
+    assert page.text.index("first") < page.text.index("second")
+    page.run("%avial show --show=dag")
+    assert "second: compiled" in page.text
+    page.run("%avial show first --show=dag")
+    assert "first: compiled" in page.text
+    assert "did you mean 'first'?" in str(page.run("%avial show frist"))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_program_in_a_variable_is_found_too(page: Page) -> None:
+    page.names["mine"] = recorded_program("mine")
+    assert page.run("%avial show mine") is None
+    assert "there is no program yet" not in page.stdout
+
+
+@pytest.mark.usefixtures("compiler")
+def test_stages(page: Page) -> None:
+    page.run(f"%%avial -q --name deck\n{CELL}")
+    page.run("%avial stages")
+    assert "llc -march=nvptx64" in page.text
+    page.run("%avial stages deck ptx")
+    assert page.text.count(".target sm_90") > 100
+    assert "did you mean 'ptx'?" in str(page.run("%avial stages deck ptxx"))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_rerunning_a_cell_replaces_its_program(page: Page) -> None:
+    for name in ("deck", "other", "deck"):
+        page.run(f"%%avial -q --name {name}\n{CELL}")
+    page.run("%avial")
+    assert page.text.count("deck") == 1
+    assert page.text.index("other") < page.text.index("deck")
+
+
+def test_usage_is_one_question_mark_away(page: Page) -> None:
+    usage = page.shell.find_line_magic("avial").__doc__
+    for words in ("--ranks", "--expect-error", "--opt=-value", "%avial cluster start"):
+        assert words in usage
+
+
+class Engines:
+    """Stands for a cluster: starts at once, knows its topology."""
+
+    def __init__(self, cpu: int, gpu: int) -> None:
+        self.topology = avial_lab.Topology.local(cpu + gpu, gpus=gpu, arch="x86_64")
+        self.stopped = False
+
+    def status(self) -> str:
+        return f"cluster of {self.topology.ranks} engines"
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_the_cluster_started_here_is_used_and_stopped(
+    page: Page, compiler: Compiler, runs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Engines] = []
+
+    def start(
+        *, cpu: int, gpu: int, profile: str | None, progress: Callable[[str], None]
+    ) -> Engines:
+        progress("starting …")
+        started.append(Engines(cpu, gpu))
+        return started[-1]
+
+    monkeypatch.setattr(avial_lab.Cluster, "start", start)
+    page.run("%avial cluster status")
+    assert "no cluster is running" in page.text
+    page.run("%avial cluster start --cpu=2 --gpu=1")
+    page.run(f"%%avial -q --run\n{CELL}")
+    assert compiler.asked["topology"] is started[0].topology
+    assert runs[0][0] is started[0]
+    page.run(f"%%avial -q --ranks=2\n{CELL}")
+    assert compiler.asked["topology"] is None
+    page.run("%avial cluster start")
+    assert started[0].stopped
+    page.run("%avial cluster stop")
+    assert started[1].stopped
+    assert "no cluster is running" in page.text
+
+
+def test_arrays_are_found_by_name_only() -> None:
+    """A namespace holds anything; what no program names is not looked at."""
+    namespace = avial_lab.Namespace({"a": np.zeros(3), "unrelated": object()})
+    assert set(namespace) == {"a", "unrelated"}
