@@ -6,6 +6,7 @@ Text and a place in it -> exceptions that print themselves and travel between pr
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 
 
@@ -121,5 +122,7 @@ class InternalError(AvialError):
     def __str__(self) -> str:
         return f"{super().__str__()}\nThis is a fault in avial_lab, not in your program."
 
-    # A fault of ours is loud: the ordinary traceback, not the short form of `AvialError`.
-    _render_traceback_ = None  # type: ignore[assignment]
+    def _render_traceback_(self) -> list[str]:
+        """A fault of ours is loud: the ordinary traceback, not the short form of `AvialError`."""
+        # (None instead of a method would not do: IPython calls whatever stands under this name.)
+        return [line.rstrip("\n") for line in traceback.format_exception(self)]
