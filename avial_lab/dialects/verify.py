@@ -5,6 +5,8 @@ Module -> nothing, or VerifyError at the place of the mistake.
 
 from __future__ import annotations
 
+import math
+
 from mlir import ir
 
 from avial_lab.dialects.avial import SEGMENTS, buffer_of
@@ -36,11 +38,14 @@ def verify_program(module: ir.Module) -> None:
     names: dict[str, ir.Operation] = {}
     for op in found:
         _check_parent(op)
+        _check_region(op)
         if op.name in _NAMED:
             _check_name(op, names)
         if op.name in ("avial.task", "avial.replicate"):
             _check_work(op)
         elif op.name == "avial.schedule":
+            if len(op.attributes):
+                raise VerifyError("avial.schedule has no attributes", span=span_of(op.location))
             for handle in op.operands:
                 _check_buffer(op, handle)
         elif op.name == "avial.converge":
@@ -65,6 +70,25 @@ def _check_parent(op: ir.Operation) -> None:
             span=span_of(op.location),
             hint=f"it belongs into {' or '.join(_PARENTS[op.name])}",
         )
+
+
+def _check_region(op: ir.Operation) -> None:
+    """One block that ends in omp.terminator."""
+    for region in op.regions:
+        blocks = list(region.blocks)
+        if len(blocks) > 1:
+            raise VerifyError(
+                f"{op.name} has several blocks",
+                span=span_of(op.location),
+                hint="branch with scf.if and scf.while instead of cf.br",
+            )
+        last = list(blocks[0])[-1:] if blocks else []
+        if not last or last[0].operation.name != "omp.terminator":
+            raise VerifyError(
+                f"the region of {op.name} does not end in omp.terminator", span=span_of(op.location)
+            )
+        if len(blocks[0].arguments):
+            raise VerifyError(f"the region of {op.name} takes arguments", span=span_of(op.location))
 
 
 def _check_name(op: ir.Operation, names: dict[str, ir.Operation]) -> None:
@@ -116,8 +140,15 @@ def _check_waits(op: ir.Operation, value: ir.Value) -> None:
 def _check_converge(op: ir.Operation) -> None:
     sizes = list(op.attributes[SEGMENTS])
     attributes, span = op.attributes, span_of(op.location)
-    if sizes[0] and ("predicate" not in attributes or "threshold" not in attributes):
-        raise VerifyError("avial.converge compares a buffer, but with what?", span=span)
+    if bool(sizes[0]) != ("predicate" in attributes) or bool(sizes[0]) != ("threshold" in attributes):
+        raise VerifyError("avial.converge needs until, predicate and threshold together", span=span)
+    rounds = ir.IntegerAttr(attributes["max"])
+    if str(rounds.type) != "i64" or rounds.value < 1:
+        raise VerifyError(f"max of avial.converge is {rounds}, not an i64 above 0", span=span)
+    if sizes[0]:
+        threshold = attributes["threshold"]
+        if str(threshold.type) != "f64" or not math.isfinite(ir.FloatAttr(threshold).value):
+            raise VerifyError(f"threshold of avial.converge is {threshold}, not an f64", span=span)
     if "predicate" in attributes and str(attributes["predicate"]).strip('"') not in _PREDICATES:
         raise VerifyError(f"the predicate is one of {', '.join(_PREDICATES)}", span=span)
     if not any(inner.operation.name in _NAMED for inner in op.regions[0].blocks[0]):

@@ -71,6 +71,8 @@ class Elaboration:
     block_arguments: dict[Place, list[tuple[str, Place]]] = field(default_factory=dict)
     """Loop variables and block arguments, by the statement that owns the region, in textual order."""
     listed: dict[Place, Listed] = field(default_factory=dict)
+    generic: bool = False
+    """Whether some avial operation stands in MLIR's generic form."""
 
 
 @dataclass
@@ -636,6 +638,7 @@ class Elaborator:
         if found is None:
             self.check_known(op, start if results is None else offset - len(op))
         text, out = self.text, self.out
+        outer = False
         first_piece, begun = len(out.pieces), start if copy_from is None else copy_from
         stack: list[tuple[str, int]] = []
         used: list[str] = []
@@ -644,6 +647,10 @@ class Elaborator:
         arrow_end = colon = None
         previous = ""
         owner, self.owner = self.owner, self.place(start)
+        generic = op.startswith('"avial.')
+        if generic:
+            self.result.generic = True
+            outer, self.program.in_schedule = self.program.in_schedule, True
         end = offset
         position = offset
         finished = False
@@ -717,6 +724,8 @@ class Elaborator:
         if stack:
             raise self.error(f"'{stack[-1][0]}' is never closed", stack[-1][1])
         self.owner = owner
+        if generic:
+            self.program.in_schedule = outer
         out.put(text[begun:end], begun)
         if not located:
             out.put(self.loc(start, _first_name(results)), end)

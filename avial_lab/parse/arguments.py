@@ -15,27 +15,24 @@ from avial_lab.arrays import Binding, Buffer
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import BindError, VerifyError
 from avial_lab.notation.elaborate import Scalar
-from avial_lab.notation.source import Source, did_you_mean
+from avial_lab.notation.source import did_you_mean
 from avial_lab.notation.types import buffer_type
 
 DYNAMIC = -(2**63)
 
 
 def bind_arguments(
-    module: ir.Module, binding: Binding | None, scalars: Mapping[str, Scalar], source: Source
+    function: ir.Operation, binding: Binding | None, scalars: Mapping[str, Scalar]
 ) -> None:
     """Every argument of the program's function gets its name, its array's type or its number.
 
     An argument with `?` in its type becomes static, and a memref.cast gives the body the type it was written for.
     """
-    function = program_function(module, source)
-    if function is None:
-        return
     names = _names(function)
     block = function.regions[0].blocks[0]
     arguments = list(block.arguments)
     if binding is not None:
-        _check_known(binding, scalars, names, function, source)
+        _check_known(binding, scalars, names, function)
     keep: list[int] = []
     for k, (argument, name) in enumerate(zip(arguments, names, strict=True)):
         if isinstance(argument.type, ir.MemRefType):
@@ -62,8 +59,8 @@ def bind_arguments(
     _set_signature(function, names, keep)
 
 
-def program_function(module: ir.Module, source: Source) -> ir.Operation | None:
-    """The function that holds the schedules, None where there is none."""
+def program_function(module: ir.Module) -> ir.Operation:
+    """The one function that holds the schedules; `verify_program` has seen that there is one."""
     found: list[ir.Operation] = []
     for operation in _functions(module.operation):
         regions = operation.regions
@@ -77,7 +74,7 @@ def program_function(module: ir.Module, source: Source) -> ir.Operation | None:
             "a second function holds an avial.schedule", span=span,
             hint="keep the program's schedules in one function",
         )  # fmt: skip
-    return found[0] if found else None
+    return found[0]
 
 
 def _functions(module: ir.Operation) -> Iterator[ir.Operation]:
@@ -106,7 +103,6 @@ def _check_known(
     scalars: Mapping[str, Scalar],
     names: list[str],
     function: ir.Operation,
-    source: Source,
 ) -> None:
     given = [*(buffer.name for buffer in binding.buffers), *scalars]
     for name in given:

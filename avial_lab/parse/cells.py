@@ -22,7 +22,8 @@ from avial_lab.notation.elaborate import Elaboration, Scalar
 from avial_lab.notation.operations import USAGE
 from avial_lab.notation.programs import elaborate
 from avial_lab.notation.source import STATEMENT, Source, did_you_mean
-from avial_lab.parse.arguments import bind_arguments
+from avial_lab.parse.arguments import bind_arguments, program_function
+from avial_lab.parse.canonical import canonicalize_operands
 from avial_lab.parse.launches import size_launches
 from avial_lab.parse.roles import resolve_roles
 
@@ -49,10 +50,13 @@ def parse_cell(
         with context:
             module = _parsed(elaboration)
             launches = _name_arguments(module, elaboration)
-            bind_arguments(module, binding, scalars, source)
-            size_launches(launches)
-            resolve_roles(module, elaboration)
             verify_program(module)
+            function = program_function(module)
+            if elaboration.generic:
+                canonicalize_operands(function)
+            bind_arguments(function, binding, scalars)
+            size_launches(launches)
+            resolve_roles(function, elaboration)
             _verified(module, source)
     except AvialError as error:
         if error.span is not None and error.span.cell == cell and not error.span.text:

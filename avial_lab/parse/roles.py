@@ -73,13 +73,13 @@ def role_touches(block: ir.Block) -> list[RoleTouch]:
     return reader.roles
 
 
-def resolve_roles(module: ir.Module, elaboration: Elaboration) -> None:
+def resolve_roles(function: ir.Operation, elaboration: Elaboration) -> None:
     """Infer or check the roles of every task's buffers."""
-    for op in list(work_operations(module)):
+    for op in list(work_operations(function)):
         _Task(op, elaboration).resolve()
 
 
-def work_operations(module: ir.Module) -> Iterator[ir.Operation]:
+def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
     """Tasks and replicates in program order, those inside a converge included."""
 
     def within(block: ir.Block) -> Iterator[ir.Operation]:
@@ -87,12 +87,10 @@ def work_operations(module: ir.Module) -> Iterator[ir.Operation]:
             op = view.operation
             if op.name in WORK:
                 yield op
-            elif op.name in ("avial.schedule", "avial.converge", "func.func", "builtin.module"):
-                for region in op.regions:
-                    for inner in region:
-                        yield from within(inner)
+            elif op.name in ("avial.schedule", "avial.converge"):
+                yield from within(op.regions[0].blocks[0])
 
-    yield from within(module.body)
+    yield from within(function.regions[0].blocks[0])
 
 
 def declared_roles(op: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
@@ -179,15 +177,13 @@ class _Task:
         span = span_of(op.location)
         place = (span.line, span.column) if span is not None else (0, 0)
         self.listed: Listed | None = elaboration.listed.get(place)
-        self.block = op.regions[0].blocks[0] if len(op.regions[0].blocks) else None
+        self.block = op.regions[0].blocks[0]
 
     @property
     def name(self) -> str:
         return ir.StringAttr(self.op.attributes["name"]).value
 
     def resolve(self) -> None:
-        if self.block is None:
-            raise VerifyError(f"task '{self.name}' has no body", span=self.span)
         plain = self.listed is not None and self.listed.plain is not None
         declared = list(dict.fromkeys([*self.reads, *self.writes]))
         found_reads, found_writes, stray = _found(self.op, self.block, set(declared))
@@ -206,7 +202,6 @@ class _Task:
 
     def _check_explicit(self, found_reads: set[ir.Value], found_writes: set[ir.Value]) -> None:
         """A body may do less than it says it reads, but not more, and it has to write what it says it writes."""
-        assert self.block is not None
         for value in self.writes:
             if value not in found_writes:
                 raise VerifyError(
