@@ -117,43 +117,36 @@ def assembly_command(source: str, result: str) -> str:
 
 
 def _compile(llvm_ir: str) -> tuple[bytes, str]:
+    """The shared object and the assembly it was assembled from."""
+    sources = {"program": llvm_ir}
+    if "bfloat" in llvm_ir:
+        sources["bfloat16"] = _bfloat16()
     with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
         folder = Path(name)
-        (folder / "program.ll").write_text(llvm_ir)
-        _wait(_start([*OPT, "program.ll", "-o", "program.bc"], folder))
-        text = _start([*LLC, "program.bc", "-o", "program.s"], folder)
-        _wait(_start([*LLC, "-filetype=obj", "program.bc", "-o", "program.o"], folder))
-        objects = ["program.o"]
-        if "bfloat" in llvm_ir:
-            (folder / "bfloat16.ll").write_text(_bfloat16())
-            _wait(_start([*LLC, "-filetype=obj", "bfloat16.ll", "-o", "bfloat16.o"], folder))
-            objects.append("bfloat16.o")
-        _wait(_start([*LINK, "-o", "program.so", *objects, "-lm"], folder))
-        _wait(text)
+        for part, text in sources.items():
+            (folder / f"{part}.ll").write_text(text)
+            optimise = OPT if part == "program" else ("opt",)
+            _run([*optimise, f"{part}.ll", "-o", f"{part}.bc"], folder)
+            _run([*LLC, f"{part}.bc", "-o", f"{part}.s"], folder)
+            _run(["llvm-mc", "-filetype=obj", f"{part}.s", "-o", f"{part}.o"], folder)
+        objects = [f"{part}.o" for part in sources]
+        _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
         return (folder / "program.so").read_bytes(), (folder / "program.s").read_text()
 
 
-def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    path = tool(command[0])
-    return subprocess.Popen(
-        [str(path), *command[1:]],
+def _run(command: Sequence[str], folder: Path) -> None:
+    done = subprocess.run(
+        [str(tool(command[0])), *command[1:]],
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         errors="replace",
+        check=False,
     )
-
-
-def _wait(child: subprocess.Popen[str]) -> None:
-    with child:
-        stdout, stderr = child.communicate()
-    if child.returncode != 0:
-        name = Path(str(child.args[0])).name if isinstance(child.args, list) else "a tool"
-        raise InternalError(
-            f"{name} ended with {child.returncode}: {(stderr or stdout).strip()[:2000]}"
-        )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[:2000]
+        raise InternalError(f"{command[0]} ended with {done.returncode}: {said}")
 
 
 @cache
