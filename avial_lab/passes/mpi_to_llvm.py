@@ -187,7 +187,10 @@ class _Entry:
 
 
 def _make_local(module: ir.Operation) -> None:
-    """Functions called by the entry get a name no C library has (`@malloc` is `@malloc.local`) and stay functions.
+    """Functions get a name no C library has (`@malloc` is `@malloc.local`), internal linkage, and stay functions.
+
+    Internal, or the dynamic linker would bind calls to a symbol of that name in the program that loads us: `@main`
+    is the host's own `main` in a Python that exports it.
 
     Their arguments of known shape are passed as bare pointers. They are not inlined: compile time stays linear in the
     number of steps, and a profile shows the task.
@@ -195,9 +198,10 @@ def _make_local(module: ir.Operation) -> None:
     renamed: dict[str, ir.Attribute] = {}
     for op in module.regions[0].blocks[0].operations:
         function = op.operation
-        if function.name != "func.func" or "avial.ranks" in function.attributes:
+        if function.name != "func.func" or len(function.regions[0].blocks) == 0:
             continue
-        if len(function.regions[0].blocks) == 0:
+        function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        if "avial.ranks" in function.attributes:
             continue
         old = ir.StringAttr(function.attributes["sym_name"]).value
         renamed[old] = ir.FlatSymbolRefAttr.get(f"{old}.local")
