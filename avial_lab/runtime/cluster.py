@@ -52,6 +52,10 @@ _POLL_S = 0.05
 """How often dead ranks are looked for during a run; a finished one is noticed at once."""
 
 
+_WITNESS_S = 1.0
+"""How long a rank's witness may take to write down what it saw."""
+
+
 class ClusterState(enum.Enum):
     READY = "ready"
     RUNNING = "running"
@@ -355,19 +359,25 @@ class _Watch:
             return
         lost = self.engines.lost()
         if lost:
-            # One that wrote down its signal before one that was killed with it.
-            raise self._died(next((rank for rank in lost if self.engines.fault(rank)), lost[0]))
+            raise self._died(*lost)
         if time.monotonic() > self.deadline:
             steps = {rank: self._step(rank) for rank in pending}
             raise timed_out(self.binary.manifest, self.timeout_s, steps, self.spans)
 
-    def _died(self, rank: int) -> Exception:
-        step, signal = self._step(rank), self.engines.fault(rank)
+    def _died(self, *lost: int) -> Exception:
+        """The error for the one of the lost ranks that died by itself."""
+        patience = time.monotonic() + _WITNESS_S
+        while not (deaths := {r: d for r in lost if (d := self.engines.death(r))}):
+            if time.monotonic() > patience:
+                break
+            time.sleep(0.005)
+        rank = next(iter(deaths), lost[0])
         if rank >= self.binary.manifest.ranks:
-            how = signal or "a signal"
-            return ClusterError(f"engine {rank}, which had no part in the run, died of {how}")
+            return ClusterError(
+                f"engine {rank}, which has no part in the run, died of {deaths.get(rank, 'a signal')}"
+            )
         return rank_died(
-            self.binary.manifest, rank, -1 if step is None else step, signal, self.spans
+            self.binary.manifest, rank, self._step(rank), deaths.get(rank), self.spans
         )
 
     def _step(self, rank: int) -> int | None:

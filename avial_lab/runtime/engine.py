@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import signal
 import socket
 import sys
 import traceback
@@ -56,7 +55,6 @@ class Probe:
         from mpi4py import MPI
 
         world = MPI.COMM_WORLD
-        _outlive_other_ranks()
         # The journal first: everything after it may crash.
         _here.journal = Journal(Path(self.journals), world.rank, pid=os.getpid())
         return Facts(
@@ -65,7 +63,7 @@ class Probe:
             pid=os.getpid(),
             node=socket.gethostname(),
             arch=platform.machine(),
-            cores=_cores(),
+            cores=cores(),
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             gpus=_gpus(),
             mpi=MPI.Get_library_version().splitlines()[0],
@@ -252,17 +250,8 @@ def _poison_byte(manifest: Manifest, storage: Storage) -> int:
     return 0xFF if all("f" in element for element in elements) else 0xA5
 
 
-def _outlive_other_ranks() -> None:
-    """Stay when another rank dies, so that it is clear which one did.
-
-    Hydra, told not to clean up, sends the others SIGUSR1 instead; MPICH's ch4 leaves that at its default: death.
-    """
-    if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
-        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-
-
-def _cores() -> int:
-    """Cores this process may use."""
+def cores() -> int:
+    """Cores this process, and what it starts, may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -285,7 +274,6 @@ def main(argv: Sequence[str]) -> None:
     from mpi4py import MPI
 
     directory, rank = Path(argv[0]), MPI.COMM_WORLD.rank
-    _outlive_other_ranks()
     journal = Journal(directory, rank, pid=os.getpid())
     binary, options = read_job(directory)
     manifest = binary.manifest

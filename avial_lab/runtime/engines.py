@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import shutil
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from ipyparallel.error import EngineError, RemoteError
 from avial_lab.errors import ClusterError
 from avial_lab.runtime.engine import Facts, Probe
 from avial_lab.runtime.guardian import Guardian
-from avial_lab.runtime.journal import Entry, read_fault, read_journal
+from avial_lab.runtime.journal import Entry, read_death, read_journal, witnessed
 from avial_lab.runtime.mpiexec import environment, is_alive, kill_all, log_tail, options_of_mpiexec
 from avial_lab.toolchain import tool
 
@@ -90,8 +91,9 @@ class EngineSet:
     def entry(self, rank: int) -> Entry | None:
         return read_journal(self.folder, rank)
 
-    def fault(self, rank: int) -> str | None:
-        return read_fault(self.folder, rank)
+    def death(self, rank: int) -> str | None:
+        """What the rank died of, where that is known."""
+        return read_death(self.folder, rank)
 
     def end(self) -> None:
         """No process is left, nor file. May be called again."""
@@ -144,7 +146,7 @@ class _Starting:
             self.guardian = Guardian()
             self.guardian.watch(self.cluster.controller.pid)
         self.progress(f"starting {spec.ranks} engines")
-        self._step(self.cluster.start_engines_sync, spec.ranks, **_launch_options(spec))
+        self._step(self.cluster.start_engines_sync, spec.ranks, **_launch_options(spec, self.folder))
         if self.guardian:
             self.guardian.watch(self.cluster.engine_set.pid)
         self.client = self._step(self.cluster.connect_client_sync)
@@ -235,12 +237,13 @@ def _profile_cluster(spec: EngineSpec) -> ipyparallel.Cluster:
     )
 
 
-def _launch_options(spec: EngineSpec) -> dict[str, Any]:
+def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
     if spec.profile:
         return {}
     return {
         "mpi_cmd": [str(tool("mpiexec"))],
         "mpi_args": list(options_of_mpiexec()),
+        "engine_cmd": witnessed([sys.executable, "-m", "ipyparallel.engine"], folder),
         # Nannies watch for engines that die; here their processes are watched directly.
         "engine_args": ["--IPEngine.enable_nanny=False"],
         "environment": environment(spec.ranks),

@@ -1,7 +1,10 @@
 """What a rank was doing: a small file each rank keeps current, readable after its death.
 
-A rank's state and step -> `RANK.journal` (four 64-bit words, mapped into the rank's memory, so that compiled code
-updates it with one store), and `RANK.fault`, where the interpreter writes the signal that kills it.
+A rank's state and step -> files in a folder that the caller reads:
+
+    RANK.journal    four 64-bit words, mapped into the rank's memory, so compiled code needs one store for a step
+    RANK.exit       the status a rank ended with, written by its witness (see `witnessed`)
+    RANK.fault      the signal that killed it, as the interpreter saw it; for engines without a witness
 """
 
 from __future__ import annotations
@@ -10,7 +13,10 @@ import enum
 import faulthandler
 import mmap
 import re
+import shlex
+import signal
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,8 +86,34 @@ def read_journal(directory: Path, rank: int) -> Entry | None:
     return Entry(RankState(state), step, pid, run)
 
 
-def read_fault(directory: Path, rank: int) -> str | None:
-    """The signal that rank died of (`SIGSEGV`), as far as it could still write it down."""
+def witnessed(program: Sequence[str], directory: Path) -> list[str]:
+    """The command of a rank, under a shell that writes down how it ended.
+
+    When one rank dies, mpiexec kills the others, and afterwards all look alike. It notices a death by the end of its
+    own child, though, which is the shell; and the shell ends only once the status is on disk, while those of the
+    other ranks are killed together with them. So exactly the rank that died by itself leaves a nonzero status.
+    """
+    status = f"{shlex.quote(str(directory))}/${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}.exit"
+    return ["sh", "-c", f'"$0" "$@"; status=$?; echo $status >{status}; exit $status', *program]
+
+
+def read_death(directory: Path, rank: int) -> str | None:
+    """What that rank died of (`SIGSEGV`, `exit code 3`); None where it lives, ended well, or was killed after another."""
+    return _read_status(directory, rank) or _read_fault(directory, rank)
+
+
+def _read_status(directory: Path, rank: int) -> str | None:
+    try:
+        text = (directory / f"{rank}.exit").read_text()
+    except FileNotFoundError:
+        return None
+    if not text.endswith("\n") or int(text) == 0:
+        return None
+    # A shell's 128 + n stands for signal n.
+    return signal.Signals(int(text) - 128).name if int(text) > 128 else f"exit code {int(text)}"
+
+
+def _read_fault(directory: Path, rank: int) -> str | None:
     try:
         found = _FAULT.search(_fault_path(directory, rank).read_text(errors="replace"))
     except FileNotFoundError:

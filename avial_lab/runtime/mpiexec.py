@@ -28,7 +28,7 @@ from avial_lab.errors import ClusterError, RunError
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.guardian import Guardian
 from avial_lab.runtime.job import Options, read_outcome, write_inputs, write_job
-from avial_lab.runtime.journal import read_fault, read_journal
+from avial_lab.runtime.journal import read_death, read_journal, witnessed
 from avial_lab.runtime.outcome import Outcome, Spans, rank_died, rank_failed, timed_out, trace_of
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
@@ -73,9 +73,7 @@ def command(ranks: int) -> list[str]:
 def options_of_mpiexec() -> tuple[str, ...]:
     """What this machine's mpiexec is asked for.
 
-    Hydra (MPICH's) would kill every rank when one dies, and then nobody can tell which was the first; so it is told
-    not to, and whoever calls it watches the ranks. Its start-up also stays off the network: names that do not
-    resolve, VPNs and firewalls do not matter on one machine.
+    Hydra (MPICH's) stays off the network: names that do not resolve, VPNs and firewalls do not matter on one machine.
     """
     about = subprocess.run(
         [tool("mpiexec"), "--version"], capture_output=True, text=True, check=False
@@ -83,7 +81,7 @@ def options_of_mpiexec() -> tuple[str, ...]:
     if "HYDRA" not in about.stdout.upper():
         return ()
     loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-    return ("-disable-auto-cleanup", *(("-iface", loopback[0]) if loopback else ()))
+    return ("-iface", loopback[0]) if loopback else ()
 
 
 def environment(ranks: int) -> dict[str, str]:
@@ -101,13 +99,6 @@ def environment(ranks: int) -> dict[str, str]:
         # MPICH waits in a busy loop; with more ranks than cores the waiting ones must let go of the core.
         changes |= {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
     return changes
-
-
-def cores() -> int:
-    """Cores this process, and what it starts, may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def log_tail(path: Path, *, lines: int = 20) -> str:
@@ -137,9 +128,6 @@ class _Ranks:
                     self.processes[rank] = psutil.Process(entry.pid)
                 except psutil.NoSuchProcess:
                     continue
-
-    def gone(self) -> list[int]:
-        return [rank for rank, process in self.processes.items() if not is_alive(process)]
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -182,7 +170,7 @@ def _started(program: Sequence[str], ranks: int, directory: Path) -> Iterator[_R
     guardian = Guardian()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command(ranks), *program],
+            [*command(ranks), *witnessed(program, directory)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -215,7 +203,6 @@ def _await(
         except subprocess.TimeoutExpired:
             ended = False
         ranks.find()
-        gone = ranks.gone()
         outcomes = {
             rank: outcome
             for rank in range(manifest.ranks)
@@ -226,34 +213,19 @@ def _await(
                 raise rank_failed(manifest, rank, outcome.failure, spans)
         if ended and len(outcomes) == manifest.ranks:
             return list(outcomes.values())
-        for rank in gone:
-            if rank not in outcomes:
-                raise _died(ranks, manifest, rank, spans)
+        for rank in range(manifest.ranks):
+            death = read_death(ranks.directory, rank)
+            if death is not None and rank in ranks.processes:
+                raise rank_died(manifest, rank, _step(ranks, rank), death, spans)
         if ended:
-            raise _ended_early(ranks, manifest, outcomes, spans)
+            raise ClusterError(
+                f"mpiexec could not start {ranks.ranks} ranks:\n{log_tail(ranks.log)}",
+                hint="run `avial-lab doctor`; it tries the same with two ranks",
+            )
         if time.monotonic() > deadline:
             assert timeout is not None
             steps = {r: _step(ranks, r) for r in range(manifest.ranks) if r not in outcomes}
             raise timed_out(manifest, timeout, steps, spans)
-
-
-def _died(ranks: _Ranks, manifest: Manifest, rank: int, spans: Spans) -> RunError:
-    step, signal = _step(ranks, rank), read_fault(ranks.directory, rank)
-    return rank_died(manifest, rank, -1 if step is None else step, signal, spans)
-
-
-def _ended_early(
-    ranks: _Ranks, manifest: Manifest, outcomes: Mapping[int, Outcome], spans: Spans
-) -> Exception:
-    """mpiexec is gone and outcomes are missing: a rank it killed for, or it could not start them."""
-    missing = [rank for rank in range(manifest.ranks) if rank not in outcomes]
-    faults = [rank for rank in missing if read_fault(ranks.directory, rank)]
-    if faults or ranks.processes:
-        return _died(ranks, manifest, (faults or missing)[0], spans)
-    return ClusterError(
-        f"mpiexec could not start {ranks.ranks} ranks:\n{log_tail(ranks.log)}",
-        hint="run `avial-lab doctor`; it tries the same with two ranks",
-    )
 
 
 def _step(ranks: _Ranks, rank: int) -> int | None:

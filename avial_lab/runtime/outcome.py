@@ -88,16 +88,15 @@ def rank_failed(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -
 
 
 def rank_died(
-    manifest: Manifest, rank: int, step: int, signal: str | None, spans: Spans
+    manifest: Manifest, rank: int, step: int | None, death: str | None, spans: Spans
 ) -> RunError:
-    """The error for a rank that is gone; `signal` where it is known."""
-    how = f"died of {signal}" if signal else "died without a word (killed, or out of memory)"
+    """The error for a rank that is gone; `step` and `death` where they are known."""
+    how = f"died of {death}" if death else "died"
+    step = -1 if step is None else step
     return RunError(
         f"rank {rank} of {manifest.ranks} {how} {describe_step(manifest, rank, step)}",
         span=_span(manifest, rank, step, spans),
-        hint=_DEATH_HINTS.get(
-            signal or "", "look for the kernel's out-of-memory message, and who killed it"
-        ),
+        hint=_DEATH_HINTS.get(death or "", "the engines' log may say more"),
     )
 
 
@@ -149,6 +148,7 @@ _DEATH_HINTS = {
     "SIGBUS": "an index out of bounds, or /dev/shm is full",
     "SIGFPE": "an integer division by zero is the usual reason",
     "SIGABRT": "the C library or MPI stopped the process; its message is in the engines' log",
+    "SIGKILL": "somebody killed it: you, or the system when memory ran out",
     "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
 }
 

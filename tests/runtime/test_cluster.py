@@ -304,7 +304,7 @@ def test_a_killed_engine_is_named_while_the_others_wait(build, cluster):
         pass
     killer = threading.Thread(target=_kill_in_second_step, args=(engines, number + 1, 1))
     killer.start()
-    with pytest.raises(RunError, match=r"rank 1 of 3 died without a word .* receiving a\[0:20\]"):
+    with pytest.raises(RunError, match=r"rank 1 of 3 died of SIGKILL receiving a\[0:20\]"):
         run(binary, {"a": a}, cluster, timeout=60)
     killer.join()
     assert_usable(build, cluster)
