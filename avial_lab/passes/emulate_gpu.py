@@ -41,16 +41,14 @@ class EmulateGpu:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context, ir.Location.unknown(module.context):
-            touched = False
-            for op in list(operations_in(module)):
-                if op.name == "gpu.launch":
-                    _Launch(op).emulate()
-                    touched = True
-            if touched:
+            # The launches first, each on its own: what was inside one is gone with it.
+            launches = [op for op in operations_in(module) if op.name == "gpu.launch"]
+            for launch in launches:
+                _Launch(launch).emulate()
+            if launches:
                 _drop_memory_spaces(module)
-            for op in list(operations_in(module)):
-                if op.name.startswith("gpu."):
-                    _lower_host_operation(op)
+            for op in [op for op in operations_in(module) if op.name.startswith("gpu.")]:
+                _lower_host_operation(op)
 
     def __str__(self) -> str:
         return "emulate-gpu"
