@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
 from avial_lab.dag import TaskGraph
-from avial_lab.plot.facts import Table, count, format_seconds
+from avial_lab.plot.facts import Table, count, format_seconds, time_label
 from avial_lab.plot.svg import escape
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
@@ -99,8 +99,8 @@ def show_view(view: View) -> Bundle:
         html += [plot.stage_html(stage, line_limit=STAGE_LINES) for stage in stages]
         text.append(stage_table(program).to_text())
     if "timeline" in view.parts and program.trace is not None:
-        html.append(plot.timeline_figure(program.trace))
-        text.append(plot.trace_text(program.trace))
+        html.append(plot.timeline_figure(program.trace, program.schedule))
+        text.append(plot.trace_text(program.trace, program.schedule))
     return _bundle("".join(html), "\n\n".join(text))
 
 
@@ -153,7 +153,8 @@ def _last_run(program: Program) -> str:
     if program.trace is None:
         return "compiled, not run yet"
     ranks = count(program.trace.ranks, "rank")
-    words = f"ran on {ranks} in {format_seconds(program.trace.makespan_s)} ({program.trace.label})"
+    label = time_label(program.trace, program.schedule)
+    words = f"ran on {ranks} in {format_seconds(program.trace.makespan_s)} ({label})"
     return f"{words}, {program.check_report}" if program.check_report else words
 
 

@@ -15,14 +15,12 @@ from pygments.lexers.special import TextLexer  # pyright: ignore[reportMissingTy
 from pygments.style import Style
 from pygments.token import (
     Comment,
-    Error,
     Keyword,
     Name,
     Number,
     Operator,
     Punctuation,
     String,
-    Token,
 )
 
 from avial_lab.plot import svg
@@ -46,20 +44,17 @@ class PaperStyle(Style):
 
     background_color = PAPER
     styles = {  # noqa: RUF012 - Pygments' metaclass reads it so
-        Token: "#1f2937",
         Comment: "italic #5b6472",
         Keyword: "#7c3aed",
         Keyword.Type: "#0f6e56",
         Keyword.Declaration: "#7c3aed",
         Name.Function: "#0b5394",
-        Name.Variable: "#1f2937",
         Name.Label: "bold #9a3412",
         Name.Constant: "#9a3412",
         Number: "#b03a00",
         String: "#3f6212",
         Operator: "#4b5563",
         Punctuation: "#4b5563",
-        Error: "#1f2937",
     }
 
 
@@ -103,10 +98,11 @@ def stage_html(stage: Stage, *, opened: bool = False, line_limit: int = LINE_LIM
     """A stage as a foldable block: its title, what makes it, its text."""
     command = f"<p>made by <code>{svg.escape(stage.command)}</code></p>" if stage.command else ""
     size = count(len(stage.text.splitlines()), "line")
+    size += f", {format_seconds(stage.seconds)}" if stage.seconds else ""
     title = f"<b>{svg.escape(stage.name)}</b> – {svg.escape(stage.title)}"
     return (
         f"<details{' open' if opened else ''}>"
-        f"<summary>{title} ({size}, {format_seconds(stage.seconds)})</summary>"
+        f"<summary>{title} ({size})</summary>"
         f"{command}{highlighted(stage.text, stage.language, line_limit=line_limit)}</details>"
     )
 

@@ -52,10 +52,10 @@ def lanes_figure(schedule: Schedule) -> str:
     )
 
 
-def timeline_figure(trace: Trace) -> str:
+def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
     """The timeline, where the time went, and every event."""
     return figure_html(
-        timeline_svg(trace),
-        alt=f"Timeline: {facts.trace_summary(trace)}",
-        tables=(facts.rank_table(trace), facts.event_table(trace)),
+        timeline_svg(trace, schedule),
+        alt=f"Timeline: {facts.trace_summary(trace, schedule)}",
+        tables=(facts.rank_table(trace, schedule), facts.event_table(trace, schedule)),
     )

@@ -54,9 +54,9 @@ def line_item(stroke: str, words: str, *, width: float = 1.5, dash: str = "") ->
     )
 
 
-def box_item(fill: str, words: str, *, stroke: str = "none") -> LegendItem:
+def box_item(fill: str, words: str, *, stroke: str = "none", dash: str = "") -> LegendItem:
     """A plain bar, as in the timeline."""
-    return LegendItem(svg.rectangle(0, 1, 26, 12, fill=fill, stroke=stroke, radius=2), words)
+    return LegendItem(svg.rectangle(0, 1, 26, 12, fill=fill, stroke=stroke, dash=dash), words)
 
 
 def framed(

@@ -105,10 +105,10 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
             (
                 "run",
                 "Run",
-                _run_words(trace),
-                _picture(timeline_svg(trace))
-                + _tables(facts.rank_table(trace))
-                + _folded("every event", facts.event_table(trace)),
+                _run_words(trace, schedule),
+                _picture(timeline_svg(trace, schedule))
+                + _tables(facts.rank_table(trace, schedule))
+                + _folded("every event", facts.event_table(trace, schedule)),
             )
         )
     if seconds:
@@ -164,7 +164,9 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
         ("moved", facts.format_bytes(moved)),
     ]
     if trace is not None:
-        items.append((f"run, {trace.label}", facts.format_seconds(trace.makespan_s)))
+        items.append(
+            (f"run, {facts.time_label(trace, schedule)}", facts.format_seconds(trace.makespan_s))
+        )
     shown = "".join(
         f"<div><dt>{svg.escape(key)}</dt><dd>{svg.escape(value)}</dd></div>" for key, value in items
     )
@@ -176,8 +178,9 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
     return f'<dl class="facts">{shown}<div><dt>against the reference</dt>{mark}</div></dl>'
 
 
-def _run_words(trace: Trace) -> str:
-    return f"What every rank did, and what it waited for. {svg.escape(facts.trace_summary(trace))}."
+def _run_words(trace: Trace, schedule: Schedule) -> str:
+    summary = svg.escape(facts.trace_summary(trace, schedule))
+    return f"What every rank did, and what it waited for. {summary}."
 
 
 def _picture(picture: str) -> str:

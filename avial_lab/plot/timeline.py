@@ -11,7 +11,8 @@ from math import floor, log10
 
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import LegendItem, box_item, framed
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, SKY, Look
+from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, SKY, Look, look_of
+from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
 
 WIDTH = 860.0
@@ -21,6 +22,7 @@ PITCH = 46.0
 AXIS = 26.0
 ROW_LIMIT = 48
 BAR_LIMIT = 3000
+NAME_WIDTH = 44.0
 
 WAIT_FILL = "#e5e7eb"
 BARRIER_FILL = "#9ca3af"
@@ -48,44 +50,46 @@ class Bar:
     merged: int = 1
 
 
-def timeline_svg(trace: Trace, *, title: str = "Timeline") -> str:
-    """A Gantt chart, one row a rank; at most 1 MB whatever the trace."""
-    summary = facts.trace_summary(trace)
+@dataclass(frozen=True)
+class Scale:
+    """Seconds to pixels."""
+
+    begin_s: float
+    pixels_per_s: float
+
+    def x(self, time_s: float) -> float:
+        return GUTTER + (time_s - self.begin_s) * self.pixels_per_s
+
+    def width(self, bar: Bar) -> float:
+        """At least one visible pixel: what happened is there, however short."""
+        return max(1.4, (bar.end_s - bar.start_s) * self.pixels_per_s)
+
+
+def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str = "Timeline") -> str:
+    """A Gantt chart, one row a rank; at most 1 MB whatever the trace.
+
+    With the schedule, messages are named by what they carry and emulated devices are known.
+    """
+    summary = facts.trace_summary(trace, schedule)
     if not trace.events:
-        return framed(
-            "", 0, 0, title=title, summary=f"{trace.label}: no events", description=summary
-        )
-    begin = min(event.start_s for event in trace.events)
-    scale = WIDTH / (trace.makespan_s or 1e-9)
-    ranks = sorted({event.rank for event in trace.events})
+        words = f"{trace.label}: no events"
+        return framed("", 0, 0, title=title, summary=words, description=summary)
+    scale = Scale(min(event.start_s for event in trace.events), WIDTH / (trace.makespan_s or 1e-9))
+    by_rank: dict[int, list[Event]] = {}
+    for event in trace.events:
+        by_rank.setdefault(event.rank, []).append(event)
+    ranks = sorted(by_rank)
     shown = ranks[:ROW_LIMIT]
-    rows = {rank: _bars([e for e in trace.events if e.rank == rank], scale) for rank in shown}
     budget = BAR_LIMIT // len(shown)
-    merged = sum(bar.merged - 1 for bars in rows.values() for bar in bars)
-    cut = sum(max(0, len(bars) - budget) for bars in rows.values())
+    rows = {rank: _bars(by_rank[rank], scale) for rank in shown}
     height = AXIS + PITCH * len(shown)
-    shapes = [_axis(trace.makespan_s, height)]
-    for k, rank in enumerate(shown):
-        top = AXIS + k * PITCH
-        devices = list(
-            dict.fromkeys(
-                e.device for e in trace.events if e.rank == rank and e.kind is EventKind.TASK
-            )
-        )
-        shapes.append(_row_head(rank, devices, top))
-        shapes += [
-            _bar(bar, top, begin, scale, emulated=_emulated(trace)) for bar in rows[rank][:budget]
-        ]
-    notes: list[str] = []
-    if merged:
-        notes.append(
-            f"{facts.count(merged + 1, 'event')} shorter than a pixel "
-            "are drawn with their neighbours."
-        )
-    if cut:
-        notes.append(f"Hidden: {facts.count(cut, 'bar')} at the ends of the rows.")
-    if len(ranks) > len(shown):
-        notes.append(f"Hidden: {facts.count(len(ranks) - len(shown), 'more rank')}.")
+    tops = {rank: AXIS + k * PITCH for k, rank in enumerate(shown)}
+    shapes = [_row_head(rank, by_rank[rank], top) for rank, top in tops.items()]
+    shapes.append(_axis(trace.makespan_s, height))
+    for rank, top in tops.items():
+        bars = rows[rank][:budget]
+        shapes += [_bar(bar, top, scale, trace, schedule) for bar in bars]
+        shapes += _names_beside(bars, top, scale)
     return framed(
         "".join(shapes),
         GUTTER + WIDTH + 10,
@@ -93,16 +97,26 @@ def timeline_svg(trace: Trace, *, title: str = "Timeline") -> str:
         title=title,
         summary=summary,
         description=f"{summary}. {_longest(trace)}",
-        legend=_legend(trace),
-        notes=notes,
+        legend=_legend(trace, schedule),
+        notes=_notes(rows, budget, hidden_ranks=len(ranks) - len(shown)),
     )
 
 
-def _emulated(trace: Trace) -> bool:
-    return "emulated" in trace.label.lower()
+def _notes(rows: dict[int, list[Bar]], budget: int, *, hidden_ranks: int) -> list[str]:
+    notes: list[str] = []
+    merged = sum(bar.merged for bars in rows.values() for bar in bars if bar.merged > 1)
+    cut = sum(max(0, len(bars) - budget) for bars in rows.values())
+    if merged:
+        words = "shorter than a pixel are drawn with their neighbours."
+        notes.append(f"{facts.count(merged, 'event')} {words}")
+    if cut:
+        notes.append(f"Hidden: {facts.count(cut, 'bar')} at the ends of the rows.")
+    if hidden_ranks:
+        notes.append(f"Hidden: {facts.count(hidden_ranks, 'more rank')}.")
+    return notes
 
 
-def _bars(events: Sequence[Event], scale: float) -> list[Bar]:
+def _bars(events: Sequence[Event], scale: Scale) -> list[Bar]:
     """The events in order; runs of one kind below a pixel become one bar."""
     bars: list[Bar] = []
     for event in events:
@@ -111,7 +125,7 @@ def _bars(events: Sequence[Event], scale: float) -> list[Bar]:
             last is not None
             and last.event.kind is event.kind
             and last.event.device == event.device
-            and (event.end_s - last.start_s) * scale < 1.5
+            and (event.end_s - last.start_s) * scale.pixels_per_s < 1.5
         ):
             bars[-1] = Bar(last.event, last.start_s, max(last.end_s, event.end_s), last.merged + 1)
         else:
@@ -119,64 +133,77 @@ def _bars(events: Sequence[Event], scale: float) -> list[Bar]:
     return bars
 
 
-def _bar(bar: Bar, top: float, begin: float, scale: float, *, emulated: bool) -> str:
-    x = GUTTER + (bar.start_s - begin) * scale
-    width = max(1.2, (bar.end_s - bar.start_s) * scale)
-    event = bar.event
-    words = event.name if bar.merged == 1 else f"{bar.merged:,} events"
-    tip = f"{words}: {_WORDS.get(event.kind, 'task')} on {event.device}, "
-    tip += facts.format_seconds(bar.end_s - bar.start_s)
-    tip += f" from {facts.format_seconds(bar.start_s - begin)}"
+def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | None) -> str:
+    x, width, event = scale.x(bar.start_s), scale.width(bar), bar.event
+    words = facts.event_words(event, schedule) if bar.merged == 1 else f"{bar.merged:,} events"
+    time = facts.format_seconds(bar.end_s - bar.start_s)
+    tip = f"{words}: {time} from {facts.format_seconds(bar.start_s - scale.begin_s)}"
+    tip += f" on {event.device}" if event.device else ""
     tip += f", {facts.format_bytes(event.nbytes)}" if event.nbytes else ""
     if event.kind is EventKind.TASK:
-        look = _task_look(event.device, emulated=emulated)
-        shape = svg.rectangle(
-            x,
-            top,
-            width,
-            ROW,
-            fill=look.tint,
-            stroke=look.colour,
-            stroke_width=1.4,
-            dash=look.dash,
-            radius=min(4.0, width / 3) if not look.cut_corners else 0,
-        )
-        if width > 8:
-            shape += svg.rectangle(x, top, 4, ROW, fill=look.colour)
-        if width > 44:
-            shape += svg.text(
-                x + 10, top + 14, svg.shorten(words, width - 14, 12, bold=True), size=12, bold=True
-            )
-            time = facts.format_seconds(bar.end_s - bar.start_s)
-            if svg.text_width(time, 10.5) < width - 14:
-                shape += svg.text(x + 10, top + 28, time, size=10.5, fill=svg.QUIET)
+        shape = _task(x, top, width, words, time, _look(event.device, trace, schedule))
     else:
         inset = 4.0 if event.kind is EventKind.BARRIER else 9.0
         shape = svg.rectangle(x, top + inset, width, ROW - 2 * inset, fill=_FILL[event.kind])
-        label = f"wait {words}" if event.kind is EventKind.WAIT else words
-        if event.kind is EventKind.WAIT and width > svg.text_width(label, 10.5) + 8:
-            shape += svg.text(x + 5, top + 21, label, size=10.5, fill=svg.QUIET)
+        if event.kind is EventKind.WAIT and width > svg.text_width(words, 10.5) + 8:
+            shape += svg.text(x + 5, top + 21, words, size=10.5, fill=svg.QUIET)
     return svg.group(shape, title=tip, label=event.kind.value)
 
 
-def _task_look(device: str, *, emulated: bool) -> Look:
-    """A trace names its devices only; `gpu0` is a GPU."""
+def _task(x: float, top: float, width: float, name: str, time: str, look: Look) -> str:
+    """A task's bar, with its name and time where they fit into it."""
+    shape = svg.rectangle(
+        x, top, width, ROW, fill=look.tint, stroke=look.colour, stroke_width=1.4, dash=look.dash
+    )
+    if width > 8:
+        shape += svg.rectangle(x, top, 4, ROW, fill=look.colour)
+    if width <= NAME_WIDTH:
+        return shape
+    words = svg.shorten(name, width - 14, 12, bold=True)
+    shape += svg.text(x + 10, top + 14, words, size=12, bold=True)
+    if svg.text_width(time, 10.5) < width - 14:
+        shape += svg.text(x + 10, top + 28, time, size=10.5, fill=svg.QUIET)
+    return shape
+
+
+def _names_beside(bars: Sequence[Bar], top: float, scale: Scale) -> list[str]:
+    """The names of tasks too short to hold them, beside their bars where nothing else is named."""
+    tasks = [bar for bar in bars if bar.event.kind is EventKind.TASK]
+    taken = [(scale.x(bar.start_s), scale.x(bar.start_s) + scale.width(bar)) for bar in tasks]
+    names: list[str] = []
+    for bar in tasks:
+        x, width = scale.x(bar.start_s), scale.width(bar)
+        if width > NAME_WIDTH or bar.merged > 1:
+            continue
+        words = svg.shorten(bar.event.name, 120, 11, bold=True)
+        room = svg.text_width(words, 11, bold=True)
+        for left in (x + width + 3, x - room - 3):
+            free = all(left + room < low or high < left for low, high in taken)
+            if free and left >= GUTTER and left + room <= GUTTER + WIDTH + 8:
+                names.append(svg.text(left, top + 7, words, size=11, bold=True, halo=True))
+                taken.append((left, left + room))
+                break
+    return names
+
+
+def _look(device: str, trace: Trace, schedule: Schedule | None) -> Look:
+    """The device's look; without a schedule a name tells its kind, and the trace's label the
+    rest.
+    """
+    if schedule is not None:
+        return look_of(schedule.topology.device(device))
     if not device.startswith("gpu"):
         return CPU
-    return EMULATED_GPU if emulated else GPU
+    return EMULATED_GPU if "emulated" in trace.label.lower() else GPU
 
 
-def _row_head(rank: int, devices: Sequence[str], top: float) -> str:
+def _row_head(rank: int, events: Sequence[Event], top: float) -> str:
+    devices = dict.fromkeys(event.device for event in events if event.kind is EventKind.TASK)
+    where = svg.shorten(", ".join(devices) or "no task", GUTTER - 16, 10.5)
     return (
         svg.rectangle(0, top - 5, GUTTER + WIDTH + 10, ROW + 10, fill=svg.BAND, radius=6)
         + svg.text(10, top + 15, f"rank {rank}", size=12, bold=True)
-        + svg.text(
-            10,
-            top + 29,
-            svg.shorten(", ".join(devices) or "no task", GUTTER - 16, 10.5),
-            size=10.5,
-            fill=svg.QUIET,
-        )
+        + svg.text(10, top + 29, where, size=10.5, fill=svg.QUIET)
     )
 
 
@@ -219,22 +246,13 @@ def _longest(trace: Trace) -> str:
     )
 
 
-def _legend(trace: Trace) -> list[LegendItem]:
+def _legend(trace: Trace, schedule: Schedule | None) -> list[LegendItem]:
     kinds = {event.kind for event in trace.events}
-    looks = {
-        _task_look(e.device, emulated=_emulated(trace))
-        for e in trace.events
-        if e.kind is EventKind.TASK
-    }
-    items = [
-        LegendItem(
-            svg.rectangle(
-                0, 0, 26, 14, fill=look.tint, stroke=look.colour, stroke_width=1.4, dash=look.dash
-            )
-            + svg.rectangle(0, 0, 4, 14, fill=look.colour),
-            f"task on {look.name}",
-        )
+    devices = {event.device for event in trace.events if event.kind is EventKind.TASK}
+    looks = {_look(device, trace, schedule) for device in devices}
+    tasks = [
+        box_item(look.tint, f"task on {look.name}", stroke=look.colour, dash=look.dash)
         for look in (CPU, GPU, EMULATED_GPU)
         if look in looks
     ]
-    return items + [box_item(fill, _WORDS[kind]) for kind, fill in _FILL.items() if kind in kinds]
+    return tasks + [box_item(fill, _WORDS[kind]) for kind, fill in _FILL.items() if kind in kinds]

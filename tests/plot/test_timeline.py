@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 from inline_snapshot import snapshot
 
 from avial_lab.plot import timeline_figure, timeline_svg, trace_text
-from avial_lab.plot.facts import rank_table
+from avial_lab.plot.facts import event_table, rank_table
+from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
 from tests.plot.by_hand import words
 
 
-def test_says_what_ran_where_and_how_long(deck_trace: Trace) -> None:
-    assert "\n".join(words(timeline_svg(deck_trace))) == snapshot("""\
+def test_says_what_ran_where_and_how_long(deck_trace: Trace, deck_schedule: Schedule) -> None:
+    assert "\n".join(words(timeline_svg(deck_trace, deck_schedule))) == snapshot("""\
 Timeline
 measured, GPU emulated: 96 µs from first start to last end, 3 tasks on 3 ranks, 160 B sent
+rank 0
+cpu0
+rank 1
+cpu1
+rank 2
+gpu0
 0 s
 20 µs
 40 µs
 60 µs
 80 µs
-rank 0
-cpu0
 task1
 40 µs
-rank 1
-cpu1
 task2
 53 µs
-rank 2
-gpu0
-wait c
-wait d
+wait for c from rank 0
+wait for d from rank 1
 task3
 35 µs
 task on CPU
@@ -43,6 +45,42 @@ start receiving
 wait for a message
 barrier\
 """)
+
+
+def test_messages_are_named_by_what_they_carry(deck_trace: Trace, deck_schedule: Schedule) -> None:
+    assert [row[3] for row in event_table(deck_trace, deck_schedule).rows] == snapshot(
+        [
+            "task1",
+            "task2",
+            "ready to receive c from rank 0",
+            "ready to receive d from rank 1",
+            "wait for c from rank 0",
+            "send c to rank 2",
+            "send d to rank 2",
+            "wait for d from rank 1",
+            "task3",
+            "barrier",
+        ]
+    )
+    assert "wait received 0" in words(timeline_svg(deck_trace))
+
+
+def test_the_schedule_knows_what_is_emulated(deck_trace: Trace, deck_schedule: Schedule) -> None:
+    measured = replace(deck_trace, label="measured")
+    assert "emulated" not in timeline_svg(measured)
+    assert "emulated" in timeline_svg(measured, deck_schedule)
+    assert trace_text(measured, deck_schedule).count("emulated") == 3
+
+
+def test_a_short_task_has_its_name_beside_it() -> None:
+    """Names never cover one another, nor another task."""
+    events = [Event(EventKind.TASK, "short", 0, "cpu0", 0.5, 0.5001)]
+    events.append(Event(EventKind.TASK, "long", 1, "cpu0", 0.0, 1.0))
+    assert "short" in words(timeline_svg(Trace(2, tuple(events))))
+    crowd = tuple(
+        Event(EventKind.TASK, f"name{k}", 0, "cpu0", k / 400, k / 400 + 0.001) for k in range(400)
+    )
+    assert sum(word.startswith("name") for word in words(timeline_svg(Trace(1, crowd)))) < 30
 
 
 def test_emulation_is_said_wherever_times_are(deck_trace: Trace) -> None:
