@@ -250,7 +250,7 @@ def _mlir_stage(
 
 def text_of(module: ir.Operation) -> str:
     """The module with the user's names for values."""
-    return str(module.get_asm(use_name_loc_as_prefix=True))
+    return str(module.get_asm(use_name_loc_as_prefix=True, assume_verified=True))
 
 
 def _our_line(passes: Sequence[Pass | str], source: str, result: str) -> str:
