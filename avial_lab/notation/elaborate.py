@@ -309,8 +309,12 @@ class Elaborator:
             text = f"{literal} : {type_}"
         constant.output.pieces[constant.piece] += text + constant.rest
 
-    def settle(self, constant: Constant) -> None:
-        self._complete(constant, self._default(constant.literal))
+    def settle_constants(self) -> None:
+        """Constants whose type no use has told are what MLIR takes them for: i64, f64."""
+        for constant in self.open_constants:
+            if constant.output.pieces[constant.piece][-1:] != "\n":
+                self._complete(constant, self._default(constant.literal))
+        self.open_constants.clear()
 
     def _ask(self, unknown: Unknown) -> str | None:
         """MLIR's own answer for the type of a result of one statement."""

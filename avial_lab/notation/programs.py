@@ -49,9 +49,6 @@ def elaborate(
     end = _module_level(e, 0, closing=False)
     if end < len(source.text):
         raise e.error("'}' closes nothing", end - 1, "delete it")
-    for constant in e.open_constants:
-        if constant.output.pieces[constant.piece][-1:] != "\n":
-            e.settle(constant)
     result = Output()
     result.extend(e.aliases)
     result.extend(e.out)
@@ -101,6 +98,7 @@ def _module_level(e: Elaborator, offset: int, *, closing: bool) -> int:
             offset = rule(e, match["results"], op, start, match.end())
         e.last_op = op
     e.leave(undo)
+    e.settle_constants()
     e.out, e.program = outer, program
     e.out.extend(functions)
     if first is not None:
@@ -211,6 +209,7 @@ def _arguments(
         colon = e.at(offset, ":")
         if colon is not None:
             type_, offset = e.read_type(colon)
+            tasks.check_written(e, name, type_, where)
         else:
             bound = tasks.bound_type(e, name[1:])
             if bound is None:

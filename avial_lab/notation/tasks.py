@@ -85,6 +85,8 @@ def _buffer(
         return known or written or ""
     if not e.program.in_main:
         raise e.unknown_value(name, where)
+    if written is not None:
+        check_written(e, name, written, where)
     type_ = written or bound_type(e, key)
     if type_ is None:
         raise no_array(e, name, where)
@@ -113,6 +115,29 @@ def bound_type(e: Elaborator, name: str) -> str | None:
             return "i1"
         return "index" if isinstance(number, int) else "f64"
     return None
+
+
+def check_written(e: Elaborator, name: str, written: str, where: int) -> None:
+    """The element type and the sizes that a buffer is written with have to be those of the caller's array."""
+    buffer = e.binding.buffer(name[1:]) if e.binding is not None else None
+    known = types.memref(written)
+    if buffer is None or known is None or known.shape is None:
+        return
+    if known.element != buffer.element:
+        problem = f"holds {buffer.element}"
+    elif len(known.shape) != len(buffer.shape):
+        dims = len(buffer.shape)
+        problem = f"has {dims} dimension{'' if dims == 1 else 's'}"
+    elif any(n not in (types.DYNAMIC, m) for n, m in zip(known.shape, buffer.shape, strict=True)):
+        problem = f"has shape {buffer.shape}"
+    else:
+        return
+    raise e.error(
+        f"{name} is written {written}, but the array '{buffer.name}' {problem}",
+        where,
+        f"write {name}: {types.buffer_type(buffer)}, or leave the type out",
+        BindError,
+    )
 
 
 def no_array(e: Elaborator, name: str, where: int) -> AvialError:

@@ -84,7 +84,7 @@ def memref(text: str) -> MemRef | None:
     if match is None or match[1] != "memref":
         return None
     inner, shape = _dimensions(match[2])
-    element, *rest = split_commas(inner)
+    element, *rest = split_commas(inner) or [""]
     layout = next((p for p in rest if p.startswith(("strided", "affine_map")) or p[:1] == "#"), "")
     if layout[:1] == "#" and re.match(r"#\w+\.", layout):  # `#gpu.address_space<…>` is a space
         layout = ""

@@ -23,10 +23,11 @@ DYNAMIC = -(2**63)
 
 def bind_arguments(
     function: ir.Operation, binding: Binding | None, scalars: Mapping[str, Scalar]
-) -> None:
+) -> frozenset[ir.Value]:
     """Every argument of the program's function gets its name, its array's type or its number.
 
     An argument with `?` in its type becomes static, and a memref.cast gives the body the type it was written for.
+    Returns the arguments whose arrays are read-only.
     """
     names = _names(function)
     block = function.regions[0].blocks[0]
@@ -34,12 +35,15 @@ def bind_arguments(
     if binding is not None:
         _check_known(binding, scalars, names, function)
     keep: list[int] = []
+    read_only: set[ir.Value] = set()
     for k, (argument, name) in enumerate(zip(arguments, names, strict=True)):
         if isinstance(argument.type, ir.MemRefType):
             keep.append(k)
             buffer = binding.buffer(name) if binding is not None else None
             if buffer is not None:
                 _bind_array(argument, buffer, block)
+                if not buffer.writable:
+                    read_only.add(argument)
             elif binding is not None and not argument.type.has_static_shape:
                 raise BindError(
                     f"buffer %{name} is {argument.type}, and no array says how long it is",
@@ -57,6 +61,7 @@ def bind_arguments(
         else:
             keep.append(k)
     _set_signature(function, names, keep)
+    return frozenset(read_only)
 
 
 def program_function(module: ir.Module) -> ir.Operation:
@@ -181,7 +186,7 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
         raise BindError(f"%{name} is {type_}, not a number", span=span)
     attribute: ir.Attribute
     if isinstance(type_, ir.FloatType):
-        attribute = ir.FloatAttr.get(type_, float(number))
+        attribute = ir.FloatAttr.get(type_, float(number), loc=argument.location)
         if math.isfinite(number) and not math.isfinite(ir.FloatAttr(attribute).value):
             raise BindError(f"{name}={number} does not fit into {type_}", span=span)
     else:

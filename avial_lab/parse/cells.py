@@ -54,9 +54,9 @@ def parse_cell(
             function = program_function(module)
             if elaboration.generic:
                 canonicalize_operands(function)
-            bind_arguments(function, binding, scalars)
+            read_only = bind_arguments(function, binding, scalars)
             size_launches(launches)
-            resolve_roles(function, elaboration)
+            resolve_roles(function, elaboration, read_only)
             _verified(module, source)
     except AvialError as error:
         if error.span is not None and error.span.cell == cell and not error.span.text:
@@ -116,6 +116,8 @@ def _explained(message: str, offset: int, source: Source) -> tuple[str, str | No
             return f"unknown value {match[0]}", did_you_mean(match[0], known)
     if message.startswith("redefinition of SSA value"):
         return message, "give one of the two another name"
+    if message.startswith("block with no terminator"):
+        return "the region does not end in a terminator (return, scf.yield, …)", None
     if message.startswith("Dialect `"):
         name = message.split("'")[-2] if message.count("'") > 1 else ""
         return f"unknown operation '{name}'", None

@@ -7,7 +7,7 @@ or a listed write that never happens, is an error at its place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from avial_lab.accesses.touches import BodyReader
 from avial_lab.accesses.views import alternatives
 from avial_lab.dialects.avial import SEGMENTS, buffer_of
 from avial_lab.dialects.places import name_of, span_of
-from avial_lab.errors import AvialError, CellSpan, VerifyError
+from avial_lab.errors import AvialError, BindError, CellSpan, VerifyError
 from avial_lab.notation.elaborate import Elaboration, Listed
 from avial_lab.notation.source import did_you_mean
 
@@ -73,10 +73,12 @@ def role_touches(block: ir.Block) -> list[RoleTouch]:
     return reader.roles
 
 
-def resolve_roles(function: ir.Operation, elaboration: Elaboration) -> None:
-    """Infer or check the roles of every task's buffers."""
+def resolve_roles(
+    function: ir.Operation, elaboration: Elaboration, read_only: Set[ir.Value] = frozenset()
+) -> None:
+    """Infer or check the roles of every task's buffers; no task may write a buffer of `read_only`."""
     for op in list(work_operations(function)):
-        _Task(op, elaboration).resolve()
+        _Task(op, elaboration).resolve(read_only)
 
 
 def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
@@ -183,12 +185,15 @@ class _Task:
     def name(self) -> str:
         return ir.StringAttr(self.op.attributes["name"]).value
 
-    def resolve(self) -> None:
+    def resolve(self, read_only: Set[ir.Value]) -> None:
         plain = self.listed is not None and self.listed.plain is not None
         declared = list(dict.fromkeys([*self.reads, *self.writes]))
         found_reads, found_writes, stray = _found(self.op, self.block, set(declared))
         if stray:
             raise self._undeclared(stray[0], declared, found_reads | found_writes)
+        for buffer in found_writes if read_only else ():
+            if view_chain(buffer)[-1] in read_only:
+                raise self._read_only(buffer)
         if not plain:
             self._check_explicit(found_reads, found_writes)
             return
@@ -252,6 +257,16 @@ class _Task:
             f"task '{self.name}' {verb} {shown}, which it does not list",
             span=self._touch_at(touch),
             hint=hint,
+        )
+
+    def _read_only(self, buffer: ir.Value) -> AvialError:
+        root = _name(view_chain(buffer)[-1])
+        touches = role_touches(self.block)
+        touch = next(t for t in touches if t.writes and _buffer(t, {buffer}) is not None)
+        return BindError(
+            f"task '{self.name}' writes %{root}, but the array '{root}' is read-only",
+            span=self._touch_at(touch),
+            hint=f"pass a copy: {root}.copy()",
         )
 
     def _unused(self, value: ir.Value) -> AvialError:
