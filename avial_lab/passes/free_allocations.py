@@ -43,6 +43,8 @@ class FreeAllocations:
                     _settle(op)
                 elif op.name == "memref.alloc":
                     _free(op)
+            for op in [op for op in operations_in(module) if op.name == "memref.alloca_scope"]:
+                _dissolve(op)
 
     def __str__(self) -> str:
         return "free-allocations"
@@ -70,6 +72,19 @@ def _settle(alloca: ir.Operation) -> None:
     alloca.result.replace_all_uses_with(fresh)
     alloca.erase()
     _free(fresh.owner.operation if hasattr(fresh.owner, "operation") else fresh.owner)
+
+
+def _dissolve(scope: ir.Operation) -> None:
+    """An alloca_scope has nothing left to end: its operations take its place."""
+    blocks = scope.regions[0].blocks
+    if len(blocks) != 1:
+        return
+    *body, end = [op.operation for op in blocks[0].operations]
+    for op in body:
+        op.move_before(scope)
+    for old, new in zip(scope.results, list(end.operands), strict=True):
+        old.replace_all_uses_with(new)
+    scope.erase()
 
 
 def _free(alloc: ir.Operation) -> None:
