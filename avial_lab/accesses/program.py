@@ -189,7 +189,7 @@ def _task(
         if buffer is None:
             _refuse_global_write(touch)
             continue
-        box = touch.box.intersection(Box.whole(buffer.shape))
+        box = touch.box and touch.box.intersection(Box.whole(buffer.shape))
         if box is None:
             continue
         if touch.reads:

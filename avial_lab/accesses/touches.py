@@ -40,7 +40,7 @@ class Touch:
     """`op` reads or writes `box` of `root`, through `value`: the same memref or a view of it.
 
     `certain` says of a write that every element of the box is written for sure whenever the body
-    runs. The box is not yet cut to the root's shape.
+    runs. The box is not yet cut to the root's shape; it is None in a loop that never runs.
     """
 
     op: ir.Operation
@@ -48,7 +48,7 @@ class Touch:
     root: ir.Value
     reads: bool
     writes: bool
-    box: Box
+    box: Box | None
     certain: bool = False
 
 
@@ -77,6 +77,7 @@ class BodyReader:
         self.touches: list[Touch] = []
         self.forms = IndexForms()
         self.certain = True
+        self.unreached = False
         self.guards: tuple[_Guard, ...] = ()
 
     def read_block(self, block: ir.Block) -> None:
@@ -150,9 +151,9 @@ class BodyReader:
                 certain = False
             root, forms, spans, precise = self._at_root(source, indices, windows)
             box, filled = self._box(forms, spans)
-            if not box.empty:
-                sure = writes and certain and precise and filled and self.certain
-                self.touches.append(Touch(op, value, root, reads, writes, box, sure))
+            sure = writes and certain and precise and filled and self.certain
+            reached = None if self.unreached else box
+            self.touches.append(Touch(op, value, root, reads, writes, reached, sure))
 
     def _at_root(
         self, value: ir.Value, indices: Sequence[Linear], windows: Sequence[Window]
@@ -270,10 +271,10 @@ def _grouped(
 def _enter_loop(
     reader: BodyReader, op: ir.Operation, ranges: list[tuple[Linear, Linear, Linear]]
 ) -> None:
-    """Read a loop's body with its variables' ranges; a loop that certainly runs no iteration
-    touches nothing.
+    """Read a loop's body with its variables' ranges; what stands in a loop that never runs reaches
+    no element.
     """
-    certain = True
+    certain, unreached = True, reader.unreached
     arguments = list(op.regions[0].blocks[0].arguments)
     for argument, (low, high, step) in zip(arguments, ranges, strict=False):
         first, last = low.bounds(), high.bounds()
@@ -283,12 +284,15 @@ def _enter_loop(
             reader.forms[argument] = unknown()
             continue
         if first[0] >= last[1]:
-            return
+            reader.unreached = True
+            reader.forms[argument] = unknown()
+            continue
         fixed = not low.terms and not high.terms
         certain = certain and fixed
         variable = Variable(first[0], last[1], stride if fixed else 1, full=fixed)
         reader.forms[argument] = Linear(0, ((variable, 1),))
     reader.read_regions(op, certain=certain)
+    reader.unreached = unreached
 
 
 def _scf_if(reader: BodyReader, op: ir.Operation) -> None:
