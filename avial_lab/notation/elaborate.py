@@ -711,6 +711,8 @@ class Elaborator:
                         header.append(self._header_value(match, header_type))
                 elif kind == "arrow" and not stack:
                     arrow_end = match.end()
+                elif kind == "word" and match[0] in INTEGER_LISTS and op in INTEGER_LISTS[match[0]]:
+                    self.check_integers(match)
                 elif kind == "word" and match[0] == "loc" and not stack:
                     located = text.startswith("(", match.end())
                 elif kind == "punct":
@@ -739,6 +741,19 @@ class Elaborator:
                 found = self._copied_types(results, first_piece, used, arrow_end, colon, end, op)
             self.define_results(results, found)
         return end
+
+    _INTEGERS = re.compile(r"\w+\s*=\s*\[\s*(?:-?\d{1,18}(?:\s*,\s*-?\d{1,18})*)?\s*\]")
+
+    def check_integers(self, word: re.Match[str]) -> None:
+        """`dimensions = [0, 1]`: MLIR's own reader aborts the process where it is anything else."""
+        if re.compile(r"\w+\s*=").match(self.text, word.start()) and not self._INTEGERS.match(
+            self.text, word.start()
+        ):
+            raise self.error(
+                f"expected a list of integers after '{word[0]} ='",
+                word.end(),
+                f"for example {word[0]} = [0]",
+            )
 
     def _header_value(self, match: re.Match[str], header_type: Type) -> tuple[str, Type, int]:
         """A name that the head of a statement introduces for its region."""
@@ -856,6 +871,10 @@ ISOLATED = frozenset({
     "func.func", "module", "builtin.module", "gpu.module", "gpu.func", "llvm.func",
     '"func.func"', '"builtin.module"', '"gpu.module"', '"gpu.func"', '"llvm.func"',
 })  # fmt: skip
+INTEGER_LISTS = {
+    "dimensions": frozenset({"linalg.reduce", "linalg.broadcast"}),
+    "permutation": frozenset({"linalg.transpose"}),
+}
 NO_HEADER = frozenset({"return", "func.return"})
 
 

@@ -86,6 +86,8 @@ def _after_groups(
     if op in ("linalg.map", "linalg.reduce"):
         opened = re.compile(r"[^{}()%]*(\()(?=\s*%)").match(e.text, place)
         if opened is not None:
+            for word in re.compile(r"\bdimensions\b").finditer(e.text, place, opened.end()):
+                e.check_integers(word)
             e.out.put(e.text[begun : opened.end()], begun)
             mark = len(e.undo)
             owner, e.owner = e.owner, e.place(start)

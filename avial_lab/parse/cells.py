@@ -102,7 +102,7 @@ def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:
         offset = elaboration.output.origin(source, span.line, span.column)
         kind = ParseError
     message, hint = _explained(message, offset, source)
-    if hint is None:
+    if hint is None and message.startswith("expected"):
         hint = _usage(source, offset)
     return source.error(message, offset, hint=hint, kind=kind)
 

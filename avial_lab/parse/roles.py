@@ -240,8 +240,8 @@ class _Task:
     def _undeclared(
         self, touch: RoleTouch, declared: list[ir.Value], used: set[ir.Value]
     ) -> AvialError:
-        name = _name(view_chain(touch.value)[0])
-        root = _name(touch.source)
+        name = _name(touch.value)
+        root = _name(view_chain(touch.source)[-1])
         shown = f"%{name}" if name == root else f"%{name} (a view of %{root})"
         verb = "writes" if touch.writes else "reads"
         unused = [_name(value) for value in declared if value not in used]
