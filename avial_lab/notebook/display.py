@@ -48,8 +48,11 @@ class Note:
 
 def register_renderers(shell: InteractiveShell) -> None:
     """Teach `shell` to show our types."""
+    formatter = shell.display_formatter
+    if formatter is None:  # a shell that shows nothing
+        return
     for kind, renderer in RENDERERS.items():
-        shell.display_formatter.mimebundle_formatter.for_type(kind, renderer)
+        formatter.mimebundle_formatter.for_type(kind, renderer)
 
 
 def show_graph(graph: TaskGraph) -> Bundle:

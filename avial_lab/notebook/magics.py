@@ -16,7 +16,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_arguments
-from IPython.display import display
+from IPython.display import DisplayHandle, display
 
 import avial_lab
 from avial_lab.errors import AvialError, CheckError, InternalError
@@ -41,6 +41,7 @@ class AvialMagics(Magics):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
+        self._shell = shell
         self.programs: dict[str, Program] = {}
         self.cluster: avial_lab.Cluster | None = None
 
@@ -88,20 +89,20 @@ class AvialMagics(Magics):
         program = avial_lab.compile(
             # The magic's own line is line 1, as in the editor.
             "\n" + cell,
-            arrays=Namespace(self.shell.user_ns),
+            arrays=Namespace(self._shell.user_ns),
             scalars=self._scalars(options.define),
             ranks=options.ranks,
             gpus=options.gpus,
             topology=self.cluster.topology if self.cluster and options.ranks is None else None,
             policy=options.policy,
             sync=options.sync,
-            cell=f"In [{self.shell.execution_count}]",
-            name=options.name or options.out or f"cell{self.shell.execution_count}",
+            cell=f"In [{self._shell.execution_count}]",
+            name=options.name or options.out or f"cell{self._shell.execution_count}",
         )
         self.programs.pop(program.name, None)  # so that the latest stands last
         self.programs[program.name] = program
         if options.out:
-            self.shell.user_ns[_identifier(options.out)] = program
+            self._shell.user_ns[_identifier(options.out)] = program
         if options.run or options.check:
             program.run(self.cluster, check=options.check, timeout=options.timeout)
         return program
@@ -129,7 +130,7 @@ class AvialMagics(Magics):
         )
         if wrong is not None:
             raise UsageError(f"-D takes NAME=EXPR, not '{wrong}'")
-        return {name: self.shell.ev(expression) for name, _, expression in pairs}
+        return {name: self._shell.ev(expression) for name, _, expression in pairs}
 
     def _show(self, program: Program, options: argparse.Namespace) -> None:
         parts = parts_of(options.show)
@@ -170,18 +171,19 @@ class AvialMagics(Magics):
     def _cluster(self, options: argparse.Namespace) -> None:
         if options.action == "start":
             self._stop_cluster()
-            shown = display(Note("Starting a cluster …"), display_id=True)
+            shown = DisplayHandle()
+            shown.display(Note("Starting a cluster …"))
             self.cluster = avial_lab.Cluster.start(
                 cpu=options.cpu,
                 gpu=options.gpu,
                 profile=options.profile,
                 progress=lambda words: shown.update(Note("Starting a cluster …", words)),
             )
-            shown.update(Note("Started:", str(self.cluster.status())))
+            shown.update(Note("Started:", str(self.cluster.status)))
             return
         if options.action == "stop":
             self._stop_cluster()
-        status = "no cluster is running" if self.cluster is None else str(self.cluster.status())
+        status = "no cluster is running" if self.cluster is None else str(self.cluster.status)
         display(Note(status))
 
     def _stop_cluster(self) -> None:
@@ -191,7 +193,7 @@ class AvialMagics(Magics):
 
     def _program(self, name: str | None) -> Program:
         """The one called `name`: of this session, or in a variable; by default the latest."""
-        variables = self.shell.user_ns.items()
+        variables = self._shell.user_ns.items()
         held = {key: value for key, value in variables if isinstance(value, Program)}
         everything = {**held, **self.programs}
         if not everything:

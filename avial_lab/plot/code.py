@@ -67,7 +67,8 @@ def highlighted(text: str, language: str, *, line_limit: int = LINE_LIMIT) -> st
     shown = elided(text, line_limit=line_limit)
     formatter = HtmlFormatter[str](style=PaperStyle, noclasses=True, nowrap=True)
     coloured = highlight(_clean(shown), _lexer(language), formatter)
-    return f'<pre style="{_PRE}"><code>{coloured}</code></pre>'
+    # No <code> within: a dark JupyterLab gives it a background of its own.
+    return f'<pre style="{_PRE}">{coloured}</pre>'
 
 
 def elided(text: str, *, line_limit: int = LINE_LIMIT, column_limit: int = COLUMN_LIMIT) -> str:

@@ -76,7 +76,9 @@ class Table:
         )
         note = f"<p><em>{escape(self.note)}</em></p>" if self.note else ""
         return (
-            f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
+            '<table><caption style="text-align:left;font-weight:bold">'
+            f"{escape(self.title)}</caption>"
+            f"<thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{note}"
         )
 

@@ -39,7 +39,9 @@ def program_table_of(program: Program) -> object:
 
 @pytest.mark.parametrize("thing", everything(), ids=lambda thing: type(thing).__name__)
 def test_every_type_has_html_and_text(page: Page, thing: object) -> None:
-    bundle, _ = page.shell.display_formatter.format(thing)
+    formatter = page.shell.display_formatter
+    assert formatter is not None
+    bundle, _ = formatter.format(thing)
     assert set(bundle) >= {"text/html", "text/plain"}
     assert "<avial_lab" not in bundle["text/plain"]
     assert not re.search(r"<(script|style|svg)\b|\b(class|onclick|id)=", bundle["text/html"])

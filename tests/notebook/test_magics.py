@@ -223,7 +223,7 @@ def test_rerunning_a_cell_replaces_its_program(page: Page) -> None:
 
 
 def test_usage_is_one_question_mark_away(page: Page) -> None:
-    usage = page.shell.find_line_magic("avial").__doc__
+    usage = page.shell.find_line_magic("avial").__doc__ or ""
     for words in ("--ranks", "--expect-error", "--opt=-value", "%avial cluster start"):
         assert words in usage
 
@@ -235,6 +235,7 @@ class Engines:
         self.topology = avial_lab.Topology.local(cpu + gpu, gpus=gpu, arch="x86_64")
         self.stopped = False
 
+    @property
     def status(self) -> str:
         return f"cluster of {self.topology.ranks} engines"
 

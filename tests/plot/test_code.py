@@ -65,6 +65,7 @@ def test_highlighted_text_is_the_text(language: str) -> None:
     shown = html.unescape(re.sub(r"<[^>]*>", "", highlighted(text, language)))
     assert shown.strip("\n") == text.replace("\x1b", "\ufffd")
     assert "class=" not in highlighted(text, language)
+    assert "<code" not in highlighted(text, language)  # a page's own style would reach into it
 
 
 def test_long_stages_are_cut_openly() -> None:
