@@ -150,6 +150,7 @@ class _EntryWriter:
             entry = func.FuncOp(
                 "main", ([self._storage_type(f) for f in facts], [])
             )
+        self.entry = entry.operation
         entry.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         entry.attributes["avial.ranks"] = attributes["avial.ranks"]
         locations = [self._storage_location(f) for f in facts]
@@ -326,7 +327,7 @@ class _EntryWriter:
         if key not in self.packers:
             name = _fresh(f"{direction}_{message.storage}", self.names)
             self.packers[key] = name
-            _write_packer(self.function, name, direction, storage, staging.type, message.box)
+            _write_packer(self.entry, name, direction, storage, staging.type, message.box)
         self._marked(func.CallOp([], self.packers[key], [storage, staging]).operation)
 
 

@@ -1,0 +1,83 @@
+"""Golden IR: each `.mlir` file beside this one is a test, run in process.
+
+The first line says which passes: `// RUN: -p tasks-to-mpi`. Cases are parted by `// -----`, each is run and checked by
+FileCheck on its own. A case with a line `// REFUSED: part of the message` has to end in a PassError at the line below it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filecheck.finput import FInput
+from filecheck.matcher import Matcher
+from filecheck.options import Options
+from filecheck.parser import Parser, pattern_for_opts
+from mlir import ir
+
+from avial_lab.dialects import register
+from avial_lab.errors import PassError
+from avial_lab.pipelines import parse_passes, run_passes, text_of
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix != ".mlir":
+        return None
+    return GoldenFile.from_parent(parent, path=file_path)
+
+
+class GoldenFile(pytest.File):
+    def collect(self) -> Iterator[pytest.Item]:
+        text = self.path.read_text()
+        run = re.match(r"// RUN: -p (\S+)", text)
+        assert run is not None, f"{self.path.name} does not begin with // RUN: -p PASSES"
+        for number, case in enumerate(text.split("// -----\n")):
+            label = re.search(r"^(?:func|gpu)\.\w+ (?:private )?@(\w+)", case, re.MULTILINE)
+            name = label.group(1) if label else str(number)
+            yield GoldenCase.from_parent(self, name=name, passes=run.group(1), case=case)
+
+
+class GoldenCase(pytest.Item):
+    def __init__(self, *, passes: str, case: str, **arguments: object) -> None:
+        super().__init__(**arguments)
+        self.passes, self.case = passes, case
+
+    def runtest(self) -> None:
+        refused = re.search(r"// REFUSED: (.*)", self.case)
+        context = ir.Context()
+        register(context)
+        module = ir.Module.parse(self.case, context).operation
+        if refused is None:
+            run_passes(module, parse_passes(self.passes))
+            module.verify()
+            _filecheck(self.case, text_of(module))
+            return
+        with pytest.raises(PassError) as caught:
+            run_passes(module, parse_passes(self.passes))
+        assert refused.group(1) in caught.value.message
+        assert caught.value.span is not None
+        assert caught.value.span.line == self.case[: refused.end()].count("\n") + 2
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:  # type: ignore[override]
+        if isinstance(excinfo.value, Mismatch):
+            return str(excinfo.value)
+        return str(excinfo.getrepr(style="short"))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.name}::{self.name}"
+
+
+class Mismatch(AssertionError):
+    """What FileCheck says, and the whole output below it."""
+
+
+def _filecheck(pattern: str, output: str) -> None:
+    options = Options(match_filename="case", enable_var_scope=True)
+    parser = Parser(options, io.StringIO(pattern), *pattern_for_opts(options))
+    matcher = Matcher(options, FInput("output", output), parser)
+    matcher.stderr = io.StringIO()
+    if matcher.run() != 0:
+        raise Mismatch(f"{matcher.stderr.getvalue()}\n--- the whole output:\n{output}")
