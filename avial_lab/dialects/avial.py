@@ -20,7 +20,8 @@ def buffer_of(handle: ir.Value) -> ir.Value:
     owner = handle.owner
     if isinstance(owner, ir.Block) or owner.operation.name != CAST:
         return handle
-    return owner.operation.operands[0]
+    operands = owner.operation.operands
+    return operands[0] if len(operands) == 1 else handle
 
 
 @_cext.register_dialect

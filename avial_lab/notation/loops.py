@@ -443,8 +443,28 @@ def _scf_reduce(e: Elaborator, results: str | None, op: str, start: int, offset:
     return _close(e, results, start, end)
 
 
+_SIZES = re.compile(r"\b(blocks|threads|clusters)\b")
+_THREE = re.compile(
+    rf"\w+\s*\(\s*{VALUE}\s*,\s*{VALUE}\s*,\s*{VALUE}\s*\)\s*in\s*"
+    rf"\(\s*{VALUE}\s*=\s*{VALUE}\s*,\s*{VALUE}\s*=\s*{VALUE}\s*,\s*{VALUE}\s*=\s*{VALUE}\s*\)"
+)
+
+
+def _check_launch(e: Elaborator, offset: int) -> None:
+    """Sizes come in threes: MLIR's own reader aborts the process where one is missing."""
+    brace = e.text.find("{", offset)
+    for word in _SIZES.finditer(e.text, offset, brace if brace >= 0 else len(e.text)):
+        if _THREE.match(e.text, word.start()) is None:
+            raise e.error(
+                f"{word[0]} of gpu.launch needs three indices and three sizes",
+                word.start(),
+                f"{word[0]}(%x, %y, %z) in (%nx = %a, %ny = %b, %nz = %c)",
+            )
+
+
 def _launch(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     if results is not None or _BARE_LAUNCH.match(e.text, offset) is None:
+        _check_launch(e, offset)
         return e.copied(results, op, start, offset, header_type="index")
     opened = _open(e, offset, f"after {op}")
     one = e.constant("1", "index", start)

@@ -98,7 +98,14 @@ def _names(function: ir.Operation) -> list[str]:
     for k, argument in enumerate(function.regions[0].blocks[0].arguments):
         name = name_of(argument.location) or f"arg{k}"
         if written is not None and "avial.name" in written[k]:
-            name = ir.StringAttr(written[k]["avial.name"]).value
+            attribute = written[k]["avial.name"]
+            if not isinstance(attribute, ir.StringAttr):
+                raise VerifyError(
+                    f"avial.name is {attribute}, not a string", span=span_of(argument.location)
+                )
+            name = attribute.value
+        if name in names:
+            raise VerifyError(f"two buffers are named {name}", span=span_of(argument.location))
         names.append(name)
     return names
 
