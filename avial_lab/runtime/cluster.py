@@ -1,7 +1,8 @@
 """Cluster: engines that stay, and runs of Binaries on them.
 
-Binary, arrays, Cluster -> the arrays written in place, Trace. A run that fails, hangs or is interrupted costs the engines,
-never the arrays: the set is killed at once and the next one starts while the caller reads the error.
+Binary, arrays, Cluster -> the arrays written in place, Trace. A run that fails, hangs or is
+interrupted costs the engines, never the arrays: the set is killed at once and the next one starts
+while the caller reads the error.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import enum
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import ipyparallel
 import numpy as np
@@ -47,6 +48,8 @@ from avial_lab.runtime.parcels import pack
 from avial_lab.runtime.shared_object import digest
 from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
 from avial_lab.trace import Trace
+
+Answer = TypeVar("Answer")
 
 _POLL_S = 0.05
 """How often dead ranks are looked for during a run; a finished one is noticed at once."""
@@ -81,8 +84,8 @@ class ClusterStatus:
                 if device.rank == fact.rank
             )
             lines.append(
-                f"  rank {fact.rank}  {devices}  on {fact.node}, pid {fact.pid}, {fact.cores} cores, "
-                f"{fact.memory_bytes / 2**30:.0f} GiB"
+                f"  rank {fact.rank}  {devices}  on {fact.node}, pid {fact.pid}, "
+                f"{fact.cores} cores, {fact.memory_bytes / 2**30:.0f} GiB"
                 + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
             )
         return "\n".join(lines)
@@ -91,7 +94,8 @@ class ClusterStatus:
 class Cluster:
     """Engines for runs, one run at a time; another thread's run waits for its turn.
 
-    Made by `Cluster.start` or `Cluster.connect`; a context manager that stops it. Stops by itself when Python exits.
+    Made by `Cluster.start` or `Cluster.connect`; a context manager that stops it. Stops by itself
+    when Python exits.
     """
 
     def __init__(self, engines: EngineSet, *, spec: EngineSpec | None, gpus: int) -> None:
@@ -118,8 +122,9 @@ class Cluster:
     ) -> Cluster:
         """`cpu` engines for CPU work and `gpu` more that drive a GPU each, as cpu + gpu MPI ranks.
 
-        A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI world.
-        timeout, in seconds, is for the engines to come up; `progress` is told what is being waited for.
+        A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI
+        world. timeout, in seconds, is for the engines to come up; `progress` is told what is being
+        waited for.
         """
         if cpu < 0 or gpu < 0 or cpu + gpu < 1:
             raise ClusterError(
@@ -139,14 +144,15 @@ class Cluster:
         client: ipyparallel.Client | None = None,
         gpu: int = 0,
     ) -> Cluster:
-        """The running cluster of that id (`ipcluster list`), or behind `client`; the last `gpu` ranks drive a GPU.
+        """The running cluster of that id (`ipcluster list`), or behind `client`; the last `gpu`
+        ranks drive a GPU.
 
         It is not ours: `stop` leaves it running, and engines lost in a failed run stay lost.
         """
         if client is None:
             try:
                 found = ipyparallel.Cluster.from_file(cluster_id=cluster_id, profile=profile or "")
-                client = found.connect_client_sync()
+                client = cast("ipyparallel.Client", found.connect_client_sync())
             except OSError as error:
                 raise ClusterError(
                     f"no cluster '{cluster_id}' is known: {error}",
@@ -159,7 +165,9 @@ class Cluster:
         return ClusterStatus(self._state(), self._facts, self.topology)
 
     def stop(self) -> None:
-        """End every engine, the controller and their files; a run in another thread fails. May be called again."""
+        """End every engine, the controller and their files; a run in another thread fails. May be
+        called again.
+        """
         self._stopped = True
         atexit.unregister(self._at_exit)
         with contextlib.suppress(ClusterError):  # a start that failed left nothing to end
@@ -172,7 +180,7 @@ class Cluster:
         self.stop()
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[tuple[EngineSet, int]]:
+    def turn(self) -> Generator[tuple[EngineSet, int]]:
         """The engines for one run, and the run's number; waits for other runs and for a restart.
 
         Whatever is raised inside costs the engines: MPI does not forget a run that stopped halfway.
@@ -202,7 +210,9 @@ class Cluster:
         return ClusterState.RUNNING if self._turn.locked() else ClusterState.READY
 
     def _replace(self, engines: EngineSet) -> None:
-        """Kill the set now, so that nothing of the failed run goes on; start the next one in the background."""
+        """Kill the set now, so that nothing of the failed run goes on; start the next one in the
+        background.
+        """
         following: Future[EngineSet] = Future()
         self._engines = following
         try:
@@ -243,10 +253,12 @@ def run(
     spans: Spans | None = None,
     options: Options | None = None,
 ) -> Trace:
-    """Run the binary on the first `binary.manifest.ranks` engines; results are written into `arrays`.
+    """Run the binary on the first `binary.manifest.ranks` engines; results are written into
+    `arrays`.
 
-    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell. Whatever goes wrong
-    (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
+    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell.
+    Whatever goes wrong (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and
+    the cluster is usable again.
     """
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
@@ -254,7 +266,8 @@ def run(
         if manifest.ranks > engines.ranks:
             raise _Harmless(
                 ClusterError(
-                    f"the program needs {manifest.ranks} ranks, and the cluster has {engines.ranks} engines",
+                    f"the program needs {manifest.ranks} ranks, "
+                    f"and the cluster has {engines.ranks} engines",
                     hint=f"start a larger one, or compile for {engines.ranks} ranks",
                 )
             )
@@ -270,8 +283,8 @@ def run(
 def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
     """One CPU device a rank, and a GPU device for each of the last `gpus` ranks.
 
-    GPU tasks run as loops on their rank's CPU in this version, also where the machine has a GPU, so every GPU
-    device is an emulated one.
+    GPU tasks run as loops on their rank's CPU in this version, also where the machine has a GPU, so
+    every GPU device is an emulated one.
     """
     cpus = [
         Device(f"cpu{f.rank}", DeviceKind.CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
@@ -326,12 +339,21 @@ class _Watch:
             )
             for rank in range(manifest.ranks)
         }
-        outcomes = self._gather(answers, failing=lambda answer: answer[2])
+        outcomes = self._gather(answers, failing=_failure_in)
         return [outcome_of(manifest, rank, outcomes[rank]) for rank in range(manifest.ranks)]
 
-    def _gather(self, answers: Mapping[int, Future[Any]], *, failing: Any = None) -> dict[int, Any]:
-        """What every rank answers. Each has a message of its own, so the first failure shows while others hang."""
-        done: dict[int, Any] = {}
+    def _gather(
+        self,
+        answers: Mapping[int, Future[Answer]],
+        *,
+        failing: Callable[[Answer], Failure | None] | None = None,
+    ) -> dict[int, Answer]:
+        """What every rank answers; the first failure is raised while the others may hang.
+
+        `failing` finds the failure in an answer. Each rank has a message of its own: one message to
+        all of them would be answered only when all are done.
+        """
+        done: dict[int, Answer] = {}
         while len(done) < len(answers):
             pending = [future for rank, future in answers.items() if rank not in done]
             wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
@@ -345,7 +367,7 @@ class _Watch:
         self.engines.forget(list(answers.values()))
         return done
 
-    def _answer(self, rank: int, future: Future[Any]) -> Any:
+    def _answer(self, rank: int, future: Future[Answer]) -> Answer:
         try:
             return future.result()
         except EngineError:
@@ -374,11 +396,10 @@ class _Watch:
         rank = next(iter(deaths), lost[0])
         if rank >= self.binary.manifest.ranks:
             return ClusterError(
-                f"engine {rank}, which has no part in the run, died of {deaths.get(rank, 'a signal')}"
+                f"engine {rank}, which has no part in the run, died"
+                + (f" of {deaths[rank]}" if rank in deaths else "")
             )
-        return rank_died(
-            self.binary.manifest, rank, self._step(rank), deaths.get(rank), self.spans
-        )
+        return rank_died(self.binary.manifest, rank, self._step(rank), deaths.get(rank), self.spans)
 
     def _step(self, rank: int) -> int | None:
         """Where the rank is in this run; -1 if it has not begun."""
@@ -389,11 +410,16 @@ class _Watch:
         return entry.step if mine else -1
 
 
+def _failure_in(answer: Sequence[Any]) -> Failure | None:
+    """The failure in what `Run` answers."""
+    return answer[2]
+
+
 def _quiet(_: str) -> None:
     """Tells nobody."""
 
 
-def _stop_at_exit(cluster: Cluster) -> Any:
+def _stop_at_exit(cluster: Cluster) -> Callable[[], None]:
     """Registers a stop at Python's exit that does not keep the cluster alive until then."""
     reference = weakref.ref(cluster)
 

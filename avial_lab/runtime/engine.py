@@ -1,7 +1,8 @@
 """Engine: runs a Binary on one MPI rank.
 
-Binary, this rank's pieces of the arrays -> Outcome. Lives in an ipyparallel engine (its calls arrive as `Probe`,
-`Load` and `Run`, objects that unpickle by name), or alone under mpiexec: `python -m avial_lab.runtime.engine JOB`.
+Binary, this rank's pieces of the arrays -> Outcome. Lives in an ipyparallel engine (its calls
+arrive as `Probe`, `Load` and `Run`, objects that unpickle by name), or alone under mpiexec: `python
+-m avial_lab.runtime.engine JOB`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from avial_lab.schedule import Piece
 
 @dataclass(frozen=True)
 class Facts:
-    """What an engine says of itself and its machine; `gpus` are the architectures of the real ones (`sm_90`)."""
+    """What an engine says of itself and its machine; `gpus` are the architectures of the real ones
+    (`sm_90`).
+    """
 
     rank: int
     ranks: int
@@ -51,7 +54,7 @@ class Probe:
 
     journals: str
 
-    def __call__(self) -> Facts:
+    def __call__(self, *_: np.ndarray) -> Facts:
         from mpi4py import MPI
 
         world = MPI.COMM_WORLD
@@ -63,7 +66,7 @@ class Probe:
             pid=os.getpid(),
             node=socket.gethostname(),
             arch=platform.machine(),
-            cores=cores(),
+            cores=_cores(),
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             gpus=_gpus(),
             mpi=MPI.Get_library_version().splitlines()[0],
@@ -72,14 +75,16 @@ class Probe:
 
 @dataclass(frozen=True)
 class Load:
-    """Gives an engine a program, once; runs then name it by its key. Returns what went wrong, if anything."""
+    """Gives an engine a program, once; runs then name it by its key. Returns what went wrong, if
+    anything.
+    """
 
     key: str
     sha256: str
     shared_object: bytes = field(repr=False)
     manifest: Manifest = field(repr=False)
 
-    def __call__(self) -> Failure | None:
+    def __call__(self, *_: np.ndarray) -> Failure | None:
         try:
             program = load(self.shared_object, self.sha256, self.manifest)
         except Exception as error:  # the boundary of the engine: it travels as data
@@ -90,7 +95,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """Runs a loaded program on this rank: parcels of its input pieces -> (clocks, offset, failure, *parcels)."""
+    """Runs a loaded program on this rank: parcels of its input pieces -> (clocks, offset, failure,
+    *parcels).
+    """
 
     key: str
     rank: int
@@ -105,6 +112,7 @@ class Run:
         outcome = run(
             program, manifest, self.rank, inputs,
             journal=_here.journal, number=self.number, options=self.options,
+            kept=_here.keep(self.key),
         )  # fmt: skip
         return (outcome.clocks, outcome.offset_s, outcome.failure, *pack(outcome.results))
 
@@ -134,15 +142,18 @@ def run(
     journal: Journal,
     options: Options,
     number: int = 1,
+    kept: dict[str, np.ndarray] | None = None,
 ) -> Outcome:
     """One run of the program as `rank`; what goes wrong is in the Outcome.
 
-    `inputs` are the flat bytes of the rank's input pieces. A piece that is a whole storage may become it, uncopied.
+    `inputs` are the flat bytes of the rank's input pieces; a piece that is a whole storage may
+    become it, uncopied. `kept` is memory of an earlier run to use again, and gets this run's: fresh
+    pages can cost more than the messages.
     """
     clocks = np.zeros((len(manifest.programs[rank]), 4), np.int64)
     journal.begin(number)
     try:
-        memory = allocate(manifest, rank, inputs, poison=options.poison)
+        memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
         offset_s = _set_globals(program, manifest, journal, clocks if options.traced else None)
         program.call(manifest.storages, list(memory.values()))
         failure = _mpi_failure(program) if manifest.uses_mpi else None
@@ -160,12 +171,19 @@ def run(
 
 
 def allocate(
-    manifest: Manifest, rank: int, inputs: Sequence[np.ndarray], *, poison: bool = False
+    manifest: Manifest,
+    rank: int,
+    inputs: Sequence[np.ndarray],
+    *,
+    poison: bool = False,
+    kept: dict[str, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
     """Flat bytes for every storage, in the manifest's order, with the rank's input pieces in place.
 
-    Where nothing was given the memory is undefined, or with `poison` NaN for floats and 0xA5 for the rest.
+    Where nothing was given the memory is undefined, or with `poison` NaN for floats and 0xA5 for
+    the rest.
     """
+    kept = {} if kept is None else kept
     pieces = pieces_of(manifest.inputs, rank)
     memory: dict[str, np.ndarray] = {}
     for storage in manifest.storages:
@@ -173,8 +191,13 @@ def allocate(
             data for piece, data in zip(pieces, inputs, strict=True)
             if piece.storage == storage.name and data.nbytes == storage.nbytes and _usable(data)
         ]  # fmt: skip
-        memory[storage.name] = own[0] if own else aligned_empty(storage.nbytes)
-        if poison and not own:
+        if own:
+            memory[storage.name] = own[0]
+            continue
+        if storage.name not in kept:
+            kept[storage.name] = aligned_empty(storage.nbytes)
+        memory[storage.name] = kept[storage.name]
+        if poison:
             memory[storage.name].fill(_poison_byte(manifest, storage))
     for piece, data in zip(pieces, inputs, strict=True):
         if memory[piece.storage] is not data:
@@ -189,6 +212,14 @@ class _Here:
 
     journal: Journal | None = None
     programs: dict[str, tuple[LoadedProgram, Manifest]] = field(default_factory=dict)
+    kept_for: str = ""
+    kept: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def keep(self, key: str) -> dict[str, np.ndarray]:
+        """The memory of the last run where that was of the same program; no other's is kept."""
+        if key != self.kept_for:
+            self.kept_for, self.kept = key, {}
+        return self.kept
 
 
 _here = _Here()
@@ -197,7 +228,9 @@ _here = _Here()
 def _set_globals(
     program: LoadedProgram, manifest: Manifest, journal: Journal, clocks: np.ndarray | None
 ) -> float:
-    """Everything compiled code reads of its surroundings; returns the clock's offset to rank 0 in seconds."""
+    """Everything compiled code reads of its surroundings; returns the clock's offset to rank 0 in
+    seconds.
+    """
     program.set_globals(
         {
             "avial_journal": journal.step_address,
@@ -216,7 +249,7 @@ def _set_globals(
 
 
 def _mpi_failure(program: LoadedProgram) -> Failure | None:
-    """The first MPI call that failed: its code in the low 32 bits of `avial_error`, its step above."""
+    """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
     error = program.get_global("avial_error")
     if error == 0:
         return None
@@ -234,12 +267,14 @@ def _failure(error: Exception) -> Failure:
 
 
 def _usable(data: np.ndarray) -> bool:
-    """Whether compiled code may work in this memory: writable, and aligned for every element type."""
+    """Whether compiled code may work in this memory: writable, aligned for every element type."""
     return data.flags.writeable and data.flags.c_contiguous and data.ctypes.data % ALIGNMENT == 0
 
 
 def _elements(memory: np.ndarray, manifest: Manifest, piece: Piece) -> np.ndarray:
-    """The storage of `piece` in its own index space; elements are opaque, so that every dtype is alike."""
+    """The storage of `piece` in its own index space; elements are opaque, so that every dtype is
+    alike.
+    """
     storage = next(s for s in manifest.storages if s.name == piece.storage)
     return memory.view(np.dtype((np.void, storage.itemsize))).reshape(storage.shape)
 
@@ -250,8 +285,8 @@ def _poison_byte(manifest: Manifest, storage: Storage) -> int:
     return 0xFF if all("f" in element for element in elements) else 0xA5
 
 
-def cores() -> int:
-    """Cores this process, and what it starts, may use."""
+def _cores() -> int:
+    """Cores this rank may use; mpiexec may have bound it to some."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -260,7 +295,7 @@ def cores() -> int:
 def _gpus() -> tuple[str, ...]:
     if importlib.util.find_spec("cupy") is None:
         return ()
-    import cupy
+    import cupy  # pyright: ignore[reportMissingImports]
 
     try:
         count = cupy.cuda.runtime.getDeviceCount()
@@ -270,7 +305,9 @@ def _gpus() -> tuple[str, ...]:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Run the job in the directory `argv[0]` as the MPI rank this process is, and leave the Outcome there."""
+    """Run the job in the directory `argv[0]` as the MPI rank this process is, and leave the Outcome
+    there.
+    """
     from mpi4py import MPI
 
     directory, rank = Path(argv[0]), MPI.COMM_WORLD.rank

@@ -1,7 +1,7 @@
 """A set of engines: one MPI world that ipyparallel drives, from its start to its end.
 
-A number of ranks -> EngineSet. A set is never repaired: when a rank is lost or stuck, the set is killed and
-another one takes its place, so no engine is ever in doubt.
+A number of ranks -> EngineSet. A set is never repaired: when a rank is lost or stuck, the set is
+killed and another one takes its place, so no engine is ever in doubt.
 
     this process ──zmq──► controller ──zmq──► engine = MPI rank 0
           │                            └────► engine = MPI rank 1 …
@@ -20,9 +20,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import ipyparallel
+import numpy as np
 import psutil
 from ipyparallel.error import EngineError, RemoteError
 
@@ -30,11 +31,26 @@ from avial_lab.errors import ClusterError
 from avial_lab.runtime.engine import Facts, Probe
 from avial_lab.runtime.guardian import Guardian
 from avial_lab.runtime.journal import Entry, read_death, read_journal, witnessed
-from avial_lab.runtime.mpiexec import environment, is_alive, kill_all, log_tail, options_of_mpiexec
+from avial_lab.runtime.launch import (
+    environment,
+    is_alive,
+    kill_all,
+    log_tail,
+    mpiexec_options,
+)
 from avial_lab.toolchain import tool
 
 Progress = Callable[[str], None]
 """Is told, in a few words, what is being waited for."""
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Call(Protocol[Answer]):
+    """What an engine is asked to do; travels by its class's name and its fields."""
+
+    def __call__(self, *arguments: np.ndarray) -> Answer: ...
+
 
 _POLL_S = 0.03
 _HEARTBEAT_MS = 250
@@ -56,9 +72,10 @@ class EngineSpec:
 
 @dataclass
 class EngineSet:
-    """Live engines. `facts[r]` and `views[r]` belong to MPI rank r; `loaded[r]` holds the keys of its programs.
+    """Live engines. `facts[r]` and `views[r]` belong to MPI rank r; `loaded[r]` holds the keys of
+    its programs.
 
-    `processes` are those of the ranks on this machine. `owned` are the processes this set was started as.
+    `processes` are those of the ranks on this machine, `owned` those this set was started as.
     """
 
     client: ipyparallel.Client
@@ -75,7 +92,7 @@ class EngineSet:
     def ranks(self) -> int:
         return len(self.facts)
 
-    def submit(self, rank: int, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, rank: int, call: Call[Answer], *arguments: np.ndarray) -> Future[Answer]:
         """`call(*arguments)` on that rank; arrays among the arguments travel uncopied."""
         return self.views[rank].apply_async(call, *arguments)
 
@@ -98,7 +115,8 @@ class EngineSet:
     def end(self) -> None:
         """No process is left, nor file. May be called again."""
         if self.launcher is not None and not self.owned:
-            # Started through the user's profile: elsewhere, perhaps, and known to ipyparallel alone.
+            # Started through the user's profile: elsewhere, perhaps, and known to ipyparallel
+            # alone.
             self.launcher.stop_cluster_sync()
         kill_all([*self.owned, *(self.processes.values() if self.launcher else ())])
         if self.guardian is not None:
@@ -109,7 +127,9 @@ class EngineSet:
 
 
 def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
-    """A new set as `spec` says. Raises ClusterError with what mpiexec printed if it does not come up."""
+    """A new set as `spec` says. Raises ClusterError with what mpiexec printed if it does not come
+    up.
+    """
     folder = Path(tempfile.mkdtemp(prefix="avial-cluster-"))  # 0700
     starting = _Starting(spec, folder, progress)
     try:
@@ -139,20 +159,22 @@ class _Starting:
 
     def start(self) -> EngineSet:
         spec = self.spec
-        self.progress("starting the controller")
         self.cluster = _profile_cluster(spec) if spec.profile else _local_cluster(self.folder)
-        self._step(self.cluster.start_controller_sync)
+        cluster: Any = self.cluster  # its `_sync` methods are made at run time
+        self.progress("starting the controller")
+        self._step(cluster.start_controller_sync)
         if not spec.profile:
             self.guardian = Guardian()
-            self.guardian.watch(self.cluster.controller.pid)
+            self.guardian.watch(cluster.controller.pid)
         self.progress(f"starting {spec.ranks} engines")
-        self._step(self.cluster.start_engines_sync, spec.ranks, **_launch_options(spec, self.folder))
+        options = _launch_options(spec, self.folder)
+        self._step(lambda: cluster.start_engines_sync(spec.ranks, **options))
         if self.guardian:
-            self.guardian.watch(self.cluster.engine_set.pid)
-        self.client = self._step(self.cluster.connect_client_sync)
+            self.guardian.watch(cluster.engine_set.pid)
+        self.client = client = self._step(cluster.connect_client_sync)
         self._wait_for_engines()
         engines = EngineSet(
-            self.client, self.folder, launcher=self.cluster, guardian=self.guardian,
+            client, self.folder, launcher=cluster, guardian=self.guardian,
             owned=self._processes(),
         )  # fmt: skip
         self.progress("asking the engines what they are")
@@ -177,9 +199,9 @@ class _Starting:
         launchers = [*self.cluster.engines.values(), self.cluster.controller]
         return [launcher.process for launcher in launchers if launcher and launcher.process]
 
-    def _step(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def _step(self, call: Callable[[], Answer]) -> Answer:
         try:
-            return call(*arguments, **options)
+            return call()
         except (OSError, RuntimeError, TimeoutError) as error:
             raise self._failed(str(error)) from error
 
@@ -204,7 +226,7 @@ class _Starting:
         logs = sorted((self.folder / "profile" / "log").glob("*.log"))
         output = "\n".join(f"--- {log.stem}\n{log_tail(log)}" for log in logs)
         hint = (
-            f"check the profile '{self.spec.profile}' with `ipcluster start --profile={self.spec.profile}`"
+            f"try the profile alone: `ipcluster start --profile={self.spec.profile}`"
             if self.spec.profile
             else "run `avial-lab doctor`; it tries MPI with two ranks and says what is missing"
         )
@@ -212,7 +234,9 @@ class _Starting:
 
 
 def _local_cluster(folder: Path) -> ipyparallel.Cluster:
-    """A cluster on this machine alone, with a profile of its own: no start-up files, no traces in the home."""
+    """A cluster on this machine alone, with a profile of its own: no start-up files, no traces in
+    the home.
+    """
     return ipyparallel.Cluster(
         engines="mpi",
         config=ipyparallel.cluster.cluster.Config(),
@@ -242,7 +266,7 @@ def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
         return {}
     return {
         "mpi_cmd": [str(tool("mpiexec"))],
-        "mpi_args": list(options_of_mpiexec()),
+        "mpi_args": list(mpiexec_options()),
         "engine_cmd": witnessed([sys.executable, "-m", "ipyparallel.engine"], folder),
         # Nannies watch for engines that die; here their processes are watched directly.
         "engine_args": ["--IPEngine.enable_nanny=False"],
@@ -266,8 +290,8 @@ def _probe(engines: EngineSet) -> None:
     if [facts[k].rank for k in order] != list(range(len(facts))):
         raise ClusterError(
             f"the {len(facts)} engines are not the ranks of one MPI world",
-            hint="start them with mpiexec: `ipcluster start --engines=mpi`, or engine_launcher_class = 'mpi' "
-            "in the profile",
+            hint="start them with mpiexec: `ipcluster start --engines=mpi`, "
+            "or c.Cluster.engine_launcher_class = 'mpi' in the profile",
         )
     engines.facts = tuple(facts[k] for k in order)
     engines.views = tuple(views[k] for k in order)

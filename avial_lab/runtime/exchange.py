@@ -5,7 +5,10 @@ Manifest, arrays -> pieces for a rank; pieces of all ranks -> the arrays, writte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,16 +38,17 @@ class CallerArrays:
     def write_results(self, results: Mapping[int, Sequence[np.ndarray]]) -> None:
         """Put the flat bytes of every rank's result pieces where they belong."""
         storages = storage_table(self.manifest)
-        for rank, pieces in results.items():
-            for piece, data in zip(pieces_of(self.manifest.results, rank), pieces, strict=True):
-                write_box(self.arrays, storages[piece.storage], piece.box, data)
+        with _interrupts_later():
+            for rank, pieces in results.items():
+                for piece, data in zip(pieces_of(self.manifest.results, rank), pieces, strict=True):
+                    write_box(self.arrays, storages[piece.storage], piece.box, data)
 
 
 def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> CallerArrays:
     """`arrays` as the program's, or BindError before anything has run.
 
-    They must be there, have the shape, element type and overlaps the program was compiled for, and be writable where
-    results come back.
+    They must be there, have the shape, element type and overlaps the program was compiled for, and
+    be writable where results come back.
     """
     wanted = {buffer.name: buffer for buffer in manifest.buffers if not buffer.temporary}
     missing = [name for name in wanted if name not in arrays]
@@ -55,15 +59,15 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
         want = wanted[buffer.name]
         if (buffer.shape, buffer.element) != (want.shape, want.element):
             raise BindError(
-                f"array '{buffer.name}' is {_shape(buffer.shape)}{buffer.element}, and the program was "
-                f"compiled for {_shape(want.shape)}{want.element}",
-                hint="compile again with these arrays, or pass arrays of the compiled shape and dtype",
+                f"array '{buffer.name}' is {_shape(buffer.shape)}{buffer.element}, "
+                f"and the program was compiled for {_shape(want.shape)}{want.element}",
+                hint="compile again with these arrays, or pass arrays of that shape and dtype",
             )
         here = (buffer.storage, buffer.offset_bytes, buffer.strides)
         if here != (want.storage, want.offset_bytes, want.strides):
             raise BindError(
-                f"array '{buffer.name}' does not share memory with the other arrays as it did when the "
-                "program was compiled",
+                f"array '{buffer.name}' does not share memory with the other arrays "
+                "as it did when the program was compiled",
                 hint="compile again with these arrays, or pass copies",
             )
     _refuse_read_only(manifest, arrays)
@@ -83,6 +87,22 @@ def piece_sizes(manifest: Manifest, pieces: Sequence[Piece]) -> list[int]:
 
 def storage_table(manifest: Manifest) -> dict[str, Storage]:
     return {storage.name: storage for storage in manifest.storages}
+
+
+@contextmanager
+def _interrupts_later() -> Generator[None]:
+    """A Ctrl-C meanwhile is raised afterwards: the arrays are written all or not at all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python interrupts the main thread alone
+        return
+    came: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _refuse_read_only(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> None:

@@ -1,9 +1,11 @@
 """Guardian: kills what a process started when that process dies, however it dies.
 
-A pipe from the process it guards -> SIGKILL for every process group named on it, as soon as the pipe closes.
+A pipe from the process it guards -> SIGKILL for every process group named on it, as soon as the
+pipe closes.
 
-The guarded process keeps the pipe's only writing end, so the pipe closes with it even on SIGKILL. Lines: `+PID`
-watches the group a process leads, `-PID` forgets it. The guardian runs on its own (`python -I -S guardian.py`), without this package.
+The guarded process keeps the pipe's only writing end, so the pipe closes with it even on SIGKILL.
+Lines: `+PID` watches the group a process leads, `-PID` forgets it. The guardian runs on its own
+(`python -I -S guardian.py`), without this package.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from avial_lab.runtime.parcels import pack, unpack
 
 @dataclass(frozen=True)
 class Options:
-    """How to run: `traced` takes each step's times; `poison` makes memory nobody wrote stand out."""
+    """traced: take each step's times. poison: make memory that nobody wrote stand out."""
 
     traced: bool = True
     poison: bool = False
@@ -45,7 +45,9 @@ def write_inputs(directory: Path, rank: int, pieces: Sequence[np.ndarray]) -> No
 
 
 def read_parcels(directory: Path, rank: int) -> list[np.ndarray]:
-    """The rank's input parcels; copy on write, so that a whole storage is used where the page cache has it."""
+    """The rank's input parcels; copy on write, so that a whole storage is used where the page cache
+    has it.
+    """
     return _read(directory, rank, "in", mode="c")
 
 

@@ -2,9 +2,10 @@
 
 A rank's state and step -> files in a folder that the caller reads:
 
-    RANK.journal    four 64-bit words, mapped into the rank's memory, so compiled code needs one store for a step
-    RANK.exit       the status a rank ended with, written by its witness (see `witnessed`)
-    RANK.fault      the signal that killed it, as the interpreter saw it; for engines without a witness
+    RANK.journal    four 64-bit words, mapped into the rank's memory, so compiled code needs one
+    store for a step RANK.exit       the status a rank ended with, written by its witness (see
+    `witnessed`) RANK.fault      the signal that killed it, as the interpreter saw it; for engines
+    without a witness
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class RankState(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """What a journal says: `step` indexes the rank's program (-1 before the first), `run` counts from 1."""
+    """What a journal says: `step` indexes the rank's program (-1 before the first), `run` counts
+    from 1.
+    """
 
     state: RankState
     step: int
@@ -60,7 +63,8 @@ class Journal:
             self._map = mmap.mmap(file.fileno(), WORDS.size)
         self._words = np.frombuffer(self._map, np.int64)
         self._fault = _fault_path(directory, rank).open("w")
-        # Only here, and after MPI's start: MPI libraries bring handlers of their own (UCX prints a page of them).
+        # Only here, and after MPI's start: MPI libraries bring handlers of their own (UCX prints a
+        # page of them).
         faulthandler.enable(self._fault, all_threads=False)
 
     @property
@@ -78,7 +82,7 @@ class Journal:
 
 
 def read_journal(directory: Path, rank: int) -> Entry | None:
-    """The last entry of that rank; None where it has written none (or writes on another machine)."""
+    """The last entry of that rank; None where it has written none here."""
     try:
         state, step, pid, run = WORDS.unpack(_journal_path(directory, rank).read_bytes())
     except (FileNotFoundError, struct.error):
@@ -89,16 +93,19 @@ def read_journal(directory: Path, rank: int) -> Entry | None:
 def witnessed(program: Sequence[str], directory: Path) -> list[str]:
     """The command of a rank, under a shell that writes down how it ended.
 
-    When one rank dies, mpiexec kills the others, and afterwards all look alike. It notices a death by the end of its
-    own child, though, which is the shell; and the shell ends only once the status is on disk, while those of the
-    other ranks are killed together with them. So exactly the rank that died by itself leaves a nonzero status.
+    When one rank dies, mpiexec kills the others, and afterwards all look alike. It notices a death
+    by the end of its own child, though, which is the shell; and the shell ends only once the status
+    is on disk, while those of the other ranks are killed together with them. So exactly the rank
+    that died by itself leaves a nonzero status.
     """
     status = f"{shlex.quote(str(directory))}/${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}.exit"
     return ["sh", "-c", f'"$0" "$@"; status=$?; echo $status >{status}; exit $status', *program]
 
 
 def read_death(directory: Path, rank: int) -> str | None:
-    """What that rank died of (`SIGSEGV`, `exit code 3`); None where it lives, ended well, or was killed after another."""
+    """What that rank died of (`SIGSEGV`, `exit code 3`); None where it lives, ended well, or was
+    killed after another.
+    """
     return _read_status(directory, rank) or _read_fault(directory, rank)
 
 

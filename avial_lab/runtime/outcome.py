@@ -30,7 +30,9 @@ _EVENT = {
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong on a rank that lived to tell; `step` indexes its program, -1 before the first."""
+    """What went wrong on a rank that lived to tell; `step` indexes its program, -1 before the
+    first.
+    """
 
     message: str
     step: int = -1
@@ -42,9 +44,9 @@ class Failure:
 class Outcome:
     """What one rank brings back.
 
-    clocks: int64 (steps, 4): seconds and nanoseconds of each step's start and of its end on the rank's monotonic
-    clock, (0, 0) for a step not reached; `offset_s` added to it gives rank 0's. results: flat bytes of the rank's
-    result pieces.
+    clocks: int64 (steps, 4): seconds and nanoseconds of each step's start and of its end on the
+    rank's monotonic clock, (0, 0) for a step not reached; `offset_s` added to it gives rank 0's.
+    results: flat bytes of the rank's result pieces.
     """
 
     rank: int
@@ -103,7 +105,9 @@ def rank_died(
 def timed_out(
     manifest: Manifest, seconds: float, steps: Mapping[int, int | None], spans: Spans
 ) -> RunError:
-    """The error for a run past its time limit; `steps[rank]` is where each unfinished rank is, None if unknown."""
+    """The error for a run past its time limit; `steps[rank]` is where each unfinished rank is, None
+    if unknown.
+    """
     lines = [
         f"  rank {rank} is {describe_step(manifest, rank, step)}" if step is not None else
         f"  rank {rank} tells nothing"
@@ -120,7 +124,9 @@ def timed_out(
 
 
 def describe_step(manifest: Manifest, rank: int, step: int) -> str:
-    """Where a rank is, to stand after a verb: `in task 'mul'`, `receiving c[0:20] from rank 0 (of task 'add')`."""
+    """Where a rank is, to stand after a verb: `in task 'mul'`, `receiving c[0:20] from rank 0 (of
+    task 'add')`.
+    """
     program = manifest.programs[rank]
     if not 0 <= step < len(program):
         return "before its first task"

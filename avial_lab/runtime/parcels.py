@@ -1,7 +1,8 @@
 """Pieces of arrays on their way between processes.
 
-Pieces (flat bytes) -> few messages, and back. Both sides know the sizes from the manifest, so no header travels.
-Small pieces share one parcel, each at a multiple of `ALIGNMENT`; a large one travels alone and uncopied.
+Pieces (flat bytes) -> few messages, and back. Both sides know the sizes from the manifest, so no
+header travels. Small pieces share one parcel, each at a multiple of `ALIGNMENT`; a large one
+travels alone and uncopied.
 
     pieces   a 80 B   b 4 MiB   c 12 B        parcels   [a….c…]  [b]
 """
@@ -19,12 +20,14 @@ SMALL = 1 << 16
 
 
 def as_bytes(array: np.ndarray) -> np.ndarray:
-    """The elements in row-major order as flat bytes; a view where the array is contiguous already."""
+    """The elements in row-major order as flat bytes; a view where the array is contiguous."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def pack(pieces: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """`pieces` (flat bytes) as parcels: the small ones together first, then the large ones in order."""
+    """`pieces` (flat bytes) as parcels: the small ones together first, then the large ones in
+    order.
+    """
     places, total = _places([piece.nbytes for piece in pieces])
     shared = np.zeros(total, np.uint8)
     for k, place in places.items():

@@ -1,7 +1,8 @@
 """The compiled program in this process: loaded, its globals set, its entry called.
 
-Bytes of a shared object -> LoadedProgram; storages' memory -> the program's effects in it. The calling convention
-(globals `avial_*`, one MLIR memref descriptor for each storage) is the whole of what engines know of compiled code.
+Bytes of a shared object -> LoadedProgram; storages' memory -> the program's effects in it. The
+calling convention (globals `avial_*`, one MLIR memref descriptor for each storage) is the whole of
+what engines know of compiled code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from avial_lab.errors import ClusterError, InternalError
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """A shared object in this process; `entry` is the name of the function that runs the rank's steps."""
+    """A shared object in this process; `entry` is the name of the function that runs the rank's
+    steps.
+    """
 
     library: ctypes.CDLL
     entry: str
@@ -43,7 +46,7 @@ class LoadedProgram:
         return hasattr(self.library, name)
 
     def call(self, storages: Sequence[Storage], memory: Sequence[np.ndarray]) -> None:
-        """Run the entry on `memory`, flat bytes for each of `storages`; the GIL is free meanwhile."""
+        """Run the entry on `memory`, flat bytes for each of `storages`; the GIL is free."""
         descriptors = [
             descriptor(data.ctypes.data, storage.shape)
             for storage, data in zip(storages, memory, strict=True)
@@ -82,12 +85,13 @@ def load_program(shared_object: bytes, sha256: str, *, entry: str) -> LoadedProg
         return LoadedProgram(library, entry)
     raise ClusterError(
         "the compiled program could not be loaded: " + "; ".join(refusals),
-        hint="it was built for another machine, or the temporary directory forbids execution (set TMPDIR)",
+        hint="it was built for another machine, or TMPDIR is mounted noexec",
     )
 
 
 def descriptor(address: int, shape: tuple[int, ...]) -> ctypes.Array[ctypes.c_int64]:
-    """MLIR's memref descriptor {allocated, aligned, offset, sizes[r], strides[r]} of row-major memory.
+    """MLIR's memref descriptor {allocated, aligned, offset, sizes[r], strides[r]} of row-major
+    memory.
 
     >>> list(descriptor(64, (2, 3)))
     [64, 64, 0, 2, 3, 3, 1]

@@ -1,6 +1,7 @@
 """MPI as an engine needs it: communicators of the first n ranks, handles as integers, clocks.
 
-A number of ranks -> Communicator. MPI is started by mpi4py; compiled code calls the very library mpi4py loaded.
+A number of ranks -> Communicator. MPI is started by mpi4py; compiled code calls the very library
+mpi4py loaded.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def communicator(ranks: int) -> Communicator:
 
 @cache
 def handles() -> dict[str, int]:
-    """The globals of compiled code that are the same for every run (`avial_comm` is not among them)."""
+    """The globals of compiled code that are the same for every run (`avial_comm` is not among
+    them).
+    """
     make_symbols_global()
     return {
         "avial_byte": MPI._handleof(MPI.BYTE),
@@ -65,8 +68,8 @@ def error_string(code: int) -> str:
 def make_symbols_global() -> None:
     """Let shared objects loaded from now on find `MPI_Isend` and its kin.
 
-    Opening mpi4py's extension again with RTLD_GLOBAL also lifts the libmpi it was linked to, whichever that is, so
-    compiled code and mpi4py share one MPI.
+    Opening mpi4py's extension again with RTLD_GLOBAL also lifts the libmpi it was linked to,
+    whichever that is, so compiled code and mpi4py share one MPI.
     """
     library = ctypes.CDLL(MPI.__file__, mode=ctypes.RTLD_GLOBAL)
     if not hasattr(library, "MPI_Isend"):
@@ -75,12 +78,15 @@ def make_symbols_global() -> None:
 
 @cache
 def _status() -> ctypes.Array[ctypes.c_char]:
-    """Room for one MPI_Status. A real one nobody reads needs no MPI's own value of MPI_STATUS_IGNORE."""
+    """Room for one MPI_Status. A real one nobody reads needs no MPI's own value of
+    MPI_STATUS_IGNORE.
+    """
     return ctypes.create_string_buffer(_STATUS_BYTES)
 
 
 def _clock_offset(comm: MPI.Intracomm) -> float:
-    """Seconds to add to this rank's CLOCK_MONOTONIC to get rank 0's: of `_ROUNDS` round trips, the fastest's.
+    """Seconds to add to this rank's CLOCK_MONOTONIC to get rank 0's: of `_ROUNDS` round trips, the
+    fastest's.
 
     Ranks on one machine read the same clock, so there it is 0.
     """

@@ -1,8 +1,8 @@
 """Programs for the engines, compiled from C: an independent reading of the calling convention.
 
-The stand-in obeys the same contract as avial_lab's compiler (globals `avial_*`, one memref descriptor for each storage, a
-journal entry and two times for each step), so the runtime is tested without the compiler, and either side's
-misreading of the contract shows.
+The stand-in obeys the same contract as avial_lab's compiler (globals `avial_*`, one memref
+descriptor for each storage, a journal entry and two times for each step), so the runtime is tested
+without the compiler, and either side's misreading of the contract shows.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,10 +36,9 @@ PRELUDE = """
 
 /* Handles travel as 64-bit integers, whatever type the MPI at hand gives them. */
 int MPI_Comm_rank(int64_t comm, int *rank);
-int MPI_Isend(const void *data, int count, int64_t type, int dest, int tag, int64_t comm, int64_t *request);
-int MPI_Irecv(void *data, int count, int64_t type, int source, int tag, int64_t comm, int64_t *request);
-int MPI_Wait(int64_t *request, void *status);
-int MPI_Barrier(int64_t comm);
+int MPI_Isend(const void *data, int count, int64_t type, int dest, int tag, int64_t comm, int64_t
+*request); int MPI_Irecv(void *data, int count, int64_t type, int source, int tag, int64_t comm,
+int64_t *request); int MPI_Wait(int64_t *request, void *status); int MPI_Barrier(int64_t comm);
 
 int64_t avial_comm, avial_byte, avial_status_ignore, avial_error, avial_trace, avial_journal;
 

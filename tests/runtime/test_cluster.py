@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import ml_dtypes
@@ -28,7 +29,9 @@ FOREVER = "for (volatile int64_t i = 0;; i++) ;"
 
 
 def ring(build, a, body, *, ranks=3):
-    """`body` on `a` at rank 0, then sent on and done again at every other rank; the last one's `a` comes back."""
+    """`body` on `a` at rank 0, then sent on and done again at every other rank; the last one's `a`
+    comes back.
+    """
     last = ranks - 1
     receive = [f"post {r - 1}; received {r - 1}; run t{r}" for r in range(1, ranks)]
     send = [f"send {r}; sent {r}" for r in range(last)]
@@ -72,7 +75,7 @@ def test_three_ranks_and_their_trace(build, cluster):
     assert trace.bytes_sent == 160
     assert trace.ranks == 3
     # One clock: no task starts before the one that sends to it has ended.
-    assert all(a.end_s <= b.start_s for a, b in zip(tasks, tasks[1:], strict=False))
+    assert all(a.end_s <= b.start_s for a, b in pairwise(tasks))
     assert min(event.start_s for event in trace.events) == 0.0
 
 
@@ -167,7 +170,9 @@ def test_nan_keeps_its_bits(build, cluster):
 
 
 def test_two_names_for_one_memory(build, cluster):
-    """a = x[0:10], b = x[5:15]: one storage of 60 bytes, and what is written through one shows in the other."""
+    """a = x[0:10], b = x[5:15]: one storage of 60 bytes, and what is written through one shows in
+    the other.
+    """
     x = np.arange(15, dtype=np.int32)
     arrays = {"a": x[0:10], "b": x[5:15]}
     binary = alone(build, arrays, "((int32_t *)a)[7] = 70; ((int32_t *)a)[12] = 120;")
@@ -370,8 +375,9 @@ from avial_lab.runtime.cluster import Cluster, run
 from tests.runtime.conftest import stand_in
 
 a = np.arange(20, dtype=np.int32)
-spin = stand_in({{"a": a}}, tasks={{"t": {spin!r}}}, programs=["run t"], inputs=[(0, "a")], results=[(0, "a")])
-add = stand_in({{"a": a}}, tasks={{"t": {add!r}}}, programs=["run t"], inputs=[(0, "a")], results=[(0, "a")])
+ends = dict(inputs=[(0, "a")], results=[(0, "a")])
+spin = stand_in({{"a": a}}, tasks={{"t": {spin!r}}}, programs=["run t"], **ends)
+add = stand_in({{"a": a}}, tasks={{"t": {add!r}}}, programs=["run t"], **ends)
 cluster = Cluster.start(cpu=1, gpu=0)
 print("pid", cluster.status.facts[0].pid, flush=True)
 
@@ -393,7 +399,9 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def child():
-    """A Python of its own that runs a task that never ends, once it is in it; (process, pid of the engine)."""
+    """A Python of its own that runs a task that never ends, once it is in it; (process, pid of the
+    engine).
+    """
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", CHILD.format(spin=FOREVER, add=ADD_ONE)],
         stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], start_new_session=True,
@@ -409,7 +417,7 @@ def child():
 
 
 def test_ctrl_c_ends_the_run_and_leaves_a_usable_cluster(child):
-    process, engine, _ = child
+    process, _, _ = child
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "usable\n"
     assert process.wait(timeout=20) == 0

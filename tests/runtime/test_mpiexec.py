@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -51,7 +53,7 @@ def test_a_ring_passes_every_rank_in_turn(build, ranks):
     tasks = [event for event in trace.events if event.kind is EventKind.TASK]
     assert [event.name for event in tasks] == [f"t{r}" for r in range(ranks)]
     assert trace.bytes_sent == last * 80
-    assert all(a.end_s <= b.start_s for a, b in zip(tasks, tasks[1:], strict=False))
+    assert all(a.end_s <= b.start_s for a, b in pairwise(tasks))
 
 
 def test_a_crash_names_rank_signal_task_and_place(build):
