@@ -79,14 +79,12 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
 def rank_failed(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -> RunError:
     """The error for a rank that reported a failure."""
     place = describe_step(manifest, rank, failure.step)
-    error = RunError(
-        f"rank {rank} of {manifest.ranks} failed {place}: {failure.message}",
+    what = f"rank {rank} of {manifest.ranks} failed {place}: {failure.message}"
+    return RunError(
+        f"{what}\n{failure.traceback}".rstrip(),  # a traceback only where nobody foresaw it
         span=_span(manifest, rank, failure.step, spans),
         hint=failure.hint,
     )
-    if failure.traceback:
-        error.add_note(failure.traceback) if hasattr(error, "add_note") else None
-    return error
 
 
 def rank_died(

@@ -1,0 +1,164 @@
+"""A cluster's start, other people's clusters, and what is left behind: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import psutil
+import pytest
+
+from avial_lab.errors import ClusterError, RunError
+from avial_lab.runtime import engines as engines_module
+from avial_lab.runtime import mpiexec
+from avial_lab.runtime.cluster import Cluster, ClusterState, run
+from avial_lab.runtime.launch import environment, mpiexec_options
+from avial_lab.toolchain import tool
+
+pytestmark = pytest.mark.mpi
+
+ADD_ONE = "for (int i = 0; i < 20; i++) ((int32_t *)a)[i] += 1;"
+FOREVER = "for (volatile int64_t i = 0;; i++) ;"
+
+
+@pytest.fixture
+def a():
+    return np.arange(20, dtype=np.int32)
+
+
+def alone(build, a, body):
+    return build(
+        {"a": a}, tasks={"t": body}, programs=["run t"], inputs=[(0, "a")], results=[(0, "a")]
+    )
+
+
+@pytest.fixture
+def _no_child_left():
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    fresh = set(psutil.Process().children(recursive=True)) - before
+    _, alive = psutil.wait_procs(fresh, timeout=5)
+    assert not alive
+
+
+def _program(folder, text):
+    path = folder / "mpiexec"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(stat.S_IRWXU)
+    return path
+
+
+@pytest.mark.usefixtures("_no_child_left")
+def test_a_start_that_fails_shows_what_mpiexec_said(tmp_path, monkeypatch):
+    broken = _program(tmp_path, "echo no slots left in the queue >&2; exit 1")
+    monkeypatch.setattr(engines_module, "tool", lambda name: broken)
+    with pytest.raises(ClusterError, match="no slots left in the queue") as caught:
+        Cluster.start(cpu=1, gpu=0)
+    assert "doctor" in caught.value.hint
+
+
+@pytest.mark.usefixtures("_no_child_left")
+def test_a_start_that_hangs_is_given_up(tmp_path, monkeypatch):
+    stuck = _program(tmp_path, "exec sleep 1000")
+    monkeypatch.setattr(engines_module, "tool", lambda name: stuck)
+    with pytest.raises(ClusterError, match=r"0 of 1 engines came up in 0.2 s"):
+        Cluster.start(cpu=1, gpu=0, timeout=0.2)
+
+
+def test_no_engines_is_no_cluster():
+    with pytest.raises(ClusterError, match="cannot be"):
+        Cluster.start(cpu=0, gpu=0)
+
+
+@pytest.mark.usefixtures("_no_child_left")
+def test_start_and_stop_within_a_running_event_loop(build, a):
+    """As in a notebook, whose kernel runs cells inside its loop."""
+    told: list[str] = []
+
+    async def cell():
+        with Cluster.start(cpu=1, gpu=0, progress=told.append) as cluster:
+            run(alone(build, a, ADD_ONE), {"a": a}, cluster, timeout=30)
+        return cluster
+
+    cluster = asyncio.run(cell())
+    assert (a == np.arange(20) + 1).all()
+    assert told[0] == "starting the controller"
+    assert "waiting for engines: 1 of 1" in told
+    assert cluster.status.state is ClusterState.STOPPED
+    cluster.stop()
+    with pytest.raises(ClusterError, match="stopped"):
+        run(alone(build, a, ADD_ONE), {"a": a}, cluster)
+
+
+@pytest.mark.usefixtures("_no_child_left")
+def test_a_profile_of_ipyparallel_and_somebody_elses_cluster(build, a, tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    profile = tmp_path / "profile_lab"
+    profile.mkdir()
+    (profile / "ipcluster_config.py").write_text(
+        f"c.Cluster.engine_launcher_class = 'mpi'\n"
+        f"c.MPILauncher.mpi_cmd = {[str(tool('mpiexec'))]}\n"
+        f"c.MPILauncher.mpi_args = {list(mpiexec_options())}\n"
+        f"c.EngineLauncher.environment = {environment(2)}\n"
+        "c.LocalControllerLauncher.controller_args = ['--HeartMonitor.period=250']\n"
+        "c.Cluster.delay = 0.0\n"
+    )
+    with Cluster.start(cpu=2, gpu=0, profile="lab") as cluster:
+        run(alone(build, a, ADD_ONE), {"a": a}, cluster, timeout=30)
+        cluster_id = cluster._engines.result().launcher.cluster_id
+        with Cluster.connect(cluster_id, profile="lab") as attached:
+            assert attached.topology.ranks == 2
+            run(alone(build, a, ADD_ONE), {"a": a}, attached, timeout=30)
+        run(alone(build, a, ADD_ONE), {"a": a}, cluster, timeout=30)
+        assert (a == np.arange(20) + 3).all()
+        with Cluster.connect(cluster_id, profile="lab") as attached:
+            with pytest.raises(RunError, match="did not finish"):
+                run(alone(build, a, FOREVER), {"a": a}, attached, timeout=0.3)
+            with pytest.raises(ClusterError, match="the last run failed"):
+                run(alone(build, a, ADD_ONE), {"a": a}, attached)
+
+
+def test_a_cluster_nobody_knows():
+    with pytest.raises(ClusterError, match="no cluster 'nowhere' is known"):
+        Cluster.connect("nowhere")
+
+
+def test_engines_that_are_not_one_mpi_world(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    (tmp_path / "profile_single").mkdir()
+    (tmp_path / "profile_single" / "ipcluster_config.py").write_text(
+        "c.LocalControllerLauncher.controller_args = ['--HeartMonitor.period=250']\n"
+        "c.Cluster.delay = 0.0\n"
+    )
+    with pytest.raises(ClusterError, match="not the ranks of one MPI world"):
+        Cluster.start(cpu=2, gpu=0, profile="single")
+
+
+# --- mpiexec ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_no_child_left")
+def test_mpiexec_that_cannot_start(build, a, tmp_path, monkeypatch):
+    monkeypatch.setattr(mpiexec, "tool", lambda name: _program(tmp_path, "echo no room; exit 3"))
+    with pytest.raises(ClusterError, match="no room"):
+        mpiexec.run(alone(build, a, ADD_ONE), {"a": a})
+
+
+@pytest.mark.usefixtures("_no_child_left")
+def test_mpiexec_time_limit(build, a):
+    with pytest.raises(RunError, match=r"within 1 s\n  rank 0 is in task 't'"):
+        mpiexec.run(alone(build, a, FOREVER), {"a": a}, timeout=1)
+    assert (a == np.arange(20)).all()
+
+
+def test_what_an_engine_imports():
+    """No MLIR, no IPython, no ipyparallel: an engine starts fast and where those are not installed."""
+    code = (
+        "import sys, avial_lab.runtime.engine; "
+        "print(*(m for m in ('mlir', 'IPython', 'ipyparallel', 'psutil', 'zmq') if m in sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == []
