@@ -24,6 +24,8 @@ irdl.dialect @avial {
   // A constraint on a device: {arch = "x86_64", node = "node07"}.
   irdl.operation @target {
     %target = irdl.base @avial::@target_ref
+    %string = irdl.base "#builtin.string"
+    irdl.attributes {"name" = %string}
     irdl.results(ref: %target)
   }
 

@@ -24,21 +24,29 @@ _NAMED = ("avial.task", "avial.replicate", "avial.converge")
 _PREDICATES = ("lt", "le", "gt", "ge")
 
 
-def verify_program(module: ir.Module) -> None:
-    """Raise VerifyError unless every avial operation stands where it may, and is named and wired as it must be."""
+def verify_program(module: ir.Module, *, regions: bool = True) -> None:
+    """Raise VerifyError unless every avial operation stands where it may, and is named and wired as it must be.
+
+    `regions=False` where it is known already that each region is one block with its terminator.
+    """
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         name = op.name
         if name in _PARENTS:
             found.append(op)
-        return ir.WalkResult.SKIP if name in ("avial.task", "avial.replicate") else ir.WalkResult.ADVANCE
+        return (
+            ir.WalkResult.SKIP
+            if name in ("avial.task", "avial.replicate")
+            else ir.WalkResult.ADVANCE
+        )
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     names: dict[str, ir.Operation] = {}
     for op in found:
         _check_parent(op)
-        _check_region(op)
+        if regions:
+            _check_region(op)
         if op.name in _NAMED:
             _check_name(op, names)
         if op.name in ("avial.task", "avial.replicate"):
@@ -57,7 +65,7 @@ def verify_program(module: ir.Module) -> None:
         raise VerifyError(
             "the program has no task",
             span=span_of(first.location) if first is not None else None,
-            hint="add one: avial.schedule %a { %cpu = avial.target {arch = \"cpu\"} "
+            hint='add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} '
             "%t = avial.task %cpu, %a { … } }",
         )
 
@@ -96,7 +104,8 @@ def _check_name(op: ir.Operation, names: dict[str, ir.Operation]) -> None:
     if name in names:
         other = span_of(names[name].location)
         raise VerifyError(
-            f"two tasks are named {name}" + (f"; the other stands in line {other.line}" if other else ""),
+            f"two tasks are named {name}"
+            + (f"; the other stands in line {other.line}" if other else ""),
             span=span_of(op.location),
             hint="give one of them another name",
         )
@@ -140,7 +149,9 @@ def _check_waits(op: ir.Operation, value: ir.Value) -> None:
 def _check_converge(op: ir.Operation) -> None:
     sizes = list(op.attributes[SEGMENTS])
     attributes, span = op.attributes, span_of(op.location)
-    if bool(sizes[0]) != ("predicate" in attributes) or bool(sizes[0]) != ("threshold" in attributes):
+    if bool(sizes[0]) != ("predicate" in attributes) or bool(sizes[0]) != (
+        "threshold" in attributes
+    ):
         raise VerifyError("avial.converge needs until, predicate and threshold together", span=span)
     rounds = ir.IntegerAttr(attributes["max"])
     if str(rounds.type) != "i64" or rounds.value < 1:

@@ -27,18 +27,16 @@ from dataclasses import dataclass, field
 from mlir import ir
 
 from avial_lab.arrays import Binding
-from avial_lab.errors import AvialError, BindError, VerifyError
+from avial_lab.errors import AvialError, VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.output import Output
 from avial_lab.notation.source import (
     CLOSING,
     ID,
-    RESULTS_AHEAD,
     STATEMENT,
     STRING,
     TOKEN,
     VALUE,
-    WORD,
     Source,
     did_you_mean,
     quote,
@@ -73,6 +71,8 @@ class Elaboration:
     listed: dict[Place, Listed] = field(default_factory=dict)
     generic: bool = False
     """Whether some avial operation stands in MLIR's generic form."""
+    labels: bool = False
+    """Whether some block is labelled (`^bb0:`)."""
 
 
 @dataclass
@@ -111,6 +111,7 @@ class Program:
     buffers: dict[str, tuple[str, int]] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     tasks: int = 0
+
 
 SCHEDULE_LEVEL = frozenset({"avial.schedule", "avial.converge"})
 MODULE_OPS = frozenset({
@@ -275,8 +276,10 @@ class Elaborator:
                 break
         for name, offset in names:
             if self.is_open(name) or name not in self.values:
-                wanted = self.type_of(name, offset, wanted) if wanted is None else (
-                    self.type_of(name, offset, wanted) and wanted
+                wanted = (
+                    self.type_of(name, offset, wanted)
+                    if wanted is None
+                    else (self.type_of(name, offset, wanted) and wanted)
                 )
         return wanted
 
@@ -285,7 +288,9 @@ class Elaborator:
         hint = did_you_mean(name, self.values)
         if later:
             line, _ = self.source.line_and_column(later.start())
-            hint = f"{name} is defined later, in line {line}; move that up" if hint is None else hint
+            hint = (
+                f"{name} is defined later, in line {line}; move that up" if hint is None else hint
+            )
         return self.error(f"unknown value {name}", offset, hint, VerifyError)
 
     @staticmethod
@@ -565,6 +570,7 @@ class Elaborator:
         match = _LABEL.match(self.text, start)
         if match is None:
             raise self.error("expected a block's name after '^'", start)
+        self.result.labels = True
         self.out.put(match[0], start)
         end = match.end()
         opened = self.at(end, "(")
@@ -575,9 +581,7 @@ class Elaborator:
         self.out.put(":\n", end - 1)
         return end
 
-    def block_arguments(
-        self, offset: int, block_types: list[Type] | None
-    ) -> tuple[list[str], int]:
+    def block_arguments(self, offset: int, block_types: list[Type] | None) -> tuple[list[str], int]:
         """The arguments in `(%x: i32, %y)` behind the parenthesis: their texts, and the end."""
         pieces: list[str] = []
         end = self.at(offset, ")")
@@ -587,9 +591,11 @@ class Elaborator:
             if colon is not None:
                 type_, offset = self.read_type(colon)
             else:
-                known = block_types[len(pieces)] if (
-                    block_types and len(pieces) < len(block_types)
-                ) else None
+                known = (
+                    block_types[len(pieces)]
+                    if (block_types and len(pieces) < len(block_types))
+                    else None
+                )
                 if not isinstance(known, str):
                     raise self.error(f"{name} needs a type here", start, f"write {name}: TYPE")
                 type_ = known
@@ -664,7 +670,12 @@ class Elaborator:
                 kind = match.lastgroup
                 if kind == "comment":
                     continue
-                if not stack and kind != "open" and kind != "close" and starts_statement(text, match):
+                if (
+                    not stack
+                    and kind != "open"
+                    and kind != "close"
+                    and starts_statement(text, match)
+                ):
                     finished = True
                     break
                 if kind == "open":
@@ -846,7 +857,9 @@ class Elaborator:
                 self.out.put(f"scf.yield{self.loc(offset)}\n", offset)
         elif op == "scf.parallel" and self.last_op != "scf.reduce":
             self.out.put(f"scf.reduce{self.loc(offset)}\n", offset)
-        elif op in ("affine.for", "affine.if", "affine.parallel") and self.last_op != "affine.yield":
+        elif (
+            op in ("affine.for", "affine.if", "affine.parallel") and self.last_op != "affine.yield"
+        ):
             self.out.put(f"affine.yield{self.loc(offset)}\n", offset)
         elif op == "gpu.launch" and self.last_op != "gpu.terminator":
             self.out.put(f"gpu.terminator{self.loc(offset)}\n", offset)
@@ -866,7 +879,9 @@ class Elaborator:
         raise self.error(f"unknown operation '{name}'", offset, hint)
 
 
-BARE = frozenset({"return", "call", "call_indirect", "constant", "module", "unrealized_conversion_cast"})
+BARE = frozenset(
+    {"return", "call", "call_indirect", "constant", "module", "unrealized_conversion_cast"}
+)
 ISOLATED = frozenset({
     "func.func", "module", "builtin.module", "gpu.module", "gpu.func", "llvm.func",
     '"func.func"', '"builtin.module"', '"gpu.module"', '"gpu.func"', '"llvm.func"',
@@ -880,7 +895,7 @@ NO_HEADER = frozenset({"return", "func.return"})
 
 def operation_names(dialect: str) -> set[str]:
     """Every operation of a dialect that MLIR's Python package knows."""
-    import importlib  # noqa: PLC0415  only on the way to an error message
+    import importlib
 
     if not re.fullmatch(r"[a-z]\w*", dialect):
         return set()

@@ -1,11 +1,11 @@
 """Loops, conditions and launches: literal bounds become constants, types of carried values follow from their starts.
 
-    scf.for %i = 0 to 20 step 2 iter_args(%sum = %zero) {
-    scf.parallel %i, %j = 0, 0 to 20, %n {
-    scf.while (%k = %start) { … scf.condition(%go) %k } do { ^bb0(%k): … scf.yield %next }
-    %r = scf.if %condition { … scf.yield %x } else { … scf.yield %y }
-    affine.for %i = 0 to 20 iter_args(%sum = %zero) {       affine.parallel %i = 0 to 20 {
-    gpu.launch {            one thread for each index of the first dimension of what the body writes (see roles.py)
+scf.for %i = 0 to 20 step 2 iter_args(%sum = %zero) {
+scf.parallel %i, %j = 0, 0 to 20, %n {
+scf.while (%k = %start) { … scf.condition(%go) %k } do { ^bb0(%k): … scf.yield %next }
+%r = scf.if %condition { … scf.yield %x } else { … scf.yield %y }
+affine.for %i = 0 to 20 iter_args(%sum = %zero) {       affine.parallel %i = 0 to 20 {
+gpu.launch {            one thread for each index of the first dimension of what the body writes (see roles.py)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from avial_lab.notation.source import VALUE
 
 _INTEGER = re.compile(r"-?\d+")
 _VALUE = re.compile(VALUE)
+_SIMPLE_PARALLEL = re.compile(rf"\s*({VALUE})\s*=\s*({VALUE}|-?\d+)\s+to\s+({VALUE}|-?\d+)\s*\{{")
 _BARE_LAUNCH = re.compile(r"\s*\{")
 
 Bound = tuple[str, int]
@@ -240,14 +241,19 @@ def _parallel_head(
 
 
 def _scf_parallel(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    variables, lower, upper, steps, offset = _parallel_head(e, op, offset)
-    initial_at = e.at(offset, "init")
+    simple = _SIMPLE_PARALLEL.match(e.text, offset)
     starts: list[Bound] = []
     written: list[str] | None = None
-    if initial_at is not None:
-        starts, offset = e.parens(initial_at, "init")
-        written, offset = _arrow_types(e, offset)
-    opened = _open(e, offset, "after the loop's bounds")
+    if simple is not None:  # most loops: what follows would find the same, more slowly
+        variables, lower, upper = ([(simple[k], simple.start(k))] for k in (1, 2, 3))
+        steps, opened = [("1", simple.start(1))], simple.end()
+    else:
+        variables, lower, upper, steps, offset = _parallel_head(e, op, offset)
+        initial_at = e.at(offset, "init")
+        if initial_at is not None:
+            starts, offset = e.parens(initial_at, "init")
+            written, offset = _arrow_types(e, offset)
+        opened = _open(e, offset, "after the loop's bounds")
     carried = _start_types(e, op, start, starts, written)
     lists = [
         ", ".join([_as_value(e, bound, "index") for bound in bounds])
@@ -345,7 +351,9 @@ def _if(e: Elaborator, results: str | None, op: str, start: int, offset: int) ->
         condition, where, offset = e.value(offset, f"after {op}")
         e.type_of(condition, where, "i1")
     else:
-        match = re.compile(r"\s*(?:#[\w$.-]+|affine_set\s*<[^{}]*?>)\s*(?=\()").match(e.text, offset)
+        match = re.compile(r"\s*(?:#[\w$.-]+|affine_set\s*<[^{}]*?>)\s*(?=\()").match(
+            e.text, offset
+        )
         if match is None:
             return e.copied(results, op, start, offset)
         offset = e.bracket_end(e.source.skip(match.end()))
@@ -394,9 +402,7 @@ def _scf_while(e: Elaborator, results: str | None, op: str, start: int, offset: 
     pairs = ", ".join(f"{n} = {s}" for (n, _), (s, _) in zip(names, starts, strict=True))
     e.out.put(f" ({pairs})" if names else "", names[0][1] if names else start)
     head = len(e.out.pieces) - 1
-    arguments: list[tuple[str, Type]] = [
-        (n, t) for (n, _), t in zip(names, carried, strict=True)
-    ]
+    arguments: list[tuple[str, Type]] = [(n, t) for (n, _), t in zip(names, carried, strict=True)]
     e.yielded = []
     end = _region(e, op, start, opened, arguments, [w for _, w in names])
     after: list[Type] = list(behind) if behind is not None else list(e.yielded)
@@ -421,7 +427,9 @@ def _scf_reduce(e: Elaborator, results: str | None, op: str, start: int, offset:
     expected = e.expected[-1][1] if e.expected else []
     values, end = e.value_list(e.at(offset, "(") or offset, f"in {op}(…)")
     found = [
-        e.type_of(name, where, expected[k] if k < len(expected) and isinstance(expected[k], str) else None)
+        e.type_of(
+            name, where, expected[k] if k < len(expected) and isinstance(expected[k], str) else None
+        )
         for k, (name, where) in enumerate(values)
     ]
     if e.at(end, ":") is not None:
@@ -437,9 +445,7 @@ def _scf_reduce(e: Elaborator, results: str | None, op: str, start: int, offset:
             end = e.expect(end, ",", "between the regions of scf.reduce")
             e.out.put(",", end - 1)
         opened = _open(e, end, f"after {op}(…)")
-        end = _region(
-            e, op, start, opened, [], [], block_types=[type_, type_], expected=[type_]
-        )
+        end = _region(e, op, start, opened, [], [], block_types=[type_, type_], expected=[type_])
     return _close(e, results, start, end)
 
 

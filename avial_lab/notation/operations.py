@@ -20,7 +20,7 @@ from collections.abc import Callable
 from avial_lab.errors import AvialError, VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.elaborate import Constant, Elaborator, Type, _first_name
-from avial_lab.notation.source import SKIP, VALUE, WORD
+from avial_lab.notation.source import SKIP, VALUE
 from avial_lab.notation.types import DYNAMIC, Extent
 
 Rule = Callable[[Elaborator, str | None, str, int, int], int]
@@ -81,7 +81,9 @@ def no_type(e: Elaborator, op: str, start: int) -> AvialError:
 
 
 _ONE = re.compile(rf"\s*({VALUE})")
-_TWO = re.compile(rf"\s*({VALUE})\s*,\s*({VALUE})(\s*(?:overflow|fastmath)\s*<[^<>\n]*>|\s+exact\b)*")
+_TWO = re.compile(
+    rf"\s*({VALUE})\s*,\s*({VALUE})(\s*(?:overflow|fastmath)\s*<[^<>\n]*>|\s+exact\b)*"
+)
 _MANY = re.compile(rf"\s*({VALUE}(?:\s*,\s*{VALUE})*)(\s*(?:overflow|fastmath)\s*<[^<>\n]*>)*")
 _NAME = re.compile(VALUE)
 
@@ -169,7 +171,9 @@ _COMPARE = re.compile(rf"\s*\w+\s*,\s*({VALUE}\s*,\s*{VALUE})(\s*fastmath\s*<[^<
 
 
 @_rule("arith.cmpi", "%b = OP slt, %x, %y  (eq ne slt sle sgt sge ult ule ugt uge)")
-@_rule("arith.cmpf", "%b = OP olt, %x, %y  (oeq one olt ole ogt oge ord ueq une ult ule ugt uge uno)")
+@_rule(
+    "arith.cmpf", "%b = OP olt, %x, %y  (oeq one olt ole ogt oge ord ueq une ult ule ugt uge uno)"
+)
 def _compare(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = _COMPARE.match(e.text, offset)
     if match is None:
@@ -278,9 +282,7 @@ def _fixed(type_: str) -> Rule:
     return rule
 
 
-for _name in """index.constant index.sizeof gpu.thread_id gpu.block_id gpu.block_dim gpu.grid_dim gpu.global_id
-    gpu.lane_id gpu.subgroup_id gpu.num_subgroups gpu.subgroup_size gpu.cluster_id gpu.cluster_dim
-    affine.apply affine.min affine.max vector.vscale""".split():
+for _name in ["index.constant", "index.sizeof", "gpu.thread_id", "gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.global_id", "gpu.lane_id", "gpu.subgroup_id", "gpu.num_subgroups", "gpu.subgroup_size", "gpu.cluster_id", "gpu.cluster_dim", "affine.apply", "affine.min", "affine.max", "vector.vscale"]:
     RULES[_name] = _fixed("index")
 USAGE |= {"gpu.thread_id": "%i = gpu.thread_id x", "affine.apply": "%k = affine.apply MAP(%i)[%n]"}
 RULES["index.cmp"] = RULES["index.bool.constant"] = _fixed("i1")
@@ -315,7 +317,9 @@ def _memref_of(e: Elaborator, name: str, offset: int, op: str) -> tuple[str, str
     return type_, element
 
 
-def _indices(e: Elaborator, op: str, type_: str, inside: str, offset: int, rank_exact: bool) -> None:
+def _indices(
+    e: Elaborator, op: str, type_: str, inside: str, offset: int, rank_exact: bool
+) -> None:
     """Check how many indices there are, and that each exists."""
     known = types.memref(type_)
     if "(" not in inside and known is not None and known.shape is not None and rank_exact:
@@ -427,7 +431,7 @@ def _copy(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
 
 @_rule("memref.alloc memref.alloca", "%t = OP() : memref<20xf32>")
 def _alloc(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    match = re.compile(rf"\s*\([^()]*\)\s*(?:\[[^\[\]]*\]\s*)?(?:\{{[^{{}}]*\}}\s*)?:").match(
+    match = re.compile(r"\s*\([^()]*\)\s*(?:\[[^\[\]]*\]\s*)?(?:\{[^{}]*\}\s*)?:").match(
         e.text, offset
     )
     if match is None:
@@ -544,8 +548,9 @@ def _operand_types(e: Elaborator, results: str | None, op: str, start: int, offs
     return _finish(e, results, op, start, match.end(), suffix, [])
 
 
-for _name in """scf.yield affine.yield linalg.yield scf.reduce.return memref.atomic_yield return func.return
-    gpu.yield memref.alloca_scope.return""".split():
+for (
+    _name
+) in ["scf.yield", "affine.yield", "linalg.yield", "scf.reduce.return", "memref.atomic_yield", "return", "func.return", "gpu.yield", "memref.alloca_scope.return"]:
     RULES[_name] = _operand_types
 USAGE |= {"scf.yield": "scf.yield %x", "linalg.yield": "linalg.yield %x"}
 

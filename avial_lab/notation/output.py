@@ -60,8 +60,6 @@ def _agreement(piece: str, text: str, origin: int, wanted: int) -> int:
         and piece[count] == text[origin + count]
     ):
         count += 1
-    while 0 < count < wanted and (
-        text[origin + count - 1].isspace()
-    ):
+    while 0 < count < wanted and (text[origin + count - 1].isspace()):
         count -= 1
     return count

@@ -30,7 +30,9 @@ from avial_lab.notation.operations import RULES
 from avial_lab.notation.output import Output
 from avial_lab.notation.source import STATEMENT, TOKEN, Source, quote, starts_statement
 
-_FUNCTION = re.compile(r'\s*(?:(?:private|public|nested)\s+)?@(?:[\w$.-]+|"(?:[^"\\\n]|\\.)*")\s*\(')
+_FUNCTION = re.compile(
+    r'\s*(?:(?:private|public|nested)\s+)?@(?:[\w$.-]+|"(?:[^"\\\n]|\\.)*")\s*\('
+)
 _MODULE = re.compile(
     r'\s*(?:@(?:[\w$.-]+|"(?:[^"\\\n]|\\.)*")\s*)?(?P<attributes>attributes\s*(?=\{))?'
 )
@@ -81,7 +83,11 @@ def _module_level(e: Elaborator, offset: int, *, closing: bool) -> int:
                 raise e.stray(match)
             offset = _alias(e, alias)
             continue
-        start = match.start("results") if match["results"] else match.start("op" if match["op"] else "quoted")
+        start = (
+            match.start("results")
+            if match["results"]
+            else match.start("op" if match["op"] else "quoted")
+        )
         if (op in MODULE_OPS or op in QUOTED_MODULE_OPS) and match["results"] is None:
             e.out = functions
             saved = e.values, e.undo, e.constants
@@ -171,7 +177,11 @@ def _function(e: Elaborator, results: str | None, op: str, start: int, offset: i
     head = _FUNCTION.match(e.text, offset)
     if head is None or results is not None:
         return e.copied(results, op, start, offset)
-    if e.source.skip(head.end()) < len(e.text) and e.at(head.end(), "%") is None and e.at(head.end(), ")") is None:
+    if (
+        e.source.skip(head.end()) < len(e.text)
+        and e.at(head.end(), "%") is None
+        and e.at(head.end(), ")") is None
+    ):
         return e.copied(results, op, start, offset)
     program, e.program = e.program, Program()
     e.out.put(e.text[start : head.end()], start)
@@ -198,9 +208,7 @@ def _function(e: Elaborator, results: str | None, op: str, start: int, offset: i
     return _close(e, None, start, closed)
 
 
-def _arguments(
-    e: Elaborator, start: int, offset: int
-) -> tuple[list[tuple[str, Type, int]], int]:
+def _arguments(e: Elaborator, start: int, offset: int) -> tuple[list[tuple[str, Type, int]], int]:
     """`%a: type {attributes} loc(…), …)`, written; the arguments and the place behind the parenthesis."""
     found: list[tuple[str, Type, int]] = []
     end = e.at(offset, ")")

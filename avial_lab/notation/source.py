@@ -36,7 +36,7 @@ LABEL_AHEAD = re.compile(r"\^[\w$.-]+\s*(?:\((?:[^()]|\([^()]*\))*\)\s*)?:")
 
 TOKEN = re.compile(
     rf"(?P<string>{STRING})|(?P<comment>//[^\n]*)|(?P<arrow>->)|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
-    rf'|(?P<value>{VALUE})|(?P<label>\^[\w$.-]*)|(?P<sigil>[#!@](?:{STRING}|[\w$.-]+))'
+    rf"|(?P<value>{VALUE})|(?P<label>\^[\w$.-]*)|(?P<sigil>[#!@](?:{STRING}|[\w$.-]+))"
     rf"|(?P<word>{WORD})|(?P<number>\d[\w.]*)|(?P<punct>[^\s])"
 )
 

@@ -17,9 +17,19 @@ from avial_lab.notation.source import ID, did_you_mean, quote
 
 TARGET, TASK = "!avial.target_ref", "!avial.task_ref"
 _NAMES = re.compile(rf"({ID})")
+_PLAIN = re.compile(rf"\s*({ID})((?:\s*,\s*{ID})*)\s*\{{")
 _FLOAT = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 _COUNT = re.compile(r"\d+")
-_PREDICATES = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_PREDICATES = {
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+    "lt": "lt",
+    "le": "le",
+    "gt": "gt",
+    "ge": "ge",
+}
 _PREDICATE = re.compile(r"<=|>=|<|>|[a-z]+")
 
 USAGE |= {
@@ -190,17 +200,23 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     _require_schedule(e, op, start)
     if results is not None and not _NAMES.fullmatch(results):
         raise e.error(f"{op} has one result", start, USAGE[op])
-    target, where, offset = e.value(offset, f"after {op}: the target", )  # fmt: skip
-    _check_target(e, target, where)
     plain: list[tuple[str, int]] = []
-    while (comma := e.at(offset, ",")) is not None:
+    simple = _PLAIN.match(e.text, offset)
+    if simple is not None:  # most heads: what follows would find the same, more slowly
+        target, where, offset = simple[1], simple.start(1), simple.end(2)
+        base = simple.start(2)
+        plain = [(m[0], base + m.start()) for m in _NAMES.finditer(simple[2])]
+    else:
+        target, where, offset = e.value(offset, f"after {op}: the target")
+    _check_target(e, target, where)
+    while simple is None and (comma := e.at(offset, ",")) is not None:
         if _role_ahead(e, comma):
             offset = comma
             break
         name, name_at, offset = e.value(comma, "after ','")
         plain.append((name, name_at))
     roles: dict[str, list[tuple[str, int]]] = {}
-    while (role := _role_ahead(e, offset)) is not None:
+    while simple is None and (role := _role_ahead(e, offset)) is not None:
         if plain:
             raise e.error(
                 f"{role}(…) after a plain list of buffers",
@@ -213,9 +229,16 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
         assert behind is not None
         roles[role], offset = e.parens(behind, role)
         offset = e.at(offset, ",") or offset
-    after, offset = _after(e, offset)
-    extra, offset = _attributes(e, offset)
-    opened = e.expect(offset, "{", f"after the head of {op}", _head_hint(e, offset, op))
+    after: list[tuple[str, int]] = []
+    extra: dict[str, str] = {}
+    if simple is None:
+        after, offset = _after(e, offset)
+        extra, offset = _attributes(e, offset)
+        opened = e.at(offset, "{") or e.expect(
+            offset, "{", f"after the head of {op}", _head_hint(e, offset, op)
+        )
+    else:
+        opened = simple.end()
     for name, at in (*plain, *roles.get("reads", ()), *roles.get("writes", ())):
         _check_buffer(e, name, at)
     name, written = _unique_name(e, results, extra, start)
@@ -229,9 +252,7 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     writes = _distinct(roles.get("writes", []))
     refs = e.buffer_refs(list(dict.fromkeys([*reads, *writes])), start)
     operands = [target, *(refs[n] for n in (*reads, *writes)), *(n for n, _ in after)]
-    signature = ", ".join(
-        [TARGET, *[BUFFER] * (len(reads) + len(writes)), *[TASK] * len(after)]
-    )
+    signature = ", ".join([TARGET, *[BUFFER] * (len(reads) + len(writes)), *[TASK] * len(after)])
     head = f"{results} = " if results else ""
     e.out.put(f'{head}"{op}"({", ".join(operands)}) ({{\n', start)
     end = _body(e, start, opened)

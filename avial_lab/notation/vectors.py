@@ -1,8 +1,8 @@
 """linalg and vector operations: the types of their operands follow, those of new vectors are written.
 
-    linalg.matmul ins(%a, %b) outs(%c)
-    linalg.generic {indexing_maps = […], iterator_types = […]} ins(%a) outs(%b) { ^bb0(%x, %y): … linalg.yield %z }
-    %v = vector.load %a[%i] : vector<4xf32>             vector.store %v, %b[%i]
+linalg.matmul ins(%a, %b) outs(%c)
+linalg.generic {indexing_maps = […], iterator_types = […]} ins(%a) outs(%b) { ^bb0(%x, %y): … linalg.yield %z }
+%v = vector.load %a[%i] : vector<4xf32>             vector.store %v, %b[%i]
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def _after_groups(
             owner, e.owner = e.owner, e.place(start)
             pieces, end = e.block_arguments(opened.end(), elements)
             # Types only: here MLIR takes no location behind an argument.
-            e.out.put(", ".join(piece.partition(" loc(")[0] for piece in pieces) + ")", opened.end())
+            e.out.put(
+                ", ".join(piece.partition(" loc(")[0] for piece in pieces) + ")", opened.end()
+            )
             brace = e.expect(end, "{", "after the region's arguments")
             e.out.put(" {\n", brace - 1)
             end = e.region(brace, opened_at=brace - 1)
@@ -102,9 +104,7 @@ def _after_groups(
             e.owner = owner
             e.out.put(f"{e.loc(start, _first_name(results))}\n", start)
             return end
-    return e.copied(
-        results, op, start, place, copy_from=begun, found=[None], block_types=elements
-    )
+    return e.copied(results, op, start, place, copy_from=begun, found=[None], block_types=elements)
 
 
 def _only_attributes(e: Elaborator, start: int, end: int) -> bool:
@@ -160,7 +160,9 @@ def _vector_store(e: Elaborator, results: str | None, op: str, start: int, offse
     return _finish(e, results, op, start, match.end(), suffix, [])
 
 
-_REDUCTION = re.compile(rf"\s*<\s*\w+\s*>\s*,\s*({VALUE})(?:\s*,\s*({VALUE}))?(\s*fastmath\s*<[^<>]*>)?")
+_REDUCTION = re.compile(
+    rf"\s*<\s*\w+\s*>\s*,\s*({VALUE})(?:\s*,\s*({VALUE}))?(\s*fastmath\s*<[^<>]*>)?"
+)
 
 
 def _reduction(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:

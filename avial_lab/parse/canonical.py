@@ -45,7 +45,11 @@ def _casts(function: ir.Operation) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == CAST and len(op.results) == 1 and str(op.results[0].type) == "!avial.buffer_ref":
+        if (
+            op.name == CAST
+            and len(op.results) == 1
+            and str(op.results[0].type) == "!avial.buffer_ref"
+        ):
             found.append(op)
         return ir.WalkResult.ADVANCE
 

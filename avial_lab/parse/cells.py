@@ -50,7 +50,7 @@ def parse_cell(
         with context:
             module = _parsed(elaboration)
             launches = _name_arguments(module, elaboration)
-            verify_program(module)
+            verify_program(module, regions=elaboration.generic or elaboration.labels)
             function = program_function(module)
             if elaboration.generic:
                 canonicalize_operands(function)

@@ -112,27 +112,35 @@ def _guard(launch: ir.Operation, count: ir.Value, width: ir.Value) -> None:
             end = scf.YieldOp([])
     for op in body:
         op.move_before(end.operation)
-    index = ir.IndexType.get()
-    with ir.InsertionPoint(launch), launch.location:
-        zero = arith.ConstantOp(index, ir.IntegerAttr.get(index, 0)).result
-        one = arith.ConstantOp(index, ir.IntegerAttr.get(index, 1)).result
-    seen = {
-        "gpu.thread_id": thread, "gpu.block_id": zero, "gpu.block_dim": count, "gpu.grid_dim": one,
-        "gpu.global_id": thread,
-    }  # fmt: skip
-    _replace_ids(guard.operation, seen)
+    _replace_ids(launch, guard.operation, thread, count)
 
 
-def _replace_ids(guard: ir.Operation, seen: dict[str, ir.Value]) -> None:
+_IDS = ("gpu.thread_id", "gpu.global_id", "gpu.block_id", "gpu.block_dim", "gpu.grid_dim")
+
+
+def _replace_ids(
+    launch: ir.Operation, guard: ir.Operation, thread: ir.Value, count: ir.Value
+) -> None:
     """What the body asks of dimension x is answered as if there were one block of `count` threads."""
     ids: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in seen and str(op.attributes["dimension"]) == "#gpu<dim x>":
+        if op.name in _IDS and str(op.attributes["dimension"]) == "#gpu<dim x>":
             ids.append(op)
         return ir.WalkResult.ADVANCE
 
     guard.walk(visit)
     for op in ids:
-        op.results[0].replace_all_uses_with(seen[op.name])
+        if op.name in ("gpu.thread_id", "gpu.global_id"):
+            answer = thread
+            if not thread.owner.operation.location.is_a_name():
+                thread.owner.operation.location = op.location  # the index keeps the user's name
+        elif op.name == "gpu.block_dim":
+            answer = count
+        else:
+            index = ir.IndexType.get()
+            with ir.InsertionPoint(launch), launch.location:
+                number = 0 if op.name == "gpu.block_id" else 1
+                answer = arith.ConstantOp(index, ir.IntegerAttr.get(index, number)).result
+        op.results[0].replace_all_uses_with(answer)
         op.erase()

@@ -325,5 +325,3 @@ def _name(value: ir.Value) -> str:
     owner = value.owner
     location = value.location if isinstance(owner, ir.Block) else owner.operation.location
     return name_of(location) or value.get_name().lstrip("%")
-
-

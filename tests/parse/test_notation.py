@@ -9,6 +9,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.arrays import bind_arrays
+from avial_lab.errors import VerifyError
 from avial_lab.parse import parse_cell, print_module
 
 BUFFERS = {
@@ -279,3 +280,22 @@ def test_names_beyond_ascii(context: ir.Context) -> None:
     assert 'name = "a\\C3\\B1adir"' in str(module)
     again = parse_cell(print_module(module), cell="x", context=context, binding=arrays)
     assert str(again) == str(module)
+
+
+def test_a_wide_launch_looks_like_one_block(context: ir.Context) -> None:
+    text = (
+        "avial.schedule %a: memref<1000xindex> { %t = avial.target %x = avial.task %t, %a { gpu.launch {"
+        " %me = gpu.thread_id x %b = gpu.block_id x %n = gpu.block_dim x %g = gpu.grid_dim x"
+        " %s = arith.addi %b, %n %r = arith.addi %s, %g memref.store %r, %a[%me] } } }"
+    )
+    module = parse_cell(text, cell="test", context=context)
+    shown = module.operation.get_asm(use_name_loc_as_prefix=True)
+    assert "gpu.block_dim" not in shown
+    assert "arith.addi %c0, %c1000" in shown
+    assert "memref.store %r, %a[%me]" in shown
+
+
+def test_a_block_label_in_a_task_is_refused(context: ir.Context) -> None:
+    text = "avial.schedule { %t = avial.target avial.task %t { cf.br ^next ^next: } }"
+    with pytest.raises(VerifyError, match="several blocks"):
+        parse_cell(text, cell="test", context=context)
