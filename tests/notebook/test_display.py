@@ -11,6 +11,7 @@ from nbconvert import HTMLExporter
 
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
 from avial_lab.program import Program
+from avial_lab.stages import Stage
 from tests.notebook.conftest import Page, recorded_program
 from tests.plot import by_hand
 
@@ -108,3 +109,12 @@ def test_10000_tasks_stay_below_jupyters_limit(program: Program) -> None:
     bundle = show_view(View(program))
     assert sum(map(len, bundle.values())) < 1_000_000
     assert "9,800 more tasks, not listed" in bundle["text/plain"]
+
+
+def test_long_stages_stay_below_jupyters_limit(program: Program) -> None:
+    line = "  %1234 = llvm.load %1233 {alignment = 4 : i64} : !llvm.ptr -> i32\n"
+    stages = tuple(Stage(f"s{k}", "a stage", "mlir", line * 20_000) for k in range(9))
+    program.built = replace(program.built, stages=stages)
+    bundle = show_view(View(program))
+    assert sum(map(len, bundle.values())) < 1_000_000
+    assert bundle["text/html"].count("of 20,000 lines left out") == 9

@@ -147,6 +147,11 @@ def test_150_tasks_are_drawn_one_by_one() -> None:
     assert any("arrows are drawn without their labels" in line for line in words(picture))
 
 
+def test_151_tasks_are_not() -> None:
+    graph = layers(151, 1)
+    assert "Hidden: the 151 tasks and 150 edges" in dag_svg(graph)
+
+
 def test_1000_tasks_become_groups_that_add_up() -> None:
     graph = layers(10, 100)
     picture = dag_svg(graph, schedule_by_hand(graph, machine(6, gpus=2)))
