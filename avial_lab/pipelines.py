@@ -40,6 +40,7 @@ from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_bounds import CheckBounds
 from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.place_tasks import PlaceTasks
@@ -63,6 +64,7 @@ OURS: dict[str, type] = {
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
     "copies-to-loops": CopiesToLoops,
+    "expm1-to-libm": Expm1ToLibm,
     "free-allocations": FreeAllocations,
     "mpi-to-llvm": MpiToLlvm,
     "select-gpu-tasks": SelectGpuTasks,
@@ -76,6 +78,7 @@ TO_HOST: tuple[Pass | str, ...] = (
     "lower-affine",
     CopiesToLoops(),
     BoolsToBytes(),
+    Expm1ToLibm(),
     FreeAllocations(),
     MpiToLlvm(),
 )
@@ -90,7 +93,8 @@ TO_LLVM = (
     "lower-affine",
     "arith-expand",
     "math-extend-to-supported-types",
-    "convert-math-to-llvm",
+    "convert-math-to-funcs",
+    "convert-math-to-llvm{approximate-log1p=false}",
     "convert-math-to-libm",
     "convert-vector-to-llvm",
     "convert-to-llvm",

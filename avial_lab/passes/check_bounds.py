@@ -285,6 +285,8 @@ def _text(op: ir.Operation) -> str:
     operands = list(op.operands)
     rank = ir.MemRefType(operands[array].type).rank
     indices = ", ".join(map(_name, operands[first : first + rank]))
+    if "avial.access" in op.attributes:
+        return f"{ir.StringAttr(op.attributes['avial.access']).value} {_name(operands[array])}"
     return f"{op.name} {_name(operands[array])}[{indices}]"
 
 

@@ -19,6 +19,8 @@ class CopiesToLoops:
 
     before:  memref.copy %a, %b : memref<4x8xf32> to memref<4x8xf32, strided<[16, 1]>>
     after:   scf.for %i … { scf.for %j … { %x = memref.load %a[%i, %j]  memref.store %x, %b[%i, %j] } }
+
+    The accesses carry `avial.access = "memref.copy"`, so that a report names what was written.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -56,7 +58,10 @@ def _nest(
     one: ir.Value,
 ) -> None:
     if len(places) == len(extents):
-        memref.store(memref.load(source, places), target, places)
+        load = memref.LoadOp(source, places)
+        store = memref.StoreOp(load.result, target, places)
+        for op in (load, store):
+            op.attributes["avial.access"] = ir.StringAttr.get("memref.copy")
         return
     loop = scf.ForOp(zero, extents[len(places)], one)
     with ir.InsertionPoint(loop.body):

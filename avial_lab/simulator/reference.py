@@ -20,26 +20,18 @@ from mlir.dialects import llvm
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.binary import compile_llvm_ir
 from avial_lab.errors import CellSpan
-from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_bounds import CheckBounds, Site, sites_of
 from avial_lab.passes.copies_to_loops import CopiesToLoops
-from avial_lab.passes.emulate_gpu import EmulateGpu
-from avial_lab.passes.free_allocations import FreeAllocations
-from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.place_tasks import PlaceInOrder
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.pipelines import TO_HOST, TO_LLVM, Pass, check_lowered, run_passes
 
+_AFTER_COPIES = TO_HOST.index(CopiesToLoops()) + 1
 _CHECKED: tuple[Pass | str, ...] = (
     TasksToMpi(share=False),
-    EmulateGpu(),
-    "convert-linalg-to-loops",
-    "lower-affine",
-    CopiesToLoops(),
+    *TO_HOST[:_AFTER_COPIES],
     CheckBounds(),
-    BoolsToBytes(),
-    FreeAllocations(),
-    MpiToLlvm(),
+    *TO_HOST[_AFTER_COPIES:],
 )
 _UNCHECKED: tuple[Pass | str, ...] = (TasksToMpi(), *TO_HOST)
 
