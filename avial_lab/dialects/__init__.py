@@ -1,4 +1,4 @@
-"""The avial dialect in MLIR: declared in IRDL (`avial.irdl.mlir`), with accessors (`avial.py`) and a verifier (`verify.py`).
+"""The avial dialect in MLIR: declared in IRDL, with accessors and a verifier.
 
 `register(context)` makes a context know it.
 """
@@ -17,7 +17,7 @@ IRDL_FILE = Path(__file__).with_name("avial.irdl.mlir")
 
 
 def register(context: ir.Context) -> None:
-    """Declare the avial dialect in `context` (once), and load every dialect a task's body may use."""
+    """Declare the avial dialect in `context`, once, and load every dialect a body may use."""
     _find_accessors()
     if context.is_registered_operation("avial.task"):
         return

@@ -103,7 +103,9 @@ class _WorkOp(_RegionOp):
         loc: ir.Location | None = None,
         ip: ir.InsertionPoint | None = None,
     ) -> _WorkOp:
-        """A new operation whose region is still without a block; reads and writes are !avial.buffer_ref."""
+        """A new operation whose region is still without a block; reads and writes are
+        !avial.buffer_ref.
+        """
         sizes = [1, len(reads), len(writes), len(after)]
         operation = ir.Operation.create(
             cls.OPERATION_NAME,
@@ -133,7 +135,7 @@ class _WorkOp(_RegionOp):
 
     @property
     def reads(self) -> list[ir.Value]:
-        """The buffers whose values matter to it; one both read and written is here and in `writes`."""
+        """The buffers whose values matter to it; one it also writes is in `writes` as well."""
         return [buffer_of(handle) for handle in self._segment(1)]
 
     @property

@@ -1,7 +1,8 @@
 """Where in the cell an operation was written.
 
-MLIR location -> CellSpan. Locations are made as `loc("x"("In [4]":7:3))`: the value's name around the place, so that
-every later stage can print the user's names and every error can show the user's line.
+MLIR location -> CellSpan. Locations are made as `loc("x"("In [4]":7:3))`: the value's name around
+the place, so that every later stage can print the user's names and every error can show the user's
+line.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _PREDICATES = ("lt", "le", "gt", "ge")
 
 
 def verify_program(module: ir.Module, *, regions: bool = True) -> None:
-    """Raise VerifyError unless every avial operation stands where it may, and is named and wired as it must be.
+    """Raise VerifyError unless avial's operations stand where they may, named and wired rightly.
 
     `regions=False` where it is known already that each region is one block with its terminator.
     """

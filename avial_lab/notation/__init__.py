@@ -1,0 +1,1 @@
+"""The short notation of avial programs: cell text -> full MLIR."""

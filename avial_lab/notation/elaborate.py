@@ -1,8 +1,8 @@
-"""Short notation -> full MLIR: types, constants, names and places are filled in; full MLIR stays as it is.
+"""Short notation -> full MLIR: types, constants and places are filled in.
 
-Cell text -> Elaboration: the text of one module, and the way from its places back to the cell's. One pass over the
-text, statement by statement: what `operations.py` knows is completed, everything else is copied up to the next
-statement. MLIR parses (and judges) the result.
+Cell text -> Elaboration: the text of one module, and the way from its places back to the cell's.
+One pass over the text, statement by statement: what `operations.py` knows is completed, everything
+else is copied up to the next statement. MLIR parses (and judges) the result.
 
 Grammar of the avial operations, `[ ]` optional, `{ }*` repeated:
 
@@ -12,10 +12,11 @@ Grammar of the avial operations, `[ ]` optional, `{ }*` repeated:
     %r = avial.task %t [reads(%a, …)] [writes(%b, …)] [after …] [attributes {…}] { statements }
     %r = avial.replicate …as avial.task…
     [%r =] avial.converge 100 [after …] [attributes {…}] { targets and tasks }
-    [%r =] avial.converge until %error lt 1.0e-6 max 1000 [after …] [attributes {…}] { targets and tasks }
+    [%r =] avial.converge until %error lt 1.0e-6 max 1000 [after …] [attributes {…}] { … }
 
-`until` compares the one element of a buffer (`lt`, `le`, `gt`, `ge` or `<`, `<=`, `>`, `>=`) after each round; `max` bounds
-the rounds. A buffer written `%n: index` (or any int or float type) is a number of the caller's.
+`until` compares the one element of a buffer (`lt`, `le`, `gt`, `ge` or `<`, `<=`, `>`, `>=`) after
+each round; `max` bounds the rounds. A buffer written `%n: index` (or any int or float type) is a
+number of the caller's.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Listed:
-    """What the head of a task in short notation said of its buffers: (name, offset of the name) each.
+    """What the head of a task in short notation said of its buffers: name and offset of each.
 
     plain: the buffers stood in one list, their roles follow from the body.
     """
@@ -67,7 +68,8 @@ class Elaboration:
     source: Source
     output: Output
     block_arguments: dict[Place, list[tuple[str, Place]]] = field(default_factory=dict)
-    """Loop variables and block arguments, by the statement that owns the region, in textual order."""
+    """Loop variables and block arguments, by the statement that owns the region, in textual order.
+    """
     listed: dict[Place, Listed] = field(default_factory=dict)
     generic: bool = False
     """Whether some avial operation stands in MLIR's generic form."""
@@ -77,7 +79,7 @@ class Elaboration:
 
 @dataclass
 class Constant:
-    """`%c = arith.constant 3` without a type, until a use says which; then the piece is completed."""
+    """`%c = arith.constant 3` without a type, until a use says which."""
 
     output: Output
     piece: int
@@ -87,7 +89,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The type of result `index` of a statement this package does not know; MLIR is asked when it is needed."""
+    """The type of result `index` of a statement this package does not know; MLIR is asked when it
+    is needed.
+    """
 
     pieces: tuple[str, ...]
     results: str
@@ -103,7 +107,8 @@ BUFFER = "!avial.buffer_ref"
 class Program:
     """The avial part of the function that is being read.
 
-    buffers: the arguments that @main gets from its schedules, by name without the %: type and offset of the name.
+    buffers: the arguments that @main gets from its schedules, by name without the %: type and
+    offset of the name.
     """
 
     in_main: bool = False
@@ -166,7 +171,7 @@ class Elaborator:
         self.open_constants: list[Constant] = []
         self.program = Program()
 
-    # Places -------------------------------------------------------------------------------------------------
+    # -- Places
 
     def _line_end(self, line: int) -> int:
         starts = self.source.line_starts
@@ -183,7 +188,7 @@ class Elaborator:
         return self._line, offset - start + 1
 
     def loc(self, offset: int, name: str = "") -> str:
-        """` loc("x"("In [4]":7:3))`, the trailing location of an operation; name is without the %."""
+        """` loc("x"("In [4]":7:3))`, the trailing location; name is without the %."""
         line, column = self.place(offset)
         if not name:
             return f" loc({self.file}:{line}:{column})"
@@ -201,7 +206,7 @@ class Elaborator:
             return self.source.error(message, offset, hint=hint)
         return self.source.error(message, offset, hint=hint, kind=kind)
 
-    # Values and their types ---------------------------------------------------------------------------------
+    # -- Values and their types
 
     def define(self, name: str, type_: Type) -> None:
         """`%name` has that type from here to the end of the region."""
@@ -300,7 +305,9 @@ class Elaborator:
         return "i64" if re.fullmatch(r"-?(\d+|0x[0-9a-fA-F]+)", literal) else "f64"
 
     def _complete(self, constant: Constant, type_: str) -> None:
-        """Give the constant its type; an integer literal becomes a float's or a vector's where that is wanted."""
+        """Give the constant its type; an integer literal becomes a float's or a vector's where that
+        is wanted.
+        """
         literal = constant.literal
         element = types.element_of(type_) or type_
         element = self.type_aliases.get(element, element)
@@ -339,7 +346,9 @@ class Elaborator:
             return str(results[unknown.index].type) if unknown.index < len(results) else None
 
     def constant(self, literal: str, type_: str, offset: int) -> str:
-        """The name of an integer constant, made here unless this region or one around it has it already."""
+        """The name of an integer constant, made here unless this region or one around it has it
+        already.
+        """
         if not re.fullmatch(r"-?\d{1,19}", literal):
             raise self.error(f"'{literal}' is no integer", offset)
         key = (literal, type_)
@@ -352,22 +361,24 @@ class Elaborator:
         return name
 
     def buffer_refs(self, names: list[str], offset: int) -> dict[str, str]:
-        """The buffers as operands of avial's operations: casts to !avial.buffer_ref, made where first needed.
+        """The buffers as operands of avial's operations: casts, made where first needed.
 
-        New ones are written in the order in which the buffers came into being, whatever the order of the list.
+        New ones are written in the order in which the buffers came into being, whatever the order
+        of the list.
         """
         new = {name for name in names if name not in self.handles}
         for name in sorted(new, key=lambda name: self.born.get(name, 0)):
             handle = self.handles[name] = f"%.ref{self.fresh}"
             self.fresh += 1
             self.out.put(
-                f"{handle} = builtin.unrealized_conversion_cast {name} : {self.type_of(name, offset)}"
+                f"{handle} = builtin.unrealized_conversion_cast {name}"
+                f" : {self.type_of(name, offset)}"
                 f" to {BUFFER}{self.loc(offset)}\n",
                 offset,
             )
         return {name: self.handles[name] for name in names}
 
-    # Small readers ------------------------------------------------------------------------------------------
+    # -- Small readers
 
     def at(self, offset: int, word: str) -> int | None:
         """The place behind `word`, or None where something else stands at `offset`."""
@@ -480,7 +491,7 @@ class Elaborator:
         end = self.bracket_end(start)
         return self.text[start + 1 : end - 1].strip(), end
 
-    # Regions and statements ---------------------------------------------------------------------------------
+    # -- Regions and statements
 
     def region(
         self,
@@ -491,9 +502,10 @@ class Elaborator:
         fresh_constants: bool = False,
         opened_at: int | None = None,
     ) -> int:
-        """The statements from `offset` to the closing brace, elaborated; the place behind the brace.
+        """The statements from `offset` to the closing brace; the place behind the brace.
 
-        arguments are visible inside; block_types are those of a `^bb0(%x, %y):` that leaves them out.
+        arguments are visible inside; block_types are those of a `^bb0(%x, %y):` that leaves them
+        out.
         """
         mark, constants, handles = len(self.undo), self.constants, self.handles
         self.constants = {} if fresh_constants else dict(constants)
@@ -626,7 +638,7 @@ class Elaborator:
 
     owner: Place | None = None
 
-    # A statement that is copied -----------------------------------------------------------------------------
+    # -- A statement that is copied
 
     def copied(
         self,
@@ -642,7 +654,7 @@ class Elaborator:
     ) -> int:
         """A statement in full MLIR, up to the next one; its regions are elaborated.
 
-        found: the types of its results where they are known already. header_type: of the loop variables in the
+        found: the types of its results, if known. header_type: of the loop variables in the
         head of a statement with a region.
         """
         if found is None:
@@ -784,7 +796,9 @@ class Elaborator:
         end: int,
         op: str,
     ) -> list[Type]:
-        """The types of the results of a copied statement: as written behind `->`, else from MLIR when needed."""
+        """The types of the results of a copied statement: as written behind `->`, else from MLIR
+        when needed.
+        """
         if arrow_end is not None and (colon is not None or op in ("scf.if", "scf.for")):
             start = self.source.skip(arrow_end)
             if self.text.startswith("(", start):

@@ -1,11 +1,11 @@
-"""Loops, conditions and launches: literal bounds become constants, types of carried values follow from their starts.
+"""Loops, conditions and launches: literal bounds, and the types of carried values.
 
 scf.for %i = 0 to 20 step 2 iter_args(%sum = %zero) {
 scf.parallel %i, %j = 0, 0 to 20, %n {
 scf.while (%k = %start) { … scf.condition(%go) %k } do { ^bb0(%k): … scf.yield %next }
 %r = scf.if %condition { … scf.yield %x } else { … scf.yield %y }
 affine.for %i = 0 to 20 iter_args(%sum = %zero) {       affine.parallel %i = 0 to 20 {
-gpu.launch {            one thread for each index of the first dimension of what the body writes (see roles.py)
+gpu.launch {            a thread for each index of what the body writes (parse/launches.py)
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def _open(e: Elaborator, offset: int, after: str) -> int:
 
 
 def _close(e: Elaborator, results: str | None, start: int, end: int) -> int:
-    """What may follow a statement's last region: attributes, a location; else its own location is added."""
+    """What may follow a statement's last region: attributes, a location; else its own location is
+    added.
+    """
     following = e.source.skip(end)
     if e.text.startswith("{", following):
         end = e.bracket_end(following)
@@ -214,7 +216,9 @@ def _scf_for(e: Elaborator, results: str | None, op: str, start: int, offset: in
 def _parallel_head(
     e: Elaborator, op: str, offset: int
 ) -> tuple[list[tuple[str, int]], list[Bound], list[Bound], list[Bound], int]:
-    """`(%i, …) = (…) to (…) step (…)`, each list with or without its parentheses; the step may be left out."""
+    """`(%i, …) = (…) to (…) step (…)`, each list with or without its parentheses; the step may be
+    left out.
+    """
     opened = e.at(offset, "(")
     if opened is not None and e.at(opened, ")") is not None:
         raise e.error(f"{op} needs a loop variable", offset, USAGE.get(op))
@@ -480,7 +484,8 @@ def _launch(e: Elaborator, results: str | None, op: str, start: int, offset: int
     e.out.put(op, start)
     e.out.put(
         f" blocks({of[0]}, {of[1]}, {of[2]}) in ({of[6]} = {one}, {of[7]} = {one}, {of[8]} = {one})"
-        f" threads({of[3]}, {of[4]}, {of[5]}) in ({of[9]} = {one}, {of[10]} = {one}, {of[11]} = {one})",
+        f" threads({of[3]}, {of[4]}, {of[5]})"
+        f" in ({of[9]} = {one}, {of[10]} = {one}, {of[11]} = {one})",
         offset,
     )
     end = _region(e, op, start, opened, [], [])

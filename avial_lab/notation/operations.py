@@ -1,7 +1,7 @@
 """What the notation knows of MLIR's operations: where the types go, and what they are.
 
-One rule an operation: it reads the operands, and either adds the types that were left out or, where they are
-written, copies the statement. Rules are grouped by the form of the statement:
+One rule an operation: it reads the operands, and either adds the types that were left out or, where
+they are written, copies the statement. Rules are grouped by the form of the statement:
 
     same      %z = arith.addi %x, %y            : T                    result T
     compare   %z = arith.cmpi slt, %x, %y       : T                    result i1
@@ -50,7 +50,9 @@ def _finish(
     suffix: str | None,
     found: list[Type],
 ) -> int:
-    """Write a statement whose operands end at `end`: with `suffix` behind it, or copied where types are written."""
+    """Write a statement whose operands end at `end`: with `suffix` behind it, or copied where types
+    are written.
+    """
     text = e.text
     following = SKIP.match(text, end).end()  # type: ignore[union-attr]
     char = text[following : following + 1]
@@ -93,14 +95,15 @@ def _names(match: re.Match[str], group: int = 1) -> list[tuple[str, int]]:
     return [(m[0], match.start(group) + m.start()) for m in _NAME.finditer(match[group])]
 
 
-# Arithmetic --------------------------------------------------------------------------------------------------
+# -- Arithmetic
 
 _BINARY = """
     arith.addi arith.subi arith.muli arith.divsi arith.divui arith.remsi arith.remui arith.ceildivsi
-    arith.ceildivui arith.floordivsi arith.andi arith.ori arith.xori arith.shli arith.shrsi arith.shrui
-    arith.maxsi arith.maxui arith.minsi arith.minui arith.addf arith.subf arith.mulf arith.divf arith.remf
-    arith.maximumf arith.minimumf arith.maxnumf arith.minnumf math.powf math.atan2 math.copysign math.ipowi
-    complex.add complex.sub complex.mul complex.div complex.pow complex.atan2
+    arith.ceildivui arith.floordivsi arith.andi arith.ori arith.xori arith.shli arith.shrsi
+    arith.shrui arith.maxsi arith.maxui arith.minsi arith.minui arith.addf arith.subf arith.mulf
+    arith.divf arith.remf arith.maximumf arith.minimumf arith.maxnumf arith.minnumf math.powf
+    math.atan2 math.copysign math.ipowi complex.add complex.sub complex.mul complex.div complex.pow
+    complex.atan2
 """
 
 
@@ -118,11 +121,13 @@ def _binary(e: Elaborator, results: str | None, op: str, start: int, offset: int
 
 
 @_rule(
-    """arith.negf math.absf math.absi math.acos math.acosh math.asin math.asinh math.atan math.atanh math.cbrt
-    math.ceil math.cos math.cosh math.ctlz math.cttz math.ctpop math.erf math.erfc math.exp math.exp2 math.expm1
-    math.floor math.log math.log10 math.log1p math.log2 math.round math.roundeven math.rsqrt math.sin math.sinh
-    math.sqrt math.tan math.tanh math.trunc complex.conj complex.cos complex.exp complex.expm1 complex.log
-    complex.log1p complex.neg complex.rsqrt complex.sign complex.sin complex.sqrt complex.tan complex.tanh""",
+    """arith.negf math.absf math.absi math.acos math.acosh math.asin math.asinh math.atan
+    math.atanh math.cbrt
+    math.ceil math.cos math.cosh math.ctlz math.cttz math.ctpop math.erf math.erfc math.exp
+    math.exp2 math.expm1 math.floor math.log math.log10 math.log1p math.log2 math.round
+    math.roundeven math.rsqrt math.sin math.sinh math.sqrt math.tan math.tanh math.trunc
+    complex.conj complex.cos complex.exp complex.expm1 complex.log complex.log1p complex.neg
+    complex.rsqrt complex.sign complex.sin complex.sqrt complex.tan complex.tanh""",
     "%y = OP %x",
 )
 @_rule("math.fma vector.fma", "%d = OP %a, %b, %c")
@@ -231,9 +236,11 @@ _CAST = re.compile(rf"\s*({VALUE})(\s*fastmath\s*<[^<>\n]*>|\s+nneg\b)*")
 
 
 @_rule(
-    """arith.extf arith.extsi arith.extui arith.fptosi arith.fptoui arith.index_cast arith.index_castui
-    arith.sitofp arith.trunci arith.truncf arith.uitofp arith.bitcast index.casts index.castu memref.cast
-    memref.memory_space_cast vector.broadcast vector.bitcast vector.shape_cast math.fpowi complex.bitcast""",
+    """arith.extf arith.extsi arith.extui arith.fptosi arith.fptoui arith.index_cast
+    arith.index_castui
+    arith.sitofp arith.trunci arith.truncf arith.uitofp arith.bitcast index.casts index.castu
+    memref.cast memref.memory_space_cast vector.broadcast vector.bitcast vector.shape_cast
+    math.fpowi complex.bitcast""",
     "%y = OP %x to TYPE",
 )
 def _cast(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
@@ -248,7 +255,8 @@ def _cast(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     if type_ is None:
         raise no_type(e, op, start)
     e.out.put(
-        f"{e.text[start : match.end()]} : {type_} to {wanted}{e.loc(start, _first_name(results))}\n",
+        f"{e.text[start : match.end()]} : {type_} to {wanted}"
+        f"{e.loc(start, _first_name(results))}\n",
         start,
     )
     e.define_results(results, [wanted])
@@ -256,9 +264,10 @@ def _cast(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
 
 
 @_rule(
-    """index.add index.sub index.mul index.divs index.divu index.ceildivs index.ceildivu index.floordivs index.rems
-    index.remu index.maxs index.maxu index.mins index.minu index.shl index.shrs index.shru index.and index.or
-    index.xor""",
+    """index.add index.sub index.mul index.divs index.divu index.ceildivs index.ceildivu
+    index.floordivs index.rems
+    index.remu index.maxs index.maxu index.mins index.minu index.shl index.shrs index.shru index.and
+    index.or index.xor""",
     "%k = OP %i, %j",
 )
 def _index(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
@@ -282,7 +291,25 @@ def _fixed(type_: str) -> Rule:
     return rule
 
 
-for _name in ["index.constant", "index.sizeof", "gpu.thread_id", "gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.global_id", "gpu.lane_id", "gpu.subgroup_id", "gpu.num_subgroups", "gpu.subgroup_size", "gpu.cluster_id", "gpu.cluster_dim", "affine.apply", "affine.min", "affine.max", "vector.vscale"]:
+for _name in [
+    "index.constant",
+    "index.sizeof",
+    "gpu.thread_id",
+    "gpu.block_id",
+    "gpu.block_dim",
+    "gpu.grid_dim",
+    "gpu.global_id",
+    "gpu.lane_id",
+    "gpu.subgroup_id",
+    "gpu.num_subgroups",
+    "gpu.subgroup_size",
+    "gpu.cluster_id",
+    "gpu.cluster_dim",
+    "affine.apply",
+    "affine.min",
+    "affine.max",
+    "vector.vscale",
+]:
     RULES[_name] = _fixed("index")
 USAGE |= {"gpu.thread_id": "%i = gpu.thread_id x", "affine.apply": "%k = affine.apply MAP(%i)[%n]"}
 RULES["index.cmp"] = RULES["index.bool.constant"] = _fixed("i1")
@@ -296,7 +323,7 @@ def _linalg_index(e: Elaborator, results: str | None, op: str, start: int, offse
     return _finish(e, results, op, start, match.end(), " : index", ["index"])
 
 
-# Memory ------------------------------------------------------------------------------------------------------
+# -- Memory
 
 _LOAD = re.compile(rf"\s*({VALUE})\s*\[([^\[\]\n]*)\]")
 _STORE = re.compile(rf"\s*({VALUE})\s*,\s*({VALUE})\s*\[([^\[\]\n]*)\]")
@@ -327,7 +354,8 @@ def _indices(
         if count != len(known.shape):
             raise e.error(
                 f"{op} has {count} {'index' if count == 1 else 'indices'} "
-                f"for a buffer of {len(known.shape)} dimension{'' if len(known.shape) == 1 else 's'} ({type_})",
+                f"for a buffer of {len(known.shape)} "
+                f"dimension{'' if len(known.shape) == 1 else 's'} ({type_})",
                 offset,
                 kind=VerifyError,
             )
@@ -548,9 +576,17 @@ def _operand_types(e: Elaborator, results: str | None, op: str, start: int, offs
     return _finish(e, results, op, start, match.end(), suffix, [])
 
 
-for (
-    _name
-) in ["scf.yield", "affine.yield", "linalg.yield", "scf.reduce.return", "memref.atomic_yield", "return", "func.return", "gpu.yield", "memref.alloca_scope.return"]:
+for _name in [
+    "scf.yield",
+    "affine.yield",
+    "linalg.yield",
+    "scf.reduce.return",
+    "memref.atomic_yield",
+    "return",
+    "func.return",
+    "gpu.yield",
+    "memref.alloca_scope.return",
+]:
     RULES[_name] = _operand_types
 USAGE |= {"scf.yield": "scf.yield %x", "linalg.yield": "linalg.yield %x"}
 

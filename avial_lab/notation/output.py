@@ -32,10 +32,10 @@ class Output:
         return "".join(self.pieces)
 
     def origin(self, source: Source, line: int, column: int) -> int:
-        """The offset in the cell of the text's 1-based `line` and `column` (counted in bytes, as MLIR does).
+        """The offset in the cell of the text's `line` and `column`, from 1, in bytes.
 
-        Within a piece it is exact as far as the piece repeats the cell word for word, which is up to the
-        types that were added; beyond that it is the last place they agree.
+        Within a piece it is exact as far as the piece repeats the cell word for word, which is up
+        to the types that were added; beyond that it is the last place they agree.
         """
         text = self.text
         rows = text.split("\n")
@@ -52,7 +52,9 @@ class Output:
 
 
 def _agreement(piece: str, text: str, origin: int, wanted: int) -> int:
-    """How many of the first `wanted` characters of the piece stand in the cell at `origin`, less blanks at the end."""
+    """How many of the first `wanted` characters of the piece stand in the cell at `origin`, less
+    blanks at the end.
+    """
     count = 0
     while (
         count < min(wanted, len(piece))

@@ -1,7 +1,7 @@
 """Modules and functions: what stands around schedules.
 
-A whole cell -> Elaboration. Schedules that stand alone go, in program order, into one `@main` over all their
-buffers; a schedule in a `func.func` of the user's stays there.
+A whole cell -> Elaboration. Schedules that stand alone go, in program order, into one `@main` over
+all their buffers; a schedule in a `func.func` of the user's stays there.
 """
 
 from __future__ import annotations
@@ -173,7 +173,9 @@ def _copy_whole(e: Elaborator, results: str | None, op: str, start: int, offset:
 
 
 def _function(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    """func.func: its arguments may leave out the types the caller's arrays give them, its end the `return`."""
+    """func.func: its arguments may leave out the types the caller's arrays give them, its end the
+    `return`.
+    """
     head = _FUNCTION.match(e.text, offset)
     if head is None or results is not None:
         return e.copied(results, op, start, offset)
@@ -209,7 +211,9 @@ def _function(e: Elaborator, results: str | None, op: str, start: int, offset: i
 
 
 def _arguments(e: Elaborator, start: int, offset: int) -> tuple[list[tuple[str, Type, int]], int]:
-    """`%a: type {attributes} loc(…), …)`, written; the arguments and the place behind the parenthesis."""
+    """`%a: type {attributes} loc(…), …)`, written; the arguments and the place behind the
+    parenthesis.
+    """
     found: list[tuple[str, Type, int]] = []
     end = e.at(offset, ")")
     while end is None:

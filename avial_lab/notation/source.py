@@ -1,4 +1,4 @@
-"""The text of a cell: places in it, the tokens of MLIR and of the notation, and where a statement ends.
+"""The text of a cell: places in it, its tokens, and where a statement ends.
 
 Text -> offsets, spans and errors that show the user's own line.
 """
@@ -30,7 +30,9 @@ STATEMENT = re.compile(
     rf"(?:(?P<op>{WORD})|(?P<quoted>{STRING})|(?P<other>.|\Z))",
     re.DOTALL,
 )
-"""The beginning of a statement: results and the operation's name; `other` is `}`, `^`, an alias or a mistake."""
+"""The beginning of a statement: results and the operation's name; `other` is `}`, `^`, an alias or
+a mistake.
+"""
 
 LABEL_AHEAD = re.compile(r"\^[\w$.-]+\s*(?:\((?:[^()]|\([^()]*\))*\)\s*)?:")
 
@@ -90,7 +92,9 @@ class Source:
         return self.line_starts[line - 1] + column - 1
 
     def check_characters(self) -> None:
-        """Refuse what MLIR's lexer would stumble over: control characters, half characters, endless nesting."""
+        """Refuse what MLIR's lexer would stumble over: control characters, half characters, endless
+        nesting.
+        """
         odd = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u2028\u2029\x85]", self.text)
         if odd:
             raise self.error(

@@ -1,7 +1,7 @@
-"""avial's own operations in short notation: schedule, target, task, replicate, converge (grammar: `elaborate.py`).
+"""avial's own operations in short notation; the grammar stands in `elaborate.py`.
 
-A task in plain form gets its roles from `roles.py` after MLIR has parsed the body; until then its buffers are
-listed as read.
+A task in plain form gets its roles from `roles.py` after MLIR has parsed the body; until then its
+buffers are listed as read.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _schedule(e: Elaborator, results: str | None, op: str, start: int, offset: i
 def _buffer(
     e: Elaborator, name: str, where: int, written: str | None, undefined: list[tuple[str, str]]
 ) -> str:
-    """The type of a buffer of the schedule; one that nothing defines becomes an argument of @main."""
+    """The type of a schedule's buffer; one nothing defines becomes an argument of @main."""
     key = name[1:]
     if name in e.values:
         known = e.type_of(name, where)
@@ -102,7 +102,8 @@ def _buffer(
         raise no_array(e, name, where)
     if _SCALAR.fullmatch(type_) is None and types.memref(type_) is None:
         raise e.error(
-            f"{name} is {type_}; a buffer is a memref or a number", where, "memref<20xi32>, for example",
+            f"{name} is {type_}; a buffer is a memref or a number", where,
+            "memref<20xi32>, for example",
             VerifyError,
         )  # fmt: skip
     e.program.buffers[key] = (type_, where)
@@ -128,7 +129,9 @@ def bound_type(e: Elaborator, name: str) -> str | None:
 
 
 def check_written(e: Elaborator, name: str, written: str, where: int) -> None:
-    """The element type and the sizes that a buffer is written with have to be those of the caller's array."""
+    """The element type and the sizes that a buffer is written with have to be those of the caller's
+    array.
+    """
     buffer = e.binding.buffer(name[1:]) if e.binding is not None else None
     known = types.memref(written)
     if buffer is None or known is None or known.shape is None:
@@ -248,7 +251,7 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
         tuple(roles.get("reads", ())),
         tuple(roles.get("writes", ())),
     )
-    reads = _distinct(roles["reads"] if "reads" in roles else ([] if roles else plain))
+    reads = _distinct(roles.get("reads", [] if roles else plain))
     writes = _distinct(roles.get("writes", []))
     refs = e.buffer_refs(list(dict.fromkeys([*reads, *writes])), start)
     operands = [target, *(refs[n] for n in (*reads, *writes)), *(n for n, _ in after)]
@@ -258,7 +261,8 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     end = _body(e, start, opened)
     sizes = f"1, {len(reads)}, {len(writes)}, {len(after)}"
     e.out.put(
-        f"}}) {{name = {quote(name)}, operandSegmentSizes = array<i32: {sizes}>{written}}} : ({signature}) -> {TASK}",
+        f"}}) {{name = {quote(name)}, operandSegmentSizes = array<i32: {sizes}>{written}}}"
+        f" : ({signature}) -> {TASK}",
         end - 1,
     )
     if results:
@@ -390,7 +394,9 @@ def _unquoted(text: str) -> str:
     """What an MLIR string literal stands for; its escapes are bytes in hexadecimal."""
     raw = re.sub(
         rb'\\([0-9a-fA-F]{2}|[nt\\"])',
-        lambda m: {b"n": b"\n", b"t": b"\t"}.get(m[1], m[1] if len(m[1]) == 1 else bytes.fromhex(m[1].decode())),
+        lambda m: {b"n": b"\n", b"t": b"\t"}.get(
+            m[1], m[1] if len(m[1]) == 1 else bytes.fromhex(m[1].decode())
+        ),
         text.encode(),
     )  # fmt: skip
     return raw.decode(errors="replace")
@@ -444,7 +450,8 @@ def _converge(e: Elaborator, results: str | None, op: str, start: int, offset: i
     end = _body(e, start, opened)
     e.out.put(
         f"}}) {{name = {quote(name)}, max = {count[0]} : i64{attributes}, "
-        f"operandSegmentSizes = array<i32: {len(operand)}, {len(after)}>{written}}} : ({types_}) -> {TASK}",
+        f"operandSegmentSizes = array<i32: {len(operand)}, {len(after)}>{written}}}"
+        f" : ({types_}) -> {TASK}",
         end - 1,
     )
     if results:

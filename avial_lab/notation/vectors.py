@@ -1,7 +1,7 @@
-"""linalg and vector operations: the types of their operands follow, those of new vectors are written.
+"""linalg and vector operations: types of operands follow, those of new vectors are written.
 
 linalg.matmul ins(%a, %b) outs(%c)
-linalg.generic {indexing_maps = […], iterator_types = […]} ins(%a) outs(%b) { ^bb0(%x, %y): … linalg.yield %z }
+linalg.generic {indexing_maps = […], iterator_types = […]} ins(%a) outs(%b) { ^bb0(%x, %y): … }
 %v = vector.load %a[%i] : vector<4xf32>             vector.store %v, %b[%i]
 """
 
@@ -18,11 +18,12 @@ _GROUP = re.compile(r"\b(ins|outs)\s*(?=\()")
 _VALUE = re.compile(VALUE)
 
 LINALG = """
-    abs add batch_matmul batch_matvec batch_mmt4d batch_reduce_matmul batch_vecmat broadcast ceil conv_1d conv_1d_ncw_fcw
-    conv_1d_nwc_wcf conv_2d conv_2d_nchw_fchw conv_2d_nhwc_fhwc conv_2d_nhwc_hwcf conv_3d copy contract
-    depthwise_conv_1d_nwc_wc depthwise_conv_2d_nchw_chw depthwise_conv_2d_nhwc_hwc div div_unsigned dot elementwise
-    erf exp fill floor generic log map matmul matvec max min mmt4d mul negf pooling_nchw_max pooling_nchw_sum
-    pooling_nhwc_max pooling_nhwc_min pooling_nhwc_sum powf reciprocal reduce round rsqrt select softmax sqrt square
+    abs add batch_matmul batch_matvec batch_mmt4d batch_reduce_matmul batch_vecmat broadcast ceil
+    conv_1d conv_1d_ncw_fcw conv_1d_nwc_wcf conv_2d conv_2d_nchw_fchw conv_2d_nhwc_fhwc
+    conv_2d_nhwc_hwcf conv_3d copy contract depthwise_conv_1d_nwc_wc depthwise_conv_2d_nchw_chw
+    depthwise_conv_2d_nhwc_hwc div div_unsigned dot elementwise erf exp fill floor generic log map
+    matmul matvec max min mmt4d mul negf pooling_nchw_max pooling_nchw_sum pooling_nhwc_max
+    pooling_nhwc_min pooling_nhwc_sum powf reciprocal reduce round rsqrt select softmax sqrt square
     sub tanh transpose vecmat winograd_filter_transform
 """
 

@@ -1,4 +1,6 @@
-"""A cell's text -> a verified module in the avial dialect, every operation with its place; and back to text."""
+"""A cell's text -> a verified module in the avial dialect, every operation with its place; and back
+to text.
+"""
 
 from avial_lab.parse.cells import parse_cell
 from avial_lab.parse.printing import print_module

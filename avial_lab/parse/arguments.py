@@ -26,8 +26,8 @@ def bind_arguments(
 ) -> frozenset[ir.Value]:
     """Every argument of the program's function gets its name, its array's type or its number.
 
-    An argument with `?` in its type becomes static, and a memref.cast gives the body the type it was written for.
-    Returns the arguments whose arrays are read-only.
+    An argument with `?` in its type becomes static, and a memref.cast gives the body the type it
+    was written for. Returns the arguments whose arrays are read-only.
     """
     names = _names(function)
     block = function.regions[0].blocks[0]
@@ -93,7 +93,7 @@ def _functions(module: ir.Operation) -> Iterator[ir.Operation]:
 
 def _names(function: ir.Operation) -> list[str]:
     """The arguments' names: as the attribute says, else as the text calls them."""
-    written = function.attributes["arg_attrs"] if "arg_attrs" in function.attributes else None
+    written = function.attributes.get("arg_attrs")
     names = []
     for k, argument in enumerate(function.regions[0].blocks[0].arguments):
         name = name_of(argument.location) or f"arg{k}"
@@ -175,7 +175,8 @@ def _check_fit(
     if not fits or offset not in (0, DYNAMIC):
         identity = str(written.layout).startswith("affine_map")
         raise mismatch(
-            f"the array '{buffer.name}' shares memory with another array and has strides {buffer.strides}"
+            f"the array '{buffer.name}' shares memory with another array "
+            f"and has strides {buffer.strides}"
             if identity
             else f"the array '{buffer.name}' has strides {buffer.strides}",
             f"write {wanted}, leave the type out, or pass a copy: {buffer.name}.copy()",
@@ -213,10 +214,12 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
 
 
 def _set_signature(function: ir.Operation, names: list[str], keep: list[int]) -> None:
-    """Drop the arguments not in `keep`, and write types and names down in the function's attributes."""
+    """Drop the arguments not in `keep`, and write types and names down in the function's
+    attributes.
+    """
     block = function.regions[0].blocks[0]
     attributes = function.attributes
-    old = attributes["arg_attrs"] if "arg_attrs" in attributes else None
+    old = attributes.get("arg_attrs")
     for k in reversed(range(len(names))):
         if k not in keep:
             block.erase_argument(k)

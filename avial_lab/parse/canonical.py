@@ -1,8 +1,8 @@
 """avial's operations as the short notation would have written them.
 
-A module with avial operations in generic form -> the same program with its !avial.buffer_ref casts where the notation
-puts them (before the first operation that lists the buffer), and no buffer twice in a list. So two texts of one
-program are one module, and the printer has only one form to know.
+A module with avial operations in generic form -> the same program with its !avial.buffer_ref casts
+where the notation puts them (before the first operation that lists the buffer), and no buffer twice
+in a list. So two texts of one program are one module, and the printer has only one form to know.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parse a cell: the notation, then MLIR, then what only the whole program can say.
 
-Text, and what is known of the caller's arrays -> ir.Module in the avial dialect: verified, roles of buffers inferred,
-arguments bound, every operation located at its line of the cell.
+Text, and what is known of the caller's arrays -> ir.Module in the avial dialect: verified, roles of
+buffers inferred, arguments bound, every operation located at its line of the cell.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def parse_cell(
 ) -> ir.Module:
     """The program in `text`, which its user knows as `cell`.
 
-    `binding` gives the types that buffers of the program leave out; `scalars` replace arguments of int, float or
-    index type. Raises ParseError, VerifyError or BindError with the place in `text`.
+    `binding` gives the types that buffers of the program leave out; `scalars` replace arguments of
+    int, float or index type. Raises ParseError, VerifyError or BindError with the place in `text`.
     """
     register(context)
     source = Source(text, cell)
@@ -133,7 +133,9 @@ def _usage(source: Source, offset: int) -> str | None:
 
 
 def _name_arguments(module: ir.Module, elaboration: Elaboration) -> list[ir.Operation]:
-    """Give loop variables and block arguments their names and places; the launches still without sizes."""
+    """Give loop variables and block arguments their names and places; the launches still without
+    sizes.
+    """
     cell = elaboration.source.cell
     names = elaboration.block_arguments
     launches: list[ir.Operation] = []

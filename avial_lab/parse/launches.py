@@ -1,6 +1,7 @@
-"""A `gpu.launch` without sizes starts one thread for each index of the first dimension of what it writes.
+"""A `gpu.launch` without sizes starts a thread for each index of the first dimension it writes.
 
-gpu.launch {avial.bare} of one thread -> gpu.launch of n threads, in which `gpu.thread_id x` counts 0 … n - 1 whatever n.
+gpu.launch {avial.bare} of one thread -> gpu.launch of n threads, in which `gpu.thread_id x` counts
+0 … n - 1 whatever n.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def _size(launch: ir.Operation) -> None:
             count = arith.ConstantOp(index, ir.IntegerAttr.get(index, extent)).result
         if barrier and extent > LARGEST_BLOCK:
             raise VerifyError(
-                f"gpu.barrier needs all {extent} threads in one block, and a block has at most {LARGEST_BLOCK}",
+                f"gpu.barrier needs all {extent} threads in one block, "
+                f"and a block has at most {LARGEST_BLOCK}",
                 span=span_of(launch.location),
                 hint="give sizes: gpu.launch blocks(…) in (…) threads(…) in (…) { … }",
             )
@@ -121,7 +123,7 @@ _IDS = ("gpu.thread_id", "gpu.global_id", "gpu.block_id", "gpu.block_dim", "gpu.
 def _replace_ids(
     launch: ir.Operation, guard: ir.Operation, thread: ir.Value, count: ir.Value
 ) -> None:
-    """What the body asks of dimension x is answered as if there were one block of `count` threads."""
+    """What the body asks of dimension x is answered as in one block of `count` threads."""
     ids: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -1,8 +1,8 @@
 """A module back in short notation.
 
-ir.Module -> text that `parse_cell` reads as an equal module. MLIR prints it; of its text only the lines of avial's own
-operations are rewritten, so names, bodies and everything else are MLIR's. `parse/canonical.py` has seen to it that there
-is nothing the notation cannot say.
+ir.Module -> text that `parse_cell` reads as an equal module. MLIR prints it; of its text only the
+lines of avial's own operations are rewritten, so names, bodies and everything else are MLIR's.
+`parse/canonical.py` has seen to it that there is nothing the notation cannot say.
 
     %task1 = "avial.task"(%cpu, %a, %b, %c) ({          %task1 = avial.task %cpu, %a, %b, %c {
       …                                            ->     …
@@ -219,7 +219,9 @@ def _untyped(lines: list[str]) -> list[str]:
 
 
 def _is_implied(module: ir.Module, head: str) -> bool:
-    """Whether @main is what the notation makes of its schedules: the same arguments in the same order."""
+    """Whether @main is what the notation makes of its schedules: the same arguments in the same
+    order.
+    """
     function = next(
         op.operation
         for op in module.body

@@ -1,7 +1,7 @@
-"""Which buffers a task reads and which it writes: inferred from its body, or checked against what it says.
+"""Which buffers a task reads and which it writes: inferred from its body, or checked.
 
-avial.task with its buffers listed -> avial.task with `reads` and `writes`; a touch of a buffer that is not listed,
-or a listed write that never happens, is an error at its place.
+avial.task with its buffers listed -> avial.task with `reads` and `writes`; a touch of a buffer that
+is not listed, or a listed write that never happens, is an error at its place.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def role_touches(block: ir.Block) -> list[RoleTouch]:
 def resolve_roles(
     function: ir.Operation, elaboration: Elaboration, read_only: Set[ir.Value] = frozenset()
 ) -> None:
-    """Infer or check the roles of every task's buffers; no task may write a buffer of `read_only`."""
+    """Infer or check the roles of every task's buffers; nothing may write one of `read_only`."""
     for op in list(work_operations(function)):
         _Task(op, elaboration).resolve(read_only)
 
@@ -105,7 +105,9 @@ def declared_roles(op: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
 def inferred_roles(
     op: ir.Operation, listed: list[ir.Value]
 ) -> tuple[list[ir.Value], list[ir.Value]] | None:
-    """The roles of a plain list of buffers, None where the body touches another or leaves one alone."""
+    """The roles of a plain list of buffers, None where the body touches another or leaves one
+    alone.
+    """
     block = op.regions[0].blocks[0]
     reads, writes, stray = _found(op, block, set(listed))
     if stray:
@@ -206,13 +208,17 @@ class _Task:
             self._rebuild(reads, [value for value in declared if value in found_writes])
 
     def _check_explicit(self, found_reads: set[ir.Value], found_writes: set[ir.Value]) -> None:
-        """A body may do less than it says it reads, but not more, and it has to write what it says it writes."""
+        """A body may do less than it says it reads, but not more, and it has to write what it says
+        it writes.
+        """
         for value in self.writes:
             if value not in found_writes:
                 raise VerifyError(
-                    f"task '{self.name}' lists %{_name(value)} as written, but its body never writes it",
+                    f"task '{self.name}' lists %{_name(value)} as written, "
+                    "but its body never writes it",
                     span=self._listed_at(value, writes=True),
-                    hint=f"take it out of writes(…){', put it into reads(…)' if value in found_reads else ''}",
+                    hint="take it out of writes(…)"
+                    + (", put it into reads(…)" if value in found_reads else ""),
                 )
         for found, declared, verb in (
             (found_writes, self.writes, "writes"),
@@ -231,7 +237,7 @@ class _Task:
                         hint=f"add %{name} to {verb}(…)",
                     )
 
-    # Errors -------------------------------------------------------------------------------------------------
+    # -- Errors
 
     @property
     def span(self) -> CellSpan | None:

@@ -1,4 +1,6 @@
-"""The dialect: stock MLIR reads it, accessors name its operands, the verifier says what IRDL cannot."""
+"""The dialect: stock MLIR reads it, accessors name its operands, the verifier says what IRDL
+cannot.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,8 @@ func.func @main(%a: memref<4xi32>) {{
 }}
 """
 TASK = (
-    '"avial.task"(%cpu) ({ omp.terminator }) {name = "t", operandSegmentSizes = array<i32: 1, 0, 0, 0>}'
+    '"avial.task"(%cpu) ({ omp.terminator })'
+    ' {name = "t", operandSegmentSizes = array<i32: 1, 0, 0, 0>}'
     " : (!avial.target_ref) -> !avial.task_ref"
 )
 

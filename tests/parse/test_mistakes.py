@@ -1,3 +1,4 @@
+# ruff: noqa: E501  a line of the table holds a whole statement
 """What a mistake is told as: the cell's own line, a caret, and what to do."""
 
 from __future__ import annotations

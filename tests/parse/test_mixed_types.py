@@ -1,10 +1,8 @@
 """Buffers of different types in one list of operands.
 
-IRDL ties all operands of one variadic group to one type (a constraint is a variable: `%any = irdl.any` used twice, or
-for a variadic, means *the same* type twice). So buffers go in as references of one type: between the
-memrefs and the lists stands `%a_ref = "avial.buffer"(%a) {name = "a"} : (memref<20xi32>) -> !avial.buffer_ref`, made by
-the front end at the start of a schedule (one for each listed value; invisible in the short notation), and avial.schedule,
-task, replicate and converge take `!avial.buffer_ref`s. task.reads / task.writes give the memrefs behind them.
+IRDL ties all operands of one list to one type (a constraint is a variable: `%any = irdl.any` used
+twice, or for a variadic, means *the same* type twice). So buffers are operands as
+`!avial.buffer_ref`, casts of the memrefs; task.reads and task.writes give the memrefs behind them.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  a line of the table holds a whole statement
 """Each construct of the short notation, and what MLIR reads it as."""
 
 from __future__ import annotations

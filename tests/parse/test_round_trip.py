@@ -157,10 +157,9 @@ def test_broken_text_is_an_error_of_ours(seed_text: int, seed: int) -> None:
         module = parsed("".join(tokens))
     except InternalError:
         raise
-    except AvialError as error:
-        assert str(error)
-    else:
-        assert str(parsed(print_module(module))) == str(module)
+    except AvialError:
+        return
+    assert str(parsed(print_module(module))) == str(module)
 
 
 def _seeds() -> list[str]:
