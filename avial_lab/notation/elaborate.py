@@ -472,6 +472,8 @@ class Elaborator:
             if kind == "open":
                 stack.append(match[0])
             elif kind == "close":
+                if match[0] == "}" and stack[-1] != "{":
+                    raise self.error(f"'{stack[-1]}' is never closed", start)
                 if match[0] != CLOSING[stack[-1]]:
                     raise self.error(
                         f"'{match[0]}' where '{CLOSING[stack[-1]]}' should close "
@@ -721,6 +723,8 @@ class Elaborator:
                             break
                         raise self.error(f"'{match[0]}' closes nothing", match.start(), "delete it")
                     opener, where = stack.pop()
+                    if match[0] == "}" and opener != "{":
+                        raise self.error(f"'{opener}' is never closed", where)
                     if CLOSING[opener] != match[0]:
                         raise self.error(
                             f"'{match[0]}' where '{CLOSING[opener]}' should close the '{opener}' "

@@ -63,6 +63,9 @@ ONE_LINE = [
     ("%a = memref.subview %g[%k, 0][2, 4][1, 2]",
      "%a = memref.subview %g[%k, 0] [2, 4] [1, 2] "
      ": memref<8x8xf32> to memref<2x4xf32, strided<[8, 2], offset: ?>>"),
+    ("%a = memref.subview %g[3, 1][2, 4][2, 1]",
+     "%a = memref.subview %g[3, 1] [2, 4] [2, 1] "
+     ": memref<8x8xf32> to memref<2x4xf32, strided<[16, 1], offset: 25>>"),
     ("%a = memref.subview %f[4][%n][1]",
      "%a = memref.subview %f[4] [%n] [1] : memref<20xf32> to memref<?xf32, strided<[1], offset: 4>>"),
     ("%a = memref.cast %f to memref<?xf32>", "%a = memref.cast %f : memref<20xf32> to memref<?xf32>"),

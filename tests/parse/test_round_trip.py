@@ -102,6 +102,25 @@ def test_printing_and_parsing_give_the_same_module(text: str) -> None:
     assert str(parsed(generic)) == str(module)
 
 
+def test_the_order_of_a_list_does_not_change_the_module() -> None:
+    """Neither in the notation nor in generic form: what counts is when the buffers came into being."""
+    text = (
+        "avial.schedule %a: memref<9xf32> {{ %t = avial.target\n"
+        "%p = memref.subview %a[0][4][1]\n%b = memref.subview %a[4][4][1]\n"
+        "avial.task %t, {} {{ memref.copy %p, %b : memref<4xf32, strided<[1]>> to"
+        " memref<4xf32, strided<[1], offset: 4>> }} }}"
+    )
+    one, other = parsed(text.format("%p, %b")), parsed(text.format("%b, %p"))
+    assert str(one) == str(other)
+    lines = str(one).splitlines()
+    first, second = (
+        k for k, line in enumerate(lines) if "strided" in line and "buffer_ref" in line
+    )
+    lines[first], lines[second] = lines[second], lines[first]
+    assert "\n".join(lines) != str(one)
+    assert str(parsed("\n".join(lines))) == str(one)
+
+
 def test_the_deck_prints_back() -> None:
     binding = bind_arrays({name: np.zeros(20, np.int32) for name in "abcd"})
     module = parse_cell(DECK, cell="deck", context=CONTEXT, binding=binding)
