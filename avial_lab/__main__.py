@@ -17,6 +17,7 @@ from typing import Any
 
 from avial_lab import doctor, plot, program
 
+from avial_lab.bench import bench_self
 from avial_lab.dag import TaskGraph
 from avial_lab.demo import demo
 from avial_lab.errors import AvialError, BindError
@@ -90,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
     )
     bench.add_argument("--json", action="store_true")
-    bench.set_defaults(command=lambda options: 1)
+    bench.set_defaults(command=lambda options: bench_self(as_json=options.json))
 
     check = commands.add_parser("doctor", help="what is installed, and whether it works together")
     check.add_argument("--json", action="store_true")

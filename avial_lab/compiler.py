@@ -28,6 +28,8 @@ from avial_lab.messages import (
     Answer,
     Build,
     Built,
+    PrintBack,
+    Printed,
     Question,
     Referenced,
     RunReference,
@@ -89,6 +91,8 @@ class Compiler:
     def ask(self, question: Analyse, *, timeout_s: float | None = None) -> Analysis: ...
     @overload
     def ask(self, question: Build, *, timeout_s: float | None = None) -> Built: ...
+    @overload
+    def ask(self, question: PrintBack, *, timeout_s: float | None = None) -> Printed: ...
     @overload
     def ask(self, question: RunReference, *, timeout_s: float | None = None) -> Referenced: ...
 

@@ -45,10 +45,9 @@ class Analyse:
 
 @dataclass(frozen=True)
 class Analysis:
-    """`notation` is the module printed back in the short notation; seconds by stage name."""
+    """seconds by what took them."""
 
     graph: TaskGraph
-    notation: str
     seconds: Mapping[str, float]
 
 
@@ -73,8 +72,20 @@ class Built:
     schedule: Schedule
     stages: tuple[Stage, ...]
     binary: Binary
-    notation: str
     seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PrintBack:
+    """Ask: what is the program in the short notation, types and roles filled in? Answer: `Printed`.
+    """
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Printed:
+    text: str
 
 
 @dataclass(frozen=True)
@@ -104,5 +115,5 @@ class Referenced:
     seconds: float
 
 
-Question = Analyse | Build | RunReference
-Answer = Analysis | Built | Referenced
+Question = Analyse | Build | PrintBack | RunReference
+Answer = Analysis | Built | Printed | Referenced

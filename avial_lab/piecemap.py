@@ -18,68 +18,74 @@ Value = TypeVar("Value")
 class PieceMap(Generic[Value]):
     """Boxes of one array with a value each. Boxes may overlap when the caller adds them so.
 
-    Kept sorted by where they start in dimension 0, so that a search looks at the neighbourhood
-    only: O(log n + k) for arrays that are cut along that dimension.
+    Sorted by where they start in dimension 0, in one list for each order of magnitude of their
+    length there: a search looks at a neighbourhood as wide as the longest piece of a list, and a
+    few long pieces do not widen that of many short ones. O(log n + k) for k pieces found in
+    arrays that are cut along dimension 0.
     """
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
-        # (start in dimension 0, when it was added, box, value): the second keeps ties apart and
-        # stable.
-        self._pieces: list[tuple[int, int, Box, Value]] = []
-        self._longest = 0
+        # By bit length of the extent: (start, when it was added, box, value), sorted. The second
+        # keeps ties apart and stable.
+        self._lists: dict[int, list[tuple[int, int, Box, Value]]] = {}
         self._added = count()
 
     def __iter__(self) -> Iterator[tuple[Box, Value]]:
-        return ((box, value) for _, _, box, value in self._pieces)
+        entries = sorted((e for pieces in self._lists.values() for e in pieces), key=_start_and_age)
+        return ((box, value) for _, _, box, value in entries)
 
     def add(self, box: Box, value: Value) -> None:
         if box.empty:
             return
-        start = box.start[0] if self._rank else 0
-        self._longest = max(self._longest, box.stop[0] - start if self._rank else 1)
-        piece = (start, next(self._added), box, value)
+        start, extent = (box.start[0], box.stop[0] - box.start[0]) if self._rank else (0, 1)
+        pieces = self._lists.setdefault(extent.bit_length(), [])
+        entry = (start, next(self._added), box, value)
         # Programs mostly walk arrays upwards: the end is the common place.
-        if not self._pieces or self._pieces[-1][0] <= start:
-            self._pieces.append(piece)
+        if not pieces or pieces[-1][0] <= start:
+            pieces.append(entry)
         else:
-            insort(self._pieces, piece, key=_start_and_age)
+            insort(pieces, entry, key=_start_and_age)
 
     def overlapping(self, box: Box) -> list[tuple[Box, Value]]:
         """(the part inside `box`, value) of every piece that overlaps it."""
-        first, last = self._window(box)
-        pieces = self._pieces
-        if first >= last or box.empty:
+        if box.empty:
             return []
-        return [
-            (common, value)
-            for _, _, piece, value in pieces[first:last]
-            if (common := piece.intersection(box)) is not None
+        found = [
+            (entry, common)
+            for pieces, first, last in self._windows(box)
+            for entry in pieces[first:last]
+            if (common := entry[2].intersection(box)) is not None
         ]
+        found.sort(key=lambda pair: (pair[0][0], pair[0][1]))
+        return [(common, entry[3]) for entry, common in found]
 
     def remove(self, box: Box) -> None:
         """Forget what is known inside `box`; pieces that stick out keep their rest."""
-        first, last = self._window(box)
-        if first >= last or box.empty:
+        if box.empty:
             return
-        kept: list[tuple[int, int, Box, Value]] = []
         rests: list[tuple[Box, Value]] = []
-        for entry in self._pieces[first:last]:
-            if not entry[2].overlaps(box):
-                kept.append(entry)
-            elif not box.contains(entry[2]):
-                rests.extend((rest, entry[3]) for rest in entry[2].difference(box))
-        if len(kept) != last - first:
-            self._pieces[first:last] = kept
-            for rest, value in rests:
-                self.add(rest, value)
+        for pieces, first, last in self._windows(box):
+            kept: list[tuple[int, int, Box, Value]] = []
+            for entry in pieces[first:last]:
+                if not entry[2].overlaps(box):
+                    kept.append(entry)
+                elif not box.contains(entry[2]):
+                    rests.extend((rest, entry[3]) for rest in entry[2].difference(box))
+            if len(kept) != last - first:
+                pieces[first:last] = kept
+        for rest, value in rests:
+            self.add(rest, value)
 
-    def _window(self, box: Box) -> tuple[int, int]:
-        """The positions of the pieces that may overlap `box`."""
-        if not self._rank:
-            return 0, len(self._pieces)
-        first = bisect_left(self._pieces, box.start[0] - self._longest + 1, key=_start)
-        return first, bisect_left(self._pieces, box.stop[0], key=_start)
+    def _windows(self, box: Box) -> Iterator[tuple[list[tuple[int, int, Box, Value]], int, int]]:
+        """In every list, the positions between which pieces may overlap `box`."""
+        for magnitude, pieces in self._lists.items():
+            if not self._rank:
+                yield pieces, 0, len(pieces)
+                continue
+            # Every piece here is shorter than 2 ** magnitude.
+            first = bisect_left(pieces, box.start[0] - (1 << magnitude) + 2, key=_start)
+            yield pieces, first, bisect_left(pieces, box.stop[0], first, key=_start)
 
 
 def _start(piece: tuple[int, int, Box, object]) -> int:

@@ -32,6 +32,7 @@ from avial_lab.messages import (
     Analysis,
     Build,
     Built,
+    PrintBack,
     Referenced,
     RunReference,
     Scalar,
@@ -162,10 +163,10 @@ class Program:
     def binary(self) -> Binary:
         return self.built.binary
 
-    @property
+    @cached_property
     def notation(self) -> str:
         """The program printed back in the short notation, roles and types filled in."""
-        return self.built.notation
+        return shared_compiler().ask(PrintBack(self.question.source)).text
 
     @property
     def seconds(self) -> Mapping[str, float]:

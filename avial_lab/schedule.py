@@ -383,6 +383,7 @@ class _RankProgram:
             s.name: PieceMap(len(s.shape)) for s in graph.storages
         }
         self._unsent: dict[int, Transfer] = {}
+        self._sent_at: dict[int, int] = {}
 
     def run(self, task: Task, incoming: Iterable[Transfer], outgoing: Iterable[Transfer]) -> None:
         now = self._position[task.name]
@@ -432,13 +433,14 @@ class _RankProgram:
         sending = self._sending[storage]
         for box in region:
             for _, transfer in sending.overlapping(box):
-                if transfer.index not in self._unsent:
-                    continue
-                del self._unsent[transfer.index]
-                at = self._position[transfer.consumer] if early else now
-                latest = max(latest, at)
-                order = self._POST if early else self._BEFORE
-                self._add(at, order, Step(StepKind.WAIT_SENT, transfer=transfer.index))
+                if transfer.index in self._unsent:
+                    del self._unsent[transfer.index]
+                    at = self._position[transfer.consumer] if early else now
+                    self._sent_at[transfer.index] = at
+                    order = self._POST if early else self._BEFORE
+                    self._add(at, order, Step(StepKind.WAIT_SENT, transfer=transfer.index))
+                # The wait may be there already, for another part of the same message.
+                latest = max(latest, self._sent_at[transfer.index])
             sending.remove(box)
         return latest
 

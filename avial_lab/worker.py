@@ -6,6 +6,7 @@ Questions (`messages.py`) -> answers or AvialErrors whose places carry the cell'
 from __future__ import annotations
 
 import ctypes
+import gc
 import resource
 import signal
 import sys
@@ -27,6 +28,8 @@ from avial_lab.messages import (
     Answer,
     Build,
     Built,
+    PrintBack,
+    Printed,
     Question,
     Referenced,
     RunReference,
@@ -52,7 +55,11 @@ def main(arguments: list[str]) -> None:
             question = pipe.recv()
         except EOFError:
             return
+        # A question makes many objects and few cycles: collect between questions, not during one.
+        gc.disable()
         pipe.send(answer(question))
+        gc.enable()
+        gc.collect()
 
 
 def _die_with_parent() -> None:
@@ -121,7 +128,7 @@ def _analyse(question: Analyse) -> Analysis:
     watch.lap("parse")
     graph = _graph(module, question.source)
     watch.lap("dag")
-    return Analysis(graph, print_module(module), watch.seconds)
+    return Analysis(graph, watch.seconds)
 
 
 def _build(question: Build) -> Built:
@@ -133,11 +140,13 @@ def _build(question: Build) -> Built:
     topology = question.topology or Topology.local(question.ranks, gpus=_gpus(question, graph))
     schedule = schedule_tasks(graph, topology, policy=question.policy, sync=question.sync)
     watch.lap("schedule")
-    notation = print_module(module)
-    watch.lap("print")
     stages, binary = build(module, schedule)
     watch.lap("build")
-    return Built(schedule, tuple(stages), binary, notation, watch.seconds)
+    return Built(schedule, stages, binary, watch.seconds)
+
+
+def _print_back(question: PrintBack) -> Printed:
+    return Printed(print_module(_parse(question.source)))
 
 
 def _gpus(question: Build, graph: TaskGraph) -> int:
@@ -161,6 +170,7 @@ def _reference(question: RunReference) -> Referenced:
 _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: _build,
+    PrintBack: _print_back,
     RunReference: _reference,
 }
 

@@ -1,0 +1,72 @@
+"""Random programs on real ranks against plain Python: bit for bit, any number of ranks, both ways
+to synchronise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from avial_lab.arrays import bind_arrays, read_box
+from avial_lab.compiler import shared_compiler
+from avial_lab.messages import RunReference, Source
+from avial_lab.program import compile as compile_program
+from avial_lab.regions import Box
+from avial_lab.runtime.cluster import Cluster
+from avial_lab.schedule import Sync
+from tests.programs import RandomProgram, programs
+
+# A program takes some tenths of a second to build: few examples here, many in `make test-full`.
+QUICK = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+THOROUGH = settings(QUICK, max_examples=400)
+
+
+@QUICK
+@given(program=programs())
+def test_the_reference_is_what_the_text_says(program: RandomProgram) -> None:
+    expected = program.expected()
+    binding = bind_arrays(program.arrays)
+    data = {s.name: read_box(program.arrays, s, Box.whole(s.shape)) for s in binding.storages}
+    answer = shared_compiler().ask(RunReference(Source(program.text, "random", binding), data))
+    assert answer.violations == ()
+    for storage in binding.storages:
+        wanted = read_box(expected, storage, Box.whole(storage.shape))
+        np.testing.assert_array_equal(answer.data[storage.name].reshape(wanted.shape), wanted)
+
+
+def check(cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync) -> None:
+    expected = program.expected()
+    compiled = compile_program(program.text, arrays=program.arrays, ranks=ranks, gpus=1, sync=sync)
+    compiled.run(cluster, timeout=60)
+    for name, array in program.arrays.items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+
+
+@pytest.mark.mpi
+@QUICK
+@given(program=programs(), ranks=st.integers(1, 3), sync=st.sampled_from(Sync))
+def test_a_run_is_what_the_text_says(
+    cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync
+) -> None:
+    check(cluster, program, ranks, sync)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@THOROUGH
+@given(program=programs(most_tasks=20), ranks=st.integers(1, 7), sync=st.sampled_from(Sync))
+def test_many_runs_are_what_the_text_says(
+    wide_cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync
+) -> None:
+    check(wide_cluster, program, ranks, sync)
+
+
+@pytest.fixture(scope="module")
+def wide_cluster() -> object:
+    with Cluster.start(cpu=6, gpu=1) as cluster:
+        yield cluster
