@@ -1,0 +1,114 @@
+"""The deck's program and a schedule of it by hand, on one rank or three."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from avial_lab.arrays import Buffer, Storage
+from avial_lab.dag import TaskGraph
+from avial_lab.dialects import register
+from avial_lab.regions import Box
+from avial_lab.schedule import Piece, Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
+from avial_lab.topology import Topology
+
+_CPU_TASK = """
+    %{name} = "avial.task"(%cpu) ({{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c20 = arith.constant 20 : index
+      scf.parallel (%i) = (%c0) to (%c20) step (%c1) {{
+        %x = memref.load %a[%i] : memref<20xi32>
+        %y = memref.load %b[%i] : memref<20xi32>
+        %z = arith.{operation} %x, %y : i32
+        memref.store %z, %{target}[%i] : memref<20xi32>
+      }}
+      omp.terminator
+    }}) {{name = "{name}", operandSegmentSizes = array<i32: 1, 0, 0, 0>}}
+      : (!avial.target_ref) -> !avial.task_ref
+"""
+
+TEXT = f"""
+func.func @main(%a: memref<20xi32> {{avial.name = "a"}}, %b: memref<20xi32> {{avial.name = "b"}},
+                %c: memref<20xi32> {{avial.name = "c"}}, %d: memref<20xi32> {{avial.name = "d"}}) {{
+  "avial.schedule"() ({{
+    %cpu = "avial.target"() {{arch = "cpu", name = "cpu"}} : () -> !avial.target_ref
+    %gpu = "avial.target"() {{arch = "sm_90", name = "gpu"}} : () -> !avial.target_ref
+    {_CPU_TASK.format(name="task1", operation="addi", target="c")}
+    {_CPU_TASK.format(name="task2", operation="muli", target="d")}
+    %task3 = "avial.task"(%gpu) ({{
+      %c1 = arith.constant 1 : index
+      %c20 = arith.constant 20 : index
+      gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+                 threads(%tx, %ty, %tz) in (%sx = %c20, %sy = %c1, %sz = %c1) {{
+        %tid = gpu.thread_id x
+        %x = memref.load %c[%tid] : memref<20xi32>
+        %y = memref.load %d[%tid] : memref<20xi32>
+        %z = arith.addi %x, %y : i32
+        memref.store %z, %d[%tid] : memref<20xi32>
+        gpu.terminator
+      }}
+      omp.terminator
+    }}) {{name = "task3", operandSegmentSizes = array<i32: 1, 0, 0, 0>}}
+      : (!avial.target_ref) -> !avial.task_ref
+    omp.terminator
+  }}) : () -> ()
+  return
+}}
+"""
+
+WHOLE = Box((0,), (20,))
+
+
+def module() -> ir.Module:
+    context = ir.Context()
+    register(context)
+    return ir.Module.parse(TEXT, context)
+
+
+def schedule(*, ranks: int = 3) -> Schedule:
+    """On three ranks c goes from 0 to 2 and d from 1 to 2, with a barrier after level 0."""
+    buffers = tuple(Buffer(name, (20,), "i32", name, (1,)) for name in "abcd")
+    storages = tuple(Storage(name, (20,), 4, (name,)) for name in "abcd")
+    places = (0, 0, 0) if ranks == 1 else (0, 1, 2)
+    placements = (
+        Placement("task1", f"cpu{places[0]}", places[0], 0, "by hand"),
+        Placement("task2", f"cpu{places[1]}", places[1], 0, "by hand"),
+        Placement("task3", "gpu0", places[2], 1, "by hand"),
+    )
+    inputs = tuple(Piece(rank, name, WHOLE) for rank in sorted(set(places[:2])) for name in "ab")
+    results = (Piece(places[0], "c", WHOLE), Piece(places[2], "d", WHOLE))
+    graph = TaskGraph((), (), buffers, storages)
+    topology = Topology.local(ranks, gpus=1)
+    if ranks == 1:
+        programs = (tuple(_run(f"task{k}") for k in (1, 2, 3)),)
+        return Schedule(
+            graph, topology, Policy.LEVELS, Sync.EDGES, placements, (), programs, inputs, results
+        )
+    transfers = (
+        Transfer(0, "c", WHOLE, 0, 2, "task1", "task3", 80),
+        Transfer(1, "d", WHOLE, 1, 2, "task2", "task3", 80),
+    )
+    barrier = Step(StepKind.BARRIER)
+    programs = (
+        (_run("task1"), _move(StepKind.SEND, 0), _move(StepKind.WAIT_SENT, 0), barrier),
+        (_run("task2"), _move(StepKind.SEND, 1), _move(StepKind.WAIT_SENT, 1), barrier),
+        (
+            _move(StepKind.POST, 0),
+            _move(StepKind.POST, 1),
+            _move(StepKind.WAIT_RECEIVED, 0),
+            _move(StepKind.WAIT_RECEIVED, 1),
+            barrier,
+            _run("task3"),
+        ),
+    )
+    return Schedule(
+        graph, topology, Policy.LEVELS, Sync.LEVELS, placements, transfers, programs, inputs, results
+    )
+
+
+def _run(task: str) -> Step:
+    return Step(StepKind.RUN, task)
+
+
+def _move(kind: StepKind, transfer: int) -> Step:
+    return Step(kind, transfer=transfer)

@@ -1,0 +1,110 @@
+"""The build cache: what comes out is what went in, or nothing."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+import avial_lab.cache
+from avial_lab.cache import Cache, default_folder, digest
+
+
+def test_what_was_put_is_got(tmp_path: Path) -> None:
+    store = Cache(tmp_path / "cache")
+    assert store.get("key") is None
+    store.put("key", b"payload\nof two lines")
+    assert store.get("key") == b"payload\nof two lines"
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("damage", [b"", b"no newline", b"0" * 64 + b"\npayload"])
+def test_a_damaged_entry_counts_as_none(tmp_path: Path, damage: bytes) -> None:
+    store = Cache(tmp_path / "cache")
+    store.put("key", b"payload")
+    (tmp_path / "cache" / "key").write_bytes(damage)
+    assert store.get("key") is None
+    store.put("key", b"payload")
+    assert store.get("key") == b"payload"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, mode: int) -> None:
+    store = Cache(tmp_path / "cache")
+    store.put("key", b"payload")
+    (tmp_path / "cache").chmod(mode)
+    assert store.get("key") is None
+    store.put("other", b"payload")
+    assert not (tmp_path / "cache" / "other").exists()
+
+
+def test_a_link_to_a_folder_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "cache").symlink_to(tmp_path / "elsewhere")
+    Cache(tmp_path / "cache").put("key", b"payload")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    store = Cache(tmp_path / "file" / "cache")
+    store.put("key", b"payload")
+    assert store.get("key") is None
+
+
+def test_a_full_disk_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(avial_lab.cache.Path, "replace", full)
+    store = Cache(tmp_path / "cache")
+    store.put("key", b"payload")
+    assert store.get("key") is None
+    assert list((tmp_path / "cache").iterdir()) == [], "half an entry was left behind"
+
+
+def test_the_oldest_entries_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avial_lab.cache, "LIMIT_BYTES", 2500)
+    store = Cache(tmp_path / "cache")
+    for k in range(4):
+        store.put(f"key{k}", bytes(1000))
+    kept = sorted(path.name for path in (tmp_path / "cache").iterdir())
+    assert len(kept) == 2
+    assert "key3" in kept
+
+
+def test_two_writers_of_one_key(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(tmp_path, k)) for k in range(2)]
+    for writer in writers:
+        writer.start()
+    store = Cache(tmp_path / "cache")
+    seen = {store.get("key") for _ in range(2000)}
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert seen <= {None, *(_payload(k) for k in range(2))}
+    assert store.get("key") is not None
+
+
+def _payload(k: int) -> bytes:
+    return bytes([k]) * 200_000
+
+
+def _write(folder: Path, k: int) -> None:
+    for _ in range(50):
+        Cache(folder / "cache").put("key", _payload(k))
+
+
+def test_parts_of_a_digest_do_not_run_together() -> None:
+    assert digest("ab", "c") != digest("a", "bc")
+    assert digest("a", b"b") == digest("a", "b")
+
+
+def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert default_folder() == Path("/somewhere/avial_lab")
+    # The XDG rules: a path that is not absolute is to be ignored.
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert default_folder() == Path.home() / ".cache" / "avial_lab"
