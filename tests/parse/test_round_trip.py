@@ -103,7 +103,7 @@ def test_printing_and_parsing_give_the_same_module(text: str) -> None:
 
 
 def test_the_order_of_a_list_does_not_change_the_module() -> None:
-    """Neither in the notation nor in generic form: what counts is when the buffers came into being."""
+    """Neither in the notation nor in generic form: the age of the buffers decides."""
     text = (
         "avial.schedule %a: memref<9xf32> {{ %t = avial.target\n"
         "%p = memref.subview %a[0][4][1]\n%b = memref.subview %a[4][4][1]\n"
