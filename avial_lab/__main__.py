@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from avial_lab import doctor, plot, program
-
 from avial_lab.bench import bench_self
 from avial_lab.dag import TaskGraph
 from avial_lab.demo import demo

@@ -77,8 +77,7 @@ class Built:
 
 @dataclass(frozen=True)
 class PrintBack:
-    """Ask: what is the program in the short notation, types and roles filled in? Answer: `Printed`.
-    """
+    """Ask: how does the program read in the short notation? Answer: `Printed`."""
 
     source: Source
 

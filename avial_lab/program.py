@@ -14,7 +14,7 @@ import pickle
 import platform
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -184,11 +184,15 @@ class Program:
         """
         expected = self.reference() if check else None
         if cluster is None:
-            self.trace = mpiexec.run(self.binary, self.arrays, timeout=timeout, spans=self._spans)
+            trace = mpiexec.run(self.binary, self.arrays, timeout=timeout, spans=self._spans)
         else:
-            self.trace = run_on_cluster(
+            trace = run_on_cluster(
                 self.binary, self.arrays, cluster, timeout=timeout, spans=self._spans
             )
+        emulated = any(
+            self.schedule.topology.device(p.device).emulated for p in self.schedule.placements
+        )
+        self.trace = replace(trace, label="measured, GPU emulated") if emulated else trace
         if expected is not None:
             self.check_report = self._compare(expected)
         return self.trace
@@ -220,6 +224,7 @@ class Program:
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(report_html(self))
+            Path(partial).chmod(0o644)
             Path(partial).replace(path)
         except BaseException:
             Path(partial).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ import enum
 import platform
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 
 class DeviceKind(enum.Enum):
@@ -98,7 +99,11 @@ class Topology:
         return tuple(device for device in self.devices if device.satisfies(target))
 
     def device(self, name: str) -> Device:
-        return next(device for device in self.devices if device.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Device]:
+        return {device.name: device for device in self.devices}
 
 
 def is_gpu_arch(arch: str) -> bool:

@@ -5,6 +5,7 @@ Every picture is escaped, sized below 1 MB, the same for the same input, and say
 
 from avial_lab.plot.code import highlighted, stage_html, stage_text
 from avial_lab.plot.dag import dag_svg
+from avial_lab.plot.dot import dag_dot
 from avial_lab.plot.facts import graph_text, trace_text
 from avial_lab.plot.figure import dag_figure, figure_html, lanes_figure, timeline_figure
 from avial_lab.plot.lanes import lanes_svg
@@ -13,6 +14,7 @@ from avial_lab.plot.timeline import timeline_svg
 
 __all__ = [
     "Told",
+    "dag_dot",
     "dag_figure",
     "dag_svg",
     "figure_html",
