@@ -57,9 +57,12 @@ class Probe:
     def __call__(self, *_: np.ndarray) -> Facts:
         from mpi4py import MPI
 
+        from avial_lab.runtime.world import release_shared_memory
+
         world = MPI.COMM_WORLD
         # The journal first: everything after it may crash.
         _here.journal = Journal(Path(self.journals), world.rank, pid=os.getpid())
+        release_shared_memory()
         return Facts(
             rank=world.rank,
             ranks=world.size,
@@ -310,8 +313,11 @@ def main(argv: Sequence[str]) -> None:
     """
     from mpi4py import MPI
 
+    from avial_lab.runtime.world import release_shared_memory
+
     directory, rank = Path(argv[0]), MPI.COMM_WORLD.rank
     journal = Journal(directory, rank, pid=os.getpid())
+    release_shared_memory()
     binary, options = read_job(directory)
     manifest = binary.manifest
     sizes = piece_sizes(manifest, pieces_of(manifest.inputs, rank))

@@ -35,8 +35,9 @@ from avial_lab.runtime.launch import (
     environment,
     is_alive,
     kill_all,
-    log_tail,
+    last_lines,
     mpiexec_options,
+    start_hint,
 )
 from avial_lab.toolchain import tool
 
@@ -223,12 +224,18 @@ class _Starting:
 
     def _failed(self, reason: str) -> ClusterError:
         """`reason`, with the end of what controller and engines printed."""
-        logs = sorted((self.folder / "profile" / "log").glob("*.log"))
-        output = "\n".join(f"--- {log.stem}\n{log_tail(log)}" for log in logs)
+        launchers = (
+            [*self.cluster.engines.values(), self.cluster.controller] if self.cluster else []
+        )
+        output = "\n".join(
+            f"--- {launcher.identifier}\n{last_lines(launcher.get_output())}"
+            for launcher in launchers
+            if launcher is not None
+        )
         hint = (
             f"try the profile alone: `ipcluster start --profile={self.spec.profile}`"
             if self.spec.profile
-            else "run `avial-lab doctor`; it tries MPI with two ranks and says what is missing"
+            else start_hint(self.spec.ranks)
         )
         return ClusterError(f"the cluster did not start: {reason}\n{output}".rstrip(), hint=hint)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -19,6 +20,9 @@ import psutil
 import avial_lab
 from avial_lab.errors import ClusterError
 from avial_lab.toolchain import tool
+
+_SHM_BYTES = 1 << 20
+"""What MPICH takes of /dev/shm for each rank, about."""
 
 _KILL_S = 10.0
 """How long a killed process may take to go; it has to come out of the system call it is in."""
@@ -63,10 +67,23 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def log_tail(path: Path, *, lines: int = 20) -> str:
-    """The end of what was printed into the file."""
-    text = path.read_text(errors="replace") if path.exists() else ""
-    return "\n".join(text.splitlines()[-lines:]) or "(no output)"
+def start_hint(ranks: int) -> str:
+    """What to do when ranks do not come up."""
+    try:
+        free = shutil.disk_usage("/dev/shm").free
+    except FileNotFoundError:
+        free = None
+    if free is not None and free < _SHM_BYTES * (ranks + 1):
+        return (
+            f"/dev/shm has {free / 2**20:.1f} MiB left, and MPI shares memory through it: make it "
+            "larger (docker run --shm-size=256m), or remove what is in it"
+        )
+    return "run `avial-lab doctor`; it tries MPI with two ranks and says what is missing"
+
+
+def last_lines(text: str, *, count: int = 20) -> str:
+    """The end of what a program printed."""
+    return "\n".join(text.splitlines()[-count:]) or "(no output)"
 
 
 def is_alive(process: psutil.Process) -> bool:

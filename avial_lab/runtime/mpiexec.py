@@ -24,7 +24,7 @@ from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.guardian import Guardian
 from avial_lab.runtime.job import Options, read_outcome, write_inputs, write_job
 from avial_lab.runtime.journal import read_death, read_journal, witnessed
-from avial_lab.runtime.launch import environment, kill_all, log_tail, mpiexec_options
+from avial_lab.runtime.launch import environment, kill_all, last_lines, mpiexec_options, start_hint
 from avial_lab.runtime.outcome import Outcome, Spans, rank_died, rank_failed, timed_out, trace_of
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
@@ -71,6 +71,10 @@ class _Ranks:
     log: Path
     ranks: int
     processes: dict[int, psutil.Process] = field(default_factory=dict[int, psutil.Process])
+
+    def printed(self) -> str:
+        """The end of what mpiexec and the ranks printed."""
+        return last_lines(self.log.read_text(errors="replace"))
 
     def find(self) -> None:
         """Look for ranks that have come up since."""
@@ -142,8 +146,8 @@ def _await(
                 raise rank_died(manifest, rank, _step(ranks, rank), death, spans)
         if ended:
             raise ClusterError(
-                f"mpiexec could not start {ranks.ranks} ranks:\n{log_tail(ranks.log)}",
-                hint="run `avial-lab doctor`; it tries the same with two ranks",
+                f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",
+                hint=start_hint(ranks.ranks),
             )
         if time.monotonic() > deadline:
             assert timeout is not None

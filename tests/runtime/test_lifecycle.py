@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -66,6 +69,17 @@ def test_a_start_that_hangs_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(engines_module, "tool", lambda name: stuck)
     with pytest.raises(ClusterError, match=r"0 of 1 engines came up in 0.2 s"):
         Cluster.start(cpu=1, gpu=0, timeout=0.2)
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm on this system")
+def test_nothing_is_left_in_shared_memory():
+    """MPICH removes its segments at the end of MPI, which killed engines never reach."""
+    with Cluster.start(cpu=2, gpu=0) as cluster:
+        pids = [fact.pid for fact in cluster.status.facts]
+        maps = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in pids)
+        segments = set(re.findall(r"/dev/shm/(\S*mpich\S*)", maps))
+        assert segments, "MPICH shares memory otherwise now: look for its new leftovers"
+        assert not segments & set(os.listdir("/dev/shm"))
 
 
 def test_no_engines_is_no_cluster():
@@ -137,7 +151,7 @@ def test_engines_that_are_not_one_mpi_world(tmp_path, monkeypatch):
         Cluster.start(cpu=2, gpu=0, profile="single")
 
 
-# --- mpiexec ---------------------------------------------------------------------------------------
+# --- mpiexec --------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("_no_child_left")
@@ -155,10 +169,10 @@ def test_mpiexec_time_limit(build, a):
 
 
 def test_what_an_engine_imports():
-    """No MLIR, no IPython, no ipyparallel: an engine starts fast and where those are not installed."""
+    """No MLIR, no IPython, no ipyparallel: an engine starts fast, and where those are not."""
     code = (
         "import sys, avial_lab.runtime.engine; "
-        "print(*(m for m in ('mlir', 'IPython', 'ipyparallel', 'psutil', 'zmq') if m in sys.modules))"
+        "print(*{'mlir', 'IPython', 'ipyparallel', 'psutil', 'zmq'} & set(sys.modules))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == []
