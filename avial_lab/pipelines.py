@@ -5,8 +5,8 @@ Module, Schedule -> Stages, and the Binary at the end.
     avial ─► placed ─► mpi ─┬─► host ─► llvm ─► llvmir ─► object
                             └─► gpu ─► ptx:task3
 
-`python -m avial_lab.pipelines -p tasks-to-mpi placed.mlir -o mpi.mlir` runs passes of ours on a file, as mlir-opt does
-its own.
+`python -m avial_lab.pipelines -p tasks-to-mpi placed.mlir -o mpi.mlir` runs passes of ours on a
+file, as mlir-opt does its own.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
+from avial_lab.passes.operations import operations_in
 from avial_lab.passes.place_tasks import PlaceTasks
 from avial_lab.passes.ptx import Kernels, make_kernels
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
+from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -69,6 +71,7 @@ OURS: dict[str, type] = {
     "mpi-to-llvm": MpiToLlvm,
     "select-gpu-tasks": SelectGpuTasks,
     "check-bounds": CheckBounds,
+    "signed-offsets": SignedOffsets,
 }
 """Passes that can be named on a command line. (place-tasks needs a schedule.)"""
 
@@ -105,10 +108,11 @@ TO_LLVM = (
 def lower(
     module: ir.Module | ir.Operation, schedule: Schedule
 ) -> Iterator[tuple[Stage, ir.Operation | None]]:
-    """The stages of `module` under `schedule`, each with its IR where it is MLIR; `module` itself stays as it is.
+    """The stages of `module` under `schedule`, each with its IR where it is MLIR; `module` itself
+    stays as it is.
 
-    Kernels are made beside the host's part, so that `gpu` and `ptx:…` come after `llvmir`; nothing is made before it is
-    asked for.
+    Kernels are made beside the host's part, so that `gpu` and `ptx:…` come after `llvmir`; nothing
+    is made before it is asked for.
     """
     work = module.operation.clone().operation
     yield _mlir_stage("avial", "the program as it was read", work, "", 0.0), work
@@ -121,23 +125,30 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
     to_mpi = (TasksToMpi(),)
     seconds = run_passes(work, to_mpi)
     yield (
-        _mlir_stage("mpi", "one block of steps for each rank", work, _our_line(to_mpi, "placed", "mpi"), seconds),
+        _mlir_stage(
+            "mpi",
+            "one block of steps for each rank",
+            work,
+            _our_line(to_mpi, "placed.mlir", "mpi.mlir"),
+            seconds,
+        ),
         work,
     )
     with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
         kernels = pool.submit(make_kernels, _gpu_text(work)) if _has_gpu_tasks(work) else None
         seconds = run_passes(work, TO_HOST)
-        yield (
-            _mlir_stage("host", "what a CPU runs: kernels as loops, messages as calls", work,
-                        _our_line(TO_HOST, "mpi", "host"), seconds),
+        host = _mlir_stage(
+            "host",
+            "what a CPU runs: kernels as loops, messages as calls",
             work,
-        )  # fmt: skip
-        seconds = run_passes(work, TO_LLVM)
-        check_lowered(work)
-        yield (
-            _mlir_stage("llvm", "the LLVM dialect", work, _mlir_opt_line(TO_LLVM, "host", "llvm"), seconds),
-            work,
+            _our_line(TO_HOST, "mpi.mlir", "host.mlir"),
+            seconds,
         )
+        yield host, work
+        started = time.perf_counter()
+        line = lower_to_llvm(work, host.text)
+        seconds = time.perf_counter() - started
+        yield _mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
         started = time.perf_counter()
         llvm_ir = llvm.translate_module_to_llvmir(work)
         line = "mlir-translate --mlir-to-llvmir llvm.mlir -o llvmir.ll"
@@ -148,9 +159,22 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
         yield _object_stage(machine.result()), None
 
 
-def build(
-    module: ir.Module | ir.Operation, schedule: Schedule
-) -> tuple[tuple[Stage, ...], Binary]:
+def lower_to_llvm(module: ir.Operation, text: str) -> str:
+    """Bring the host's module, whose text is `text`, into the LLVM dialect.
+
+    Returns the line that does the same.
+    """
+    run_passes(module, TO_LLVM)
+    check_lowered(module)
+    if not may_run_backwards(text):
+        return _mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
+    signed = (SignedOffsets(),)
+    run_passes(module, signed)
+    line = _mlir_opt_line(TO_LLVM, "host.mlir", "-")
+    return f"{line} | {_our_line(signed, '-', 'llvm.mlir')}"
+
+
+def build(module: ir.Module | ir.Operation, schedule: Schedule) -> tuple[tuple[Stage, ...], Binary]:
     """All stages in reading order, and what engines run."""
     stages = [stage for stage, _ in lower(module, schedule)]
     ptx = {
@@ -189,7 +213,8 @@ def manifest_of(schedule: Schedule) -> Manifest:
 def run_passes(module: ir.Operation, passes: Sequence[Pass | str]) -> float:
     """Run `passes` on `module` in place, verified after each; the seconds it took.
 
-    A string is the name of one of MLIR's. Errors are PassErrors at the operation's place in the cell.
+    A string is the name of one of MLIR's. Errors are PassErrors at the operation's place in the
+    cell.
     """
     started = time.perf_counter()
     with module.context:
@@ -220,35 +245,23 @@ def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError
 
 def check_lowered(module: ir.Operation) -> None:
     """PassError at the first operation that is not in the LLVM dialect."""
-    for op in _all_operations(module):
+    for op in operations_in(module):
         if op.name.startswith("llvm."):
             continue
         if op.name == "builtin.unrealized_conversion_cast":
             # The operation that needs it has not been lowered: it is the one to name.
             users = [use.owner.name for result in op.results for use in result.uses]
-            name = next((user for user in users if not user.startswith(("llvm.", "builtin."))), op.name)
+            name = next(
+                (user for user in users if not user.startswith(("llvm.", "builtin."))), op.name
+            )
             raise PassError(f"no lowering was found for {name}", span=span_of(op.location))
         raise PassError(f"no lowering was found for {op.name}", span=span_of(op.location))
-
-
-def _all_operations(module: ir.Operation) -> Iterator[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name != "builtin.module":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit)
-    return iter(found)
 
 
 # -- stages ----------------------------------------------------------------------------------------
 
 
-def _mlir_stage(
-    name: str, title: str, module: ir.Operation, command: str, seconds: float
-) -> Stage:
+def _mlir_stage(name: str, title: str, module: ir.Operation, command: str, seconds: float) -> Stage:
     return Stage(name, title, "mlir", text_of(module), command, seconds)
 
 
@@ -259,12 +272,12 @@ def text_of(module: ir.Operation) -> str:
 
 def _our_line(passes: Sequence[Pass | str], source: str, result: str) -> str:
     names = shlex.quote(",".join(map(str, passes)))
-    return f"python -m avial_lab.pipelines -p {names} {source}.mlir -o {result}.mlir"
+    return f"python -m avial_lab.pipelines -p {names} {source} -o {result}"
 
 
 def _mlir_opt_line(passes: Sequence[str], source: str, result: str) -> str:
     pipeline = shlex.quote(f"--pass-pipeline=builtin.module({','.join(passes)})")
-    return f"mlir-opt {pipeline} {source}.mlir -o {result}.mlir"
+    return f"mlir-opt {pipeline} {source} -o {result}"
 
 
 def _object_stage(code: MachineCode) -> Stage:
@@ -327,14 +340,17 @@ def _option(text: str) -> bool | int | str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run our passes on a file."""
     parser = argparse.ArgumentParser(prog="python -m avial_lab.pipelines", description=main.__doc__)
-    parser.add_argument("-p", dest="passes", required=True, help="comma-separated: " + ", ".join(OURS))
-    parser.add_argument("file")
+    parser.add_argument(
+        "-p", dest="passes", required=True, help="comma-separated: " + ", ".join(OURS)
+    )
+    parser.add_argument("file", help="- reads standard input")
     parser.add_argument("-o", dest="output", default="-")
     options = parser.parse_args(arguments)
     context = ir.Context()
     register(context)
     try:
-        module = ir.Module.parse(Path(options.file).read_text(), context).operation
+        source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+        module = ir.Module.parse(source, context).operation
         run_passes(module, parse_passes(options.passes))
     except (AvialError, ir.MLIRError) as error:
         sys.stderr.write(f"{error}\n")

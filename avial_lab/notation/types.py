@@ -172,12 +172,19 @@ def vector_shape(text: str) -> tuple[str, ...] | None:
 def buffer_type(buffer: Buffer) -> str:
     """The memref of a caller's array; row-major unless it shares memory with another.
 
+    Offsets count from the lowest element, since MLIR takes no view that begins before its source.
+
     >>> buffer_type(Buffer("a", (4, 5), "f32", "a", (5, 1)))
     'memref<4x5xf32>'
+    >>> buffer_type(Buffer("reversed", (8,), "f32", "a", (-1,), 28))
+    'memref<8xf32, strided<[-1], offset: 7>>'
     """
     layout = ""
     if buffer.strides != row_major(buffer.shape):
-        layout = f"strided<[{', '.join(map(str, buffer.strides))}]>"
+        steps = zip(buffer.shape, buffer.strides, strict=True)
+        below = sum((extent - 1) * -step for extent, step in steps if step < 0)
+        layout = f"strided<[{', '.join(map(str, buffer.strides))}]"
+        layout += f", offset: {below}>" if below else ">"
     return str(MemRef(tuple(buffer.shape), buffer.element, layout))
 
 

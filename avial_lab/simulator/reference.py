@@ -24,7 +24,7 @@ from avial_lab.passes.check_bounds import CheckBounds, Site, sites_of
 from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.place_tasks import PlaceInOrder
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
-from avial_lab.pipelines import TO_HOST, TO_LLVM, Pass, check_lowered, run_passes
+from avial_lab.pipelines import TO_HOST, Pass, lower_to_llvm, run_passes, text_of
 
 _AFTER_COPIES = TO_HOST.index(CopiesToLoops()) + 1
 _CHECKED: tuple[Pass | str, ...] = (
@@ -46,7 +46,9 @@ class Violation:
 
 @dataclass(frozen=True)
 class ReferenceResult:
-    """Every storage's values after the program, under its name; `seconds` is the run alone, not the compiling."""
+    """Every storage's values after the program, under its name; `seconds` is the run alone, not the
+    compiling.
+    """
 
     data: dict[str, np.ndarray]
     violations: tuple[Violation, ...]
@@ -63,16 +65,16 @@ def reference(
 ) -> ReferenceResult:
     """Run `module` task by task in program order.
 
-    `data` holds the values of each storage before the run, by the storage's name, in the storage's shape (bytes where
-    several buffers share it); a storage that is missing, as a temporary one is, starts at zero. With `bounds_checks`, the first
-    access outside an array is reported and left out; every later one is left out too.
+    `data` holds the values of each storage before the run, by the storage's name, in the storage's
+    shape (bytes where several buffers share it); a storage that is missing, as a temporary one is,
+    starts at zero. With `bounds_checks`, the first access outside an array is reported and left
+    out; every later one is left out too.
     """
     work = module.operation.clone().operation
     run_passes(work, (PlaceInOrder(tuple(buffers), tuple(storages)),))
     run_passes(work, _CHECKED if bounds_checks else _UNCHECKED)
     sites = sites_of(work)
-    run_passes(work, TO_LLVM)
-    check_lowered(work)
+    lower_to_llvm(work, text_of(work))
     code = compile_llvm_ir(llvm.translate_module_to_llvmir(work))
     known = {buffer.name: buffer for buffer in buffers}
     result = {
@@ -101,7 +103,9 @@ def _values(storage: Storage, first: Buffer, given: np.ndarray | None) -> np.nda
     return np.zeros(storage.shape, dtype)
 
 
-def _violations(record: ctypes.Array[ctypes.c_int64], sites: Sequence[Site]) -> tuple[Violation, ...]:
+def _violations(
+    record: ctypes.Array[ctypes.c_int64], sites: Sequence[Site]
+) -> tuple[Violation, ...]:
     number, dimension, index, size = record
     if number == 0:
         return ()
@@ -113,7 +117,9 @@ def _violations(record: ctypes.Array[ctypes.c_int64], sites: Sequence[Site]) -> 
 
 
 class _Descriptor:
-    """What MLIR's C interface takes for an array: pointers, offset, sizes, strides (in elements)."""
+    """What MLIR's C interface takes for an array: pointers, offset, sizes, strides (in
+    elements).
+    """
 
     def __init__(self, array: np.ndarray) -> None:
         rank = array.ndim
@@ -128,7 +134,9 @@ class _Descriptor:
 
 @contextmanager
 def _loaded(shared_object: bytes) -> Iterator[ctypes.CDLL]:
-    """The library, in a file of its own that goes at once: two programs never share one by its name."""
+    """The library, in a file of its own that goes at once: two programs never share one by its
+    name.
+    """
     with tempfile.TemporaryDirectory(prefix="avial-reference-") as folder:
         path = Path(folder) / "program.so"
         path.write_bytes(shared_object)
@@ -142,7 +150,7 @@ def _loaded(shared_object: bytes) -> Iterator[ctypes.CDLL]:
 def _unload(library: ctypes.CDLL) -> None:
     close = ctypes.CDLL(None).dlclose
     close.argtypes = [ctypes.c_void_p]
-    close(library._handle)  # noqa: SLF001  (ctypes has no public way to unload)
+    close(library._handle)
 
 
 def _set_pointer(library: ctypes.CDLL, name: str, target: object) -> None:
