@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 DEFAULT_RANKS = 2
 
+MOST_RANKS_PER_CORE = 32
+"""Every rank is a Python process: thousands of them take the whole machine down."""
+
 
 Member = TypeVar("Member", bound=enum.Enum)
 
@@ -285,10 +288,17 @@ def _source(
 
 
 def _rank_count(ranks: int | None) -> int:
+    """What was asked for, as long as one machine can be expected to start so many processes."""
     if ranks is None:
         return DEFAULT_RANKS
     if ranks < 1:
         raise ScheduleError(f"{ranks} ranks cannot run a program", hint="ask for one rank or more")
+    most = MOST_RANKS_PER_CORE * (os.cpu_count() or 1)
+    if ranks > most:
+        raise ScheduleError(
+            f"{ranks} ranks are more than this machine can start (at most {most})",
+            hint="ask for fewer, or for a topology: compile(…, topology=cluster.topology)",
+        )
     return ranks
 
 

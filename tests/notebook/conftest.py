@@ -30,7 +30,7 @@ def recorded_program(name: str = "deck") -> Program:
         Stage("avial", "the program", "mlir", "avial.schedule %a {}", seconds=0.001),
         Stage("ptx", "for the GPU", "ptx", ".target sm_90\n" * 500, command="llc -march=nvptx64"),
     )
-    built = Built(schedule, stages, Binary("0", b"", {}, manifest), "", {"parse": 0.001})
+    built = Built(schedule, stages, Binary("0", b"", {}, manifest), {"parse": 0.001})
     arrays = {name: np.zeros(20, np.int32) for name in "abcd"}
     return Program(name, arrays, Build(Source("\navial.schedule %a {}", "In [1]")), built)
 
