@@ -104,10 +104,15 @@ def compile(
     program, and CompilerCrash where the compiler's process died.
     """
     source, bound = _source(text, cell, arrays, scalars or {})
+    ranks = _rank_count(ranks)
+    if gpus is not None and not 0 <= gpus <= ranks:
+        raise ScheduleError(
+            f"{gpus} GPUs cannot be driven by {ranks} ranks", hint="each rank drives at most one"
+        )
     question = Build(
         source=source,
         topology=topology,
-        ranks=_rank_count(ranks),
+        ranks=ranks,
         gpus=gpus,
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
