@@ -13,6 +13,7 @@ import enum
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ import numpy as np
 from ipyparallel.error import EngineError, RemoteError
 
 from avial_lab.binary import Binary
-from avial_lab.errors import ClusterError
+from avial_lab.errors import ClusterError, RunError
 from avial_lab.runtime.engine import Facts, Load, Run, outcome_of
 from avial_lab.runtime.engines import (
     EngineSet,
@@ -53,7 +54,6 @@ Answer = TypeVar("Answer")
 
 _POLL_S = 0.05
 """How often dead ranks are looked for during a run; a finished one is noticed at once."""
-
 
 _WITNESS_S = 1.0
 """How long a rank's witness may take to write down what it saw."""
@@ -88,7 +88,20 @@ class ClusterStatus:
                 f"{fact.cores} cores, {fact.memory_bytes / 2**30:.0f} GiB"
                 + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
             )
+        lines += [
+            f"  {ranks} ranks share {cores} cores on {node}: their times are those of a crowd"
+            for node, (ranks, cores) in self._crowded().items()
+        ]
         return "\n".join(lines)
+
+    def _crowded(self) -> dict[str, tuple[int, int]]:
+        """Ranks and cores of every machine that has more ranks than cores."""
+        ranks = Counter(fact.node for fact in self.facts)
+        return {
+            fact.node: (ranks[fact.node], fact.cores)
+            for fact in self.facts
+            if ranks[fact.node] > fact.cores
+        }
 
 
 class Cluster:
@@ -147,7 +160,8 @@ class Cluster:
         """The running cluster of that id (`ipcluster list`), or behind `client`; the last `gpu`
         ranks drive a GPU.
 
-        It is not ours: `stop` leaves it running, and engines lost in a failed run stay lost.
+        It is not ours: `stop` leaves it running, and engines lost in a failed run stay lost. Only
+        one process at a time may run programs on it.
         """
         if client is None:
             try:
@@ -158,7 +172,8 @@ class Cluster:
                     f"no cluster '{cluster_id}' is known: {error}",
                     hint="`ipcluster list` shows those there are",
                 ) from None
-        return cls(attach_engines(client), spec=None, gpus=gpu)
+            return cls(attach_engines(client, close=True), spec=None, gpus=gpu)
+        return cls(attach_engines(client, close=False), spec=None, gpus=gpu)
 
     @property
     def status(self) -> ClusterStatus:
@@ -170,7 +185,7 @@ class Cluster:
         """
         self._stopped = True
         atexit.unregister(self._at_exit)
-        with contextlib.suppress(ClusterError):  # a start that failed left nothing to end
+        if self._engines.exception() is None:  # a start that failed left nothing to end
             self._engines.result().end()
 
     def __enter__(self) -> Cluster:
@@ -196,8 +211,10 @@ class Cluster:
                 yield engines, self._runs
             except _Harmless as harmless:
                 raise harmless.error from None
-            except BaseException:
+            except BaseException as error:
                 self._replace(engines)
+                if self._stopped and isinstance(error, RunError):
+                    raise ClusterError("the cluster was stopped during the run") from None
                 raise
 
     def _state(self) -> ClusterState:

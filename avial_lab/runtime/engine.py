@@ -22,13 +22,12 @@ import numpy as np
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
 from avial_lab.errors import AvialError
-from avial_lab.runtime.exchange import piece_sizes, pieces_of
+from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
 from avial_lab.runtime.journal import Journal
 from avial_lab.runtime.outcome import Failure, Outcome
 from avial_lab.runtime.parcels import ALIGNMENT, aligned_empty, as_bytes, pack, unpack
 from avial_lab.runtime.shared_object import LoadedProgram, digest, load_program
-from avial_lab.schedule import Piece
 
 
 @dataclass(frozen=True)
@@ -166,8 +165,9 @@ def run(
         journal.finish()
     if failure is not None:
         return Outcome(rank, clocks, offset_s, failure=failure)
+    storages = storage_table(manifest)
     results = tuple(
-        as_bytes(_elements(memory[piece.storage], manifest, piece)[piece.box.slices])
+        as_bytes(_elements(memory[piece.storage], storages[piece.storage])[piece.box.slices])
         for piece in pieces_of(manifest.results, rank)
     )
     return Outcome(rank, clocks, offset_s, results)
@@ -187,15 +187,16 @@ def allocate(
     the rest.
     """
     kept = {} if kept is None else kept
+    storages = storage_table(manifest)
     pieces = pieces_of(manifest.inputs, rank)
     memory: dict[str, np.ndarray] = {}
+    usable = {
+        piece.storage: data for piece, data in zip(pieces, inputs, strict=True) if _usable(data)
+    }
     for storage in manifest.storages:
-        own = [
-            data for piece, data in zip(pieces, inputs, strict=True)
-            if piece.storage == storage.name and data.nbytes == storage.nbytes and _usable(data)
-        ]  # fmt: skip
-        if own:
-            memory[storage.name] = own[0]
+        whole = usable.get(storage.name)
+        if whole is not None and whole.nbytes == storage.nbytes:
+            memory[storage.name] = whole
             continue
         if storage.name not in kept:
             kept[storage.name] = aligned_empty(storage.nbytes)
@@ -204,7 +205,7 @@ def allocate(
             memory[storage.name].fill(_poison_byte(manifest, storage))
     for piece, data in zip(pieces, inputs, strict=True):
         if memory[piece.storage] is not data:
-            elements = _elements(memory[piece.storage], manifest, piece)
+            elements = _elements(memory[piece.storage], storages[piece.storage])
             elements[piece.box.slices] = data.view(elements.dtype).reshape(piece.box.shape)
     return memory
 
@@ -274,11 +275,8 @@ def _usable(data: np.ndarray) -> bool:
     return data.flags.writeable and data.flags.c_contiguous and data.ctypes.data % ALIGNMENT == 0
 
 
-def _elements(memory: np.ndarray, manifest: Manifest, piece: Piece) -> np.ndarray:
-    """The storage of `piece` in its own index space; elements are opaque, so that every dtype is
-    alike.
-    """
-    storage = next(s for s in manifest.storages if s.name == piece.storage)
+def _elements(memory: np.ndarray, storage: Storage) -> np.ndarray:
+    """The storage in its own index space; elements are opaque, so that every dtype is alike."""
     return memory.view(np.dtype((np.void, storage.itemsize))).reshape(storage.shape)
 
 

@@ -37,6 +37,7 @@ from avial_lab.runtime.launch import (
     kill_all,
     last_lines,
     mpiexec_options,
+    refuse_crowd,
     start_hint,
 )
 from avial_lab.toolchain import tool
@@ -88,6 +89,7 @@ class EngineSet:
     owned: list[psutil.Process] = field(default_factory=list)
     launcher: ipyparallel.Cluster | None = None
     guardian: Guardian | None = None
+    close_client: bool = True
 
     @property
     def ranks(self) -> int:
@@ -101,6 +103,8 @@ class EngineSet:
         """Drop the results that ipyparallel keeps of calls that are done."""
         self.client.purge_local_results(list(answers))
         self.client.history.clear()
+        for view in self.views:
+            view.history.clear()
 
     def lost(self) -> list[int]:
         """Ranks on this machine whose process is gone."""
@@ -121,9 +125,12 @@ class EngineSet:
             self.launcher.stop_cluster_sync()
         kill_all([*self.owned, *(self.processes.values() if self.launcher else ())])
         if self.guardian is not None:
+            for process in self.owned:
+                self.guardian.release(process.pid)
             self.guardian.close()
             self.guardian = None
-        self.client.close(linger=0)
+        if self.close_client:
+            self.client.close(linger=0)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -131,6 +138,8 @@ def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
     """A new set as `spec` says. Raises ClusterError with what mpiexec printed if it does not come
     up.
     """
+    if not spec.profile:
+        refuse_crowd(spec.ranks)
     folder = Path(tempfile.mkdtemp(prefix="avial-cluster-"))  # 0700
     starting = _Starting(spec, folder, progress)
     try:
@@ -140,10 +149,15 @@ def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
         raise
 
 
-def attach_engines(client: ipyparallel.Client) -> EngineSet:
-    """The engines somebody else started, through their client. `end` leaves them running."""
-    engines = EngineSet(client, Path(tempfile.mkdtemp(prefix="avial-cluster-")))
-    _probe(engines)
+def attach_engines(client: ipyparallel.Client, *, close: bool) -> EngineSet:
+    """The engines somebody else started; `end` leaves them running. `close`: the client is ours."""
+    folder = Path(tempfile.mkdtemp(prefix="avial-cluster-"))
+    engines = EngineSet(client, folder, close_client=close)
+    try:
+        _probe(engines)
+    except BaseException:
+        engines.end()
+        raise
     return engines
 
 
@@ -284,6 +298,8 @@ def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
 def _probe(engines: EngineSet) -> None:
     """Ask every engine what it is, and put them in the order of their MPI ranks."""
     views = [engines.client[k] for k in sorted(engines.client.ids)]
+    if not views:
+        raise ClusterError("the cluster has no engines", hint="start some: `ipcluster engines`")
     answers = [view.apply_async(Probe(str(engines.folder))) for view in views]
     try:
         facts: list[Facts] = [answer.get(timeout=60) for answer in answers]

@@ -24,6 +24,9 @@ from avial_lab.toolchain import tool
 _SHM_BYTES = 1 << 20
 """What MPICH takes of /dev/shm for each rank, about."""
 
+_RANK_BYTES = 100 << 20
+"""What a rank takes of memory with Python, NumPy, MPI and, in a cluster, IPython."""
+
 _KILL_S = 10.0
 """How long a killed process may take to go; it has to come out of the system call it is in."""
 
@@ -65,6 +68,16 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def refuse_crowd(ranks: int) -> None:
+    """ClusterError for more ranks than this machine has room for; trying would stall it."""
+    room = max(psutil.virtual_memory().total // _RANK_BYTES, 1)
+    if ranks > room:
+        raise ClusterError(
+            f"{ranks} ranks do not fit on this machine: its memory has room for about {room}",
+            hint="use fewer ranks, or a cluster of several machines (an ipyparallel profile)",
+        )
 
 
 def start_hint(ranks: int) -> str:

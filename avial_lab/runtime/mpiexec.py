@@ -24,7 +24,14 @@ from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.guardian import Guardian
 from avial_lab.runtime.job import Options, read_outcome, write_inputs, write_job
 from avial_lab.runtime.journal import read_death, read_journal, witnessed
-from avial_lab.runtime.launch import environment, kill_all, last_lines, mpiexec_options, start_hint
+from avial_lab.runtime.launch import (
+    environment,
+    kill_all,
+    last_lines,
+    mpiexec_options,
+    refuse_crowd,
+    start_hint,
+)
 from avial_lab.runtime.outcome import Outcome, Spans, rank_died, rank_failed, timed_out, trace_of
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
@@ -49,6 +56,7 @@ def run(
     """
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
+    refuse_crowd(manifest.ranks)
     with tempfile.TemporaryDirectory(prefix="avial-run-") as folder:  # 0700
         directory = Path(folder)
         write_job(directory, binary, options or Options())
@@ -142,7 +150,8 @@ def _await(
             return list(outcomes.values())
         for rank in range(manifest.ranks):
             death = read_death(ranks.directory, rank)
-            if death is not None and rank in ranks.processes:
+            # A journal says that the rank was there; its process may have gone before we looked.
+            if death is not None and _step(ranks, rank) is not None:
                 raise rank_died(manifest, rank, _step(ranks, rank), death, spans)
         if ended:
             raise ClusterError(

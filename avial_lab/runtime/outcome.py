@@ -73,7 +73,9 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         _event(manifest, rank, step, start - origin, end - origin)
         for start, end, rank, step in timed
     )
-    return Trace(manifest.ranks, events)
+    # Devices called gpu… are emulated in this version, on every machine.
+    emulated = any(name.startswith("gpu") for name in manifest.devices.values())
+    return Trace(manifest.ranks, events, "measured, GPU emulated" if emulated else "measured")
 
 
 def rank_failed(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -> RunError:

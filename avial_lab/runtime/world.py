@@ -109,8 +109,11 @@ def _clock_offset(comm: MPI.Intracomm) -> float:
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     spread = comm.allreduce(int(node.size != comm.size))
     node.Free()
-    if not spread:
-        return 0.0
+    return measured_offset(comm) if spread else 0.0
+
+
+def measured_offset(comm: MPI.Intracomm) -> float:
+    """As `_clock_offset`, by messages alone: right to half the fastest round trip."""
     offset = 0.0
     for peer in range(1, comm.size):
         if comm.rank == 0:

@@ -82,6 +82,14 @@ def test_nothing_is_left_in_shared_memory():
         assert not segments & set(os.listdir("/dev/shm"))
 
 
+def test_more_ranks_than_memory_are_refused_before_they_stall_the_machine(build, a):
+    with pytest.raises(ClusterError, match="100000 ranks do not fit on this machine"):
+        Cluster.start(cpu=100_000, gpu=0)
+    binary = build({"a": a}, tasks={}, programs=[""] * 100_000)
+    with pytest.raises(ClusterError, match="100000 ranks do not fit on this machine"):
+        mpiexec.run(binary, {"a": a})
+
+
 def test_no_engines_is_no_cluster():
     with pytest.raises(ClusterError, match="cannot be"):
         Cluster.start(cpu=0, gpu=0)
