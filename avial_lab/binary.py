@@ -41,7 +41,9 @@ OPT = (
     f"-internalize-public-api-list={','.join(EXPORTED)}",
 )
 LLC = ("llc", "-O3", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
-"""No contraction: a product and a sum that the program rounds twice are rounded twice on every rank."""
+"""No contraction: a product and a sum that the program rounds twice are rounded twice on every
+rank.
+"""
 
 LINK = ("cc", "-shared")
 
@@ -50,8 +52,9 @@ LINK = ("cc", "-shared")
 class Manifest:
     """What an engine has to know to run the shared object.
 
-    The entry takes one memref descriptor for each of `storages`, in that order. `programs[r]` names the steps of
-    rank r; step k of it writes its start and end to slot k of the trace. `devices[task]` is the device's name.
+    The entry takes one memref descriptor for each of `storages`, in that order. `programs[r]` names
+    the steps of rank r; step k of it writes its start and end to slot k of the trace.
+    `devices[task]` is the device's name.
     """
 
     entry: str
@@ -78,7 +81,9 @@ class Binary:
 
 @dataclass(frozen=True)
 class MachineCode:
-    """What the tools make of LLVM IR: a shared object, and the assembly in it for people to read."""
+    """What the tools make of LLVM IR: a shared object, and the assembly in it for people to
+    read.
+    """
 
     shared_object: bytes
     assembly: str
@@ -96,7 +101,9 @@ def build_binary(
 
 
 def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
-    """Optimised machine code for this host's CPU; what the cache holds is verified before it is used."""
+    """Optimised machine code for this host's CPU; what the cache holds is verified before it is
+    used.
+    """
     started = time.perf_counter()
     store = store if store is not None else Cache(default_folder() / "objects")
     key = digest("machine code", llvm_ir, *OPT, *LLC, *LINK, _bfloat16(), tool_versions())
@@ -156,7 +163,9 @@ def _bfloat16() -> str:
 
 @cache
 def tool_versions() -> str:
-    """What the machine code depends on besides its source: LLVM, the linker's driver, this host's CPU."""
+    """What the machine code depends on besides its source: LLVM, the linker's driver, this host's
+    CPU.
+    """
     llvm = subprocess.run(
         [str(tool("llc")), "--version"], capture_output=True, text=True, check=True
     )
@@ -167,7 +176,9 @@ def tool_versions() -> str:
 
 
 def _cpu_flags() -> str:
-    """The instruction sets the kernel lets us use; two machines of one CPU name may differ in them."""
+    """The instruction sets the kernel lets us use; two machines of one CPU name may differ in
+    them.
+    """
     path = Path("/proc/cpuinfo")
     if not path.exists():
         return ""

@@ -6,6 +6,7 @@ Module with memref<…xi1> -> module without. (LLVM's lowering of an i1 load abo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from mlir import ir
@@ -15,18 +16,44 @@ from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 _LOADS = ("memref.load", "vector.load")
 _STORES = ("memref.store", "vector.store")
 _PLAIN = frozenset(
     {
-        "func.func", "func.call", "func.return", "memref.alloc", "memref.alloca", "memref.dealloc", "memref.dim",
-        "memref.cast", "memref.subview", "memref.view", "memref.reinterpret_cast", "memref.collapse_shape",
-        "memref.expand_shape", "memref.transpose", "memref.global", "memref.get_global",
-        "memref.memory_space_cast", "memref.extract_strided_metadata", "memref.extract_aligned_pointer_as_index",
-        "arith.select", "scf.yield", "scf.if", "scf.for", "scf.while", "scf.condition", "memref.assume_alignment",
-        "mpi.isend", "mpi.irecv", "memref.rank",
+        "func.func",
+        "func.call",
+        "func.return",
+        "memref.alloc",
+        "memref.alloca",
+        "memref.dealloc",
+        "memref.dim",
+        "memref.cast",
+        "memref.subview",
+        "memref.view",
+        "memref.reinterpret_cast",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.transpose",
+        "memref.global",
+        "memref.get_global",
+        "memref.memory_space_cast",
+        "memref.extract_strided_metadata",
+        "memref.extract_aligned_pointer_as_index",
+        "arith.select",
+        "scf.yield",
+        "scf.if",
+        "scf.for",
+        "scf.while",
+        "scf.condition",
+        "memref.assume_alignment",
+        "mpi.isend",
+        "mpi.irecv",
+        "memref.rank",
     }
-)  # fmt: skip
+)
 """What means the same for bytes as for bools."""
 
 
@@ -102,8 +129,8 @@ def _change_global(op: ir.Operation) -> None:
     op.attributes["type"] = ir.TypeAttr.get(_bytes(old))
     if "initial_value" in op.attributes and "dense" in str(op.attributes["initial_value"]):
         values = np.array(ir.DenseElementsAttr(op.attributes["initial_value"]), dtype=np.int8)
-        fixed = values.reshape(list(ir.MemRefType(old).shape))
-        op.attributes["initial_value"] = ir.DenseElementsAttr.get(np.ascontiguousarray(fixed))
+        fixed = np.ascontiguousarray(values.reshape(list(ir.MemRefType(old).shape)))
+        op.attributes["initial_value"] = ir.DenseElementsAttr.get(cast("Buffer", fixed))
 
 
 def _change_access(op: ir.Operation) -> None:

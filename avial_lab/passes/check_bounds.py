@@ -1,4 +1,5 @@
-"""Every access of an array is checked: one outside it is recorded with its place in the cell, and left out.
+"""Every access of an array is checked: one outside it is recorded with its place in the cell, and
+left out.
 
 Module after tasks-to-mpi, with loops in place of linalg and affine -> the same module with checks.
 """
@@ -41,10 +42,11 @@ class CheckBounds:
 
     before:  %x = memref.load %a[%i] : memref<20xi32>
     after:   %inside = arith.cmpi ult, %i, %c20
-             %x = scf.if %inside -> i32 { load, yield } else { call @avial.outside(site, 0, %i, 20), yield 0 }
+             %x = scf.if %inside -> i32 { load, yield } else { call @avial.outside(site, 0, %i, 20),
+             yield 0 }
 
-    The sites are listed in the module's `avial.sites`, in the order of their numbers. A subview that leaves its array
-    is recorded and put at the array's start.
+    The sites are listed in the module's `avial.sites`, in the order of their numbers. A subview
+    that leaves its array is recorded and put at the array's start.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -73,13 +75,15 @@ def sites_of(module: ir.Operation) -> tuple[Site, ...]:
             span_of(ir.Location.from_attr(facts["place"], module.context)),
             ir.StringAttr(facts["text"]).value,
         )
-        for facts in module.attributes["avial.sites"]
+        for facts in ir.ArrayAttr(module.attributes["avial.sites"])
     )
 
 
 @dataclass(frozen=True)
 class _Bound:
-    """`index` of dimension `dimension` has to be at least 0 and less than `limit`; the array's extent is `size`."""
+    """`index` of dimension `dimension` has to be at least 0 and less than `limit`; the array's
+    extent is `size`.
+    """
 
     dimension: int
     index: ir.Value
@@ -140,7 +144,9 @@ def _widths(op: ir.Operation, rank: int) -> list[int]:
 
 
 def _subview_bounds(op: ir.Operation) -> list[_Bound]:
-    """One bound for each dimension that is not known to fit: on the first element and on the last."""
+    """One bound for each dimension that is not known to fit: on the first element and on the
+    last.
+    """
     index = ir.IndexType.get()
     source = op.operands[0]
     kind = ir.MemRefType(source.type)
@@ -188,7 +194,9 @@ def _is_dynamic(value: int) -> bool:
 def _settle_subview(
     op: ir.Operation, inside: ir.Value, site: int, bounds: Sequence[_Bound]
 ) -> None:
-    """Record a view that leaves its array; it then starts at 0, with unit strides, of size 0 where that is free."""
+    """Record a view that leaves its array; it then starts at 0, with unit strides, of size 0 where
+    that is free.
+    """
     _record(inside, site, bounds)
     segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     neutral = [0] * segments[1] + [0] * segments[2] + [1] * segments[3]
@@ -211,10 +219,11 @@ def _guard(op: ir.Operation, inside: ir.Value, site: int, bounds: Sequence[_Boun
     branch = scf.IfOp(inside, results, has_else=True)
     for old, new in zip(op.results, branch.results, strict=True):
         old.replace_all_uses_with(new)
-    with ir.InsertionPoint(branch.then_block):
+    then_block, else_block = (region.blocks[0] for region in branch.operation.regions)
+    with ir.InsertionPoint(then_block):
         end = scf.YieldOp(list(op.results))
-    op.move_before(end.operation)
-    with ir.InsertionPoint(branch.else_block):
+    op.move_before(end)
+    with ir.InsertionPoint(else_block):
         _call_outside(site, bounds)
         scf.YieldOp([_zero(kind) for kind in results])
 
@@ -247,9 +256,7 @@ def _zero(kind: ir.Type) -> ir.Value:
     if isinstance(kind, ir.VectorType):
         element = kind.element_type
         scalar = (
-            ir.FloatAttr.get(element, 0.0)
-            if _is_float(element)
-            else ir.IntegerAttr.get(element, 0)
+            ir.FloatAttr.get(element, 0.0) if _is_float(element) else ir.IntegerAttr.get(element, 0)
         )
         return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, scalar))
     return arith.constant(kind, 0.0 if _is_float(kind) else 0)

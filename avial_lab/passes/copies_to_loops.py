@@ -15,10 +15,12 @@ from avial_lab.passes.operations import operations_in
 
 @dataclass(frozen=True)
 class CopiesToLoops:
-    """Copy element by element, in row-major order; LLVM makes a memcpy of it where the memory is contiguous.
+    """Copy element by element, in row-major order; LLVM makes a memcpy of it where the memory is
+    contiguous.
 
     before:  memref.copy %a, %b : memref<4x8xf32> to memref<4x8xf32, strided<[16, 1]>>
-    after:   scf.for %i … { scf.for %j … { %x = memref.load %a[%i, %j]  memref.store %x, %b[%i, %j] } }
+    after:   scf.for %i … { scf.for %j … { %x = memref.load %a[%i, %j]  memref.store %x, %b[%i, %j]
+    } }
 
     The accesses carry `avial.access = "memref.copy"`, so that a report names what was written.
     """

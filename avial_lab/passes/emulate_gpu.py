@@ -23,7 +23,9 @@ _FIRST_ARGUMENT = {
     "gpu.grid_dim": 6,
     "gpu.block_dim": 9,
 }
-"""Where the launch's body finds the value of an index operation: its block argument for dimension x."""
+"""Where the launch's body finds the value of an index operation: its block argument for dimension
+x.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,11 @@ class EmulateGpu:
     before:  gpu.launch blocks(…) threads(…) { A; gpu.barrier; B }
     after:   scf.for %block … { scf.for %thread … { A }  scf.for %thread … { B } }
 
-    A barrier ends the loop over the threads and starts the next one. What a thread keeps across it (`%x` of A used
-    in B) is computed again where that is the same, else kept in an array with one place for each thread. A loop or
-    an if around a barrier has to be uniform (the same for all threads of a block, as the barrier itself demands); it is
-    then drawn out of the loop over the threads.
+    A barrier ends the loop over the threads and starts the next one. What a thread keeps across it
+    (`%x` of A used in B) is computed again where that is the same, else kept in an array with one
+    place for each thread. A loop or an if around a barrier has to be uniform (the same for all
+    threads of a block, as the barrier itself demands); it is then drawn out of the loop over the
+    threads.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -122,7 +125,9 @@ class _Launch:
         return point
 
     def _write_block(self, ops: Sequence[ir.OpView], scope: _Scope) -> None:
-        """The operations of one block of threads: a loop over the threads for each stretch without a barrier."""
+        """The operations of one block of threads: a loop over the threads for each stretch without
+        a barrier.
+        """
         stretch: list[ir.Operation] = []
         for view in ops:
             op = view.operation
@@ -187,7 +192,8 @@ class _Launch:
         owner = value.owner
         if isinstance(owner, ir.Block) or not is_pure(owner.operation):
             raise PassError(
-                f"a value of type {value.type} is kept across a gpu.barrier; not yet lowered for the emulated GPU",
+                f"a value of type {value.type} is kept across a gpu.barrier;"
+                " not yet lowered for the emulated GPU",
                 span=span_of(user.location),
             )
         self._write_op(owner.operation, scope)
@@ -201,7 +207,9 @@ class _Launch:
         return memref.ViewOp(_plain(kind), place, arith.muli(self.thread, size), []).result
 
     def _number_segments(self, ops: Sequence[ir.OpView], segment: int) -> int:
-        """Number the stretches between barriers; give a place to each value used in a later one than its own."""
+        """Number the stretches between barriers; give a place to each value used in a later one
+        than its own.
+        """
         for view in ops:
             op = view.operation
             if not _holds_barrier(op):
@@ -257,7 +265,9 @@ class _Launch:
         self.allocated.append(self.places[value])
 
     def _place_attributions(self, arguments: Sequence[ir.Value], scope: _Scope) -> None:
-        """Workgroup memory is one buffer for all blocks in turn; private memory one place for each thread."""
+        """Workgroup memory is one buffer for all blocks in turn; private memory one place for each
+        thread.
+        """
         shared = 0
         if "workgroup_attributions" in self.op.attributes:
             shared = ir.IntegerAttr(self.op.attributes["workgroup_attributions"]).value
@@ -285,7 +295,8 @@ class _Launch:
         owner = value.owner
         if isinstance(owner, ir.Block) or not is_pure(owner.operation):
             raise PassError(
-                f"gpu.barrier inside {user.name} whose bounds or condition may differ between threads",
+                f"gpu.barrier inside {user.name}"
+                " whose bounds or condition may differ between threads",
                 span=span_of(user.location),
                 hint="compute them from constants, arguments and block ids only",
             )
@@ -338,8 +349,8 @@ class _Launch:
         for target in targets:
             if target not in self.places:
                 raise PassError(
-                    f"a value of type {target.type} is carried through {user.name} across a gpu.barrier;"
-                    " not yet lowered for the emulated GPU",
+                    f"a value of type {target.type} is carried through {user.name} across a"
+                    " gpu.barrier; not yet lowered for the emulated GPU",
                     span=span_of(user.location),
                 )
         inner = scope.copy()
@@ -356,7 +367,7 @@ class _Launch:
 
 def _body(op: ir.Operation) -> ir.Block:
     blocks = list(op.regions[0].blocks)
-    segments = list(op.attributes["operandSegmentSizes"])
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     if len(blocks) != 1:
         raise PassError(
             "a kernel of several blocks is not yet lowered for the emulated GPU",
@@ -365,7 +376,8 @@ def _body(op: ir.Operation) -> ir.Block:
         )
     if segments[0] or any(segments[7:]) or len(op.results):
         raise PassError(
-            "gpu.launch with async, clusters or dynamic shared memory is not yet lowered for the emulated GPU",
+            "gpu.launch with async, clusters or dynamic shared memory is not yet lowered for the"
+            " emulated GPU",
             span=span_of(op.location),
         )
     return blocks[0]
@@ -378,7 +390,11 @@ def _replace_index_operations(launch: ir.Operation, body: ir.Block) -> None:
     for op in list(operations_in(launch)):
         if op.name not in _FIRST_ARGUMENT and op.name != "gpu.global_id":
             continue
-        d = next(k for k, name in enumerate(_DIMENSIONS) if f"dim {name}" in str(op.attributes["dimension"]))
+        d = next(
+            k
+            for k, name in enumerate(_DIMENSIONS)
+            if f"dim {name}" in str(op.attributes["dimension"])
+        )
         if op.name == "gpu.global_id":
             with start, op.location:
                 skipped = arith.muli(arguments[d], arguments[9 + d])
@@ -428,7 +444,9 @@ def _plain(kind: ir.MemRefType) -> ir.MemRefType:
 
 
 def _drop_memory_spaces(module: ir.Operation) -> None:
-    """A CPU has one memory: `memref<4xf32, 3>` becomes `memref<4xf32>` everywhere in the functions' bodies."""
+    """A CPU has one memory: `memref<4xf32, 3>` becomes `memref<4xf32>` everywhere in the functions'
+    bodies.
+    """
     for op in operations_in(module):
         for result in op.results:
             if isinstance(result.type, ir.MemRefType):
@@ -445,7 +463,11 @@ def _drop_memory_spaces(module: ir.Operation) -> None:
 
 def _lower_host_operation(op: ir.Operation) -> None:
     """gpu operations outside kernels: memory is the host's; anything else is refused."""
-    plain = {"gpu.alloc": "memref.alloc", "gpu.dealloc": "memref.dealloc", "gpu.memcpy": "memref.copy"}
+    plain = {
+        "gpu.alloc": "memref.alloc",
+        "gpu.dealloc": "memref.dealloc",
+        "gpu.memcpy": "memref.copy",
+    }
     if op.name not in plain or len(op.results) > 1 or _is_asynchronous(op):
         raise PassError(
             f"{op.name} is not yet lowered for the emulated GPU", span=span_of(op.location)

@@ -1,6 +1,7 @@
 """Memory of a task's body: none is left behind, and none can overflow the stack.
 
-Module -> module in which every memref.alloc is freed and every memref.alloca stands where its function begins.
+Module -> module in which every memref.alloc is freed and every memref.alloca stands where its
+function begins.
 """
 
 from __future__ import annotations
@@ -17,23 +18,32 @@ STACK_BYTES = 16 * 1024
 
 _VIEWS = frozenset(
     {
-        "memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.memory_space_cast",
-        "memref.reinterpret_cast", "memref.subview", "memref.transpose", "memref.view", "memref.assume_alignment",
+        "memref.cast",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.memory_space_cast",
+        "memref.reinterpret_cast",
+        "memref.subview",
+        "memref.transpose",
+        "memref.view",
+        "memref.assume_alignment",
         "arith.select",
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
 class FreeAllocations:
-    """Free what a body allocates, at the end of the block that allocates it; keep allocas off loops.
+    """Free what a body allocates, at the end of the block that allocates it; keep allocas off
+    loops.
 
-    before:  scf.for … { %t = memref.alloca() : memref<4xf32>  %s = memref.alloc(%n) : memref<?xf32> … }
+    before:  scf.for … { %t = memref.alloca() : memref<4xf32>  %s = memref.alloc(%n) : memref<?xf32>
+    … }
     after:   %t = memref.alloca() : memref<4xf32>
              scf.for … { %s = memref.alloc(%n) : memref<?xf32> …  memref.dealloc %s }
 
-    A buffer that the program frees itself stays as it is. One that leaves its block (yielded, returned) is freed by
-    nobody here.
+    A buffer that the program frees itself stays as it is. One that leaves its block (yielded,
+    returned) is freed by nobody here.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -51,19 +61,19 @@ class FreeAllocations:
 
 
 def _settle(alloca: ir.Operation) -> None:
-    """A small alloca of known size moves to the function's entry; any other one goes to the heap."""
+    """A small alloca of known size moves to the function's entry; any other one goes to the
+    heap.
+    """
     kind = ir.MemRefType(alloca.result.type)
     if kind.has_static_shape and _nbytes(kind) <= STACK_BYTES and not len(alloca.operands):
-        function = alloca.parent
-        while function.operation.name != "func.func":
-            if function.operation.name in ("gpu.launch", "gpu.func"):
-                return
-            function = function.parent
+        function = _function_of(alloca)
+        if function is None:
+            return
         block = function.regions[0].blocks[0]
         if alloca.block != block:
             alloca.move_before(block.operations[0].operation)
         return
-    uses, leaves = _uses(alloca.result)
+    _, leaves = _uses(alloca.result)
     if leaves:
         return
     with ir.InsertionPoint(alloca), alloca.location:
@@ -71,7 +81,17 @@ def _settle(alloca: ir.Operation) -> None:
         fresh = memref.alloc(kind, sizes, [])
     alloca.result.replace_all_uses_with(fresh)
     alloca.erase()
-    _free(fresh.owner.operation if hasattr(fresh.owner, "operation") else fresh.owner)
+    _free(fresh.owner.operation)
+
+
+def _function_of(op: ir.Operation) -> ir.Operation | None:
+    """The function around `op`; None inside a kernel, whose threads have stacks of their own."""
+    parent = op.parent
+    while parent is not None and parent.operation.name != "func.func":
+        if parent.operation.name in ("gpu.launch", "gpu.func"):
+            return None
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
 
 
 def _dissolve(scope: ir.Operation) -> None:
@@ -103,11 +123,19 @@ def _uses(value: ir.Value) -> tuple[list[ir.Operation], bool]:
     waiting, leaves = [value], False
     while waiting:
         for use in waiting.pop().uses:
-            user = use.owner.operation if hasattr(use.owner, "operation") else use.owner
+            user = use.owner.operation
             users.append(user)
             if user.name in _VIEWS:
                 waiting.extend(user.results)
-            elif user.name in ("scf.yield", "func.return", "scf.condition", "memref.store", "affine.yield", "cf.br", "cf.cond_br"):
+            elif user.name in (
+                "scf.yield",
+                "func.return",
+                "scf.condition",
+                "memref.store",
+                "affine.yield",
+                "cf.br",
+                "cf.cond_br",
+            ):
                 leaves = leaves or user.name != "memref.store" or user.operands[0] == value
             elif user.name in ("scf.for", "scf.while"):
                 # Carried by a loop: it may come out as a result.

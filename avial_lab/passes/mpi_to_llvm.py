@@ -1,7 +1,8 @@
 """Messages become calls of MPI, steps leave a mark in the journal and the trace.
 
-Module with the mpi dialect -> module without it, with the globals an engine sets and the functions of runtime.mlir.
-(Upstream's own lowering bakes one MPI's constants in, leaves isend, irecv and wait behind, and aborts on i1 and f16.)
+Module with the mpi dialect -> module without it, with the globals an engine sets and the functions
+of runtime.mlir. (Upstream's own lowering bakes one MPI's constants in, leaves isend, irecv and wait
+behind, and aborts on i1 and f16.)
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ LARGEST_COUNT = 2**31 - 1
 class MpiToLlvm:
     """Lower the mpi dialect and mark every step.
 
-    before:  call @task1(%a) {avial.step = 0}   %e, %request = mpi.isend(%a, %tag, %dest, %comm) {avial.step = 1}
+    before:  call @task1(%a) {avial.step = 0}   %e, %request = mpi.isend(%a, %tag, %dest, %comm)
+    {avial.step = 1}
     after:   llvm.call @avial.begin(%0)  call @task1(%a)  llvm.call @avial.end(%0)
-             llvm.call @avial.begin(%1)  llvm.call @avial.isend(%address, %nbytes, %dest, %tag, %slot) …
+             llvm.call @avial.begin(%1)  llvm.call @avial.isend(%address, %nbytes, %dest, %tag,
+             %slot) …
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -187,13 +190,14 @@ class _Entry:
 
 
 def _make_local(module: ir.Operation) -> None:
-    """Functions get a name no C library has (`@malloc` is `@malloc.local`), internal linkage, and stay functions.
+    """Functions get a name no C library has (`@malloc` is `@malloc.local`), internal linkage, and
+    stay functions.
 
-    Internal, or the dynamic linker would bind calls to a symbol of that name in the program that loads us: `@main`
-    is the host's own `main` in a Python that exports it.
+    Internal, or the dynamic linker would bind calls to a symbol of that name in the program that
+    loads us: `@main` is the host's own `main` in a Python that exports it.
 
-    Their arguments of known shape are passed as bare pointers. They are not inlined: compile time stays linear in the
-    number of steps, and a profile shows the task.
+    Their arguments of known shape are passed as bare pointers. They are not inlined: compile time
+    stays linear in the number of steps, and a profile shows the task.
     """
     renamed: dict[str, ir.Attribute] = {}
     for op in module.regions[0].blocks[0].operations:
@@ -209,7 +213,10 @@ def _make_local(module: ir.Operation) -> None:
         if "avial.arch" in function.attributes:
             noinline = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
             function.attributes["passthrough"] = noinline
-            if all(_has_fixed_layout(argument.type) for argument in function.regions[0].blocks[0].arguments):
+            if all(
+                _has_fixed_layout(argument.type)
+                for argument in function.regions[0].blocks[0].arguments
+            ):
                 function.attributes["llvm.bareptr"] = ir.UnitAttr.get()
     for op in operations_in(module):
         if op.name in ("func.call", "func.constant"):

@@ -1,7 +1,7 @@
 """The schedule, written onto the tasks: what every later pass reads.
 
-Module, Schedule -> the same module with rank, level, device and order on every task, transfers and rank programs on
-the function. No operation moves.
+Module, Schedule -> the same module with rank, level, device and order on every task, transfers and
+rank programs on the function. No operation moves.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class PlaceInOrder:
     """All tasks on one rank, in program order: the sequential meaning of the program.
 
     before:  avial.task(…) {name = "task1"}  avial.task(…) {name = "task2"}
-    after:   the same with avial.rank = 0, and avial.programs = [["run task1", "run task2"]] on the function
+    after:   the same with avial.rank = 0, and avial.programs = [["run task1", "run task2"]] on the
+    function
     """
 
     buffers: tuple[Buffer, ...]
@@ -93,7 +94,9 @@ class PlaceInOrder:
 def _write_memory(
     function: ir.Operation, buffers: Sequence[Buffer], storages: Sequence[Storage]
 ) -> None:
-    """`avial.storages` on the function; storage and byte offset on each argument that is a buffer."""
+    """`avial.storages` on the function; storage and byte offset on each argument that is a
+    buffer.
+    """
     i64 = ir.IntegerType.get_signless(64)
     function.attributes["avial.storages"] = ir.ArrayAttr.get(
         [
@@ -111,15 +114,15 @@ def _write_memory(
     known = {buffer.name: buffer for buffer in buffers}
     count = len(function.regions[0].blocks[0].arguments)
     old = (
-        function.attributes["arg_attrs"]
+        ir.ArrayAttr(function.attributes["arg_attrs"])
         if "arg_attrs" in function.attributes
         else [ir.DictAttr.get({})] * count
     )
     placed: list[ir.Attribute] = []
     for attributes in old:
-        facts = {named.name: named.attr for named in attributes}
+        facts = {named.name: named.attr for named in ir.DictAttr(attributes)}
         if "avial.name" in facts:
-            buffer = known.get(facts["avial.name"].value)
+            buffer = known.get(ir.StringAttr(facts["avial.name"]).value)
             if buffer is not None:
                 facts["avial.storage"] = ir.StringAttr.get(buffer.storage)
                 facts["avial.offset"] = ir.IntegerAttr.get(i64, buffer.offset_bytes)

@@ -14,18 +14,35 @@ from avial_lab.errors import PassError
 
 PURE_BETWEEN_TASKS = frozenset(
     {
-        "affine.apply", "affine.max", "affine.min", "builtin.unrealized_conversion_cast",
-        "memref.cast", "memref.collapse_shape", "memref.dim", "memref.expand_shape",
-        "memref.extract_strided_metadata", "memref.get_global", "memref.memory_space_cast", "memref.reinterpret_cast",
-        "memref.subview", "memref.transpose", "memref.view",
-        "ub.poison", "complex.constant", "complex.create",
+        "affine.apply",
+        "affine.max",
+        "affine.min",
+        "builtin.unrealized_conversion_cast",
+        "memref.cast",
+        "memref.collapse_shape",
+        "memref.dim",
+        "memref.expand_shape",
+        "memref.extract_strided_metadata",
+        "memref.get_global",
+        "memref.memory_space_cast",
+        "memref.reinterpret_cast",
+        "memref.subview",
+        "memref.transpose",
+        "memref.view",
+        "ub.poison",
+        "complex.constant",
+        "complex.create",
     }
-)  # fmt: skip
-"""Operations without effect that may stand between tasks, besides all of `arith`, `math` and `index`."""
+)
+"""Operations without effect that may stand between tasks, besides all of `arith`, `math` and
+`index`.
+"""
 
 
 def is_pure(op: ir.Operation) -> bool:
-    """Whether `op` has no effect, so that it may stand between tasks and be repeated inside them."""
+    """Whether `op` has no effect, so that it may stand between tasks and be repeated inside
+    them.
+    """
     return op.name in PURE_BETWEEN_TASKS or op.name.startswith(("arith.", "index.", "math."))
 
 
@@ -38,7 +55,8 @@ def program_function(module: ir.Operation) -> ir.Operation:
     ]
     if not found:
         raise PassError(
-            "there is no avial.schedule in this module", hint="wrap the tasks in avial.schedule { … }"
+            "there is no avial.schedule in this module",
+            hint="wrap the tasks in avial.schedule { … }",
         )
     if len(found) > 1:
         raise PassError(

@@ -1,7 +1,8 @@
 """PTX of the GPU tasks, for reading now and for running on hardware later.
 
-Text of the GPU tasks' functions -> kernels in the gpu dialect, and PTX for each. mlir-opt does it in a process of its
-own: a kernel that it cannot compile, or dies of, costs its PTX and nothing else.
+Text of the GPU tasks' functions -> kernels in the gpu dialect, and PTX for each. mlir-opt does it
+in a process of its own: a kernel that it cannot compile, or dies of, costs its PTX and nothing
+else.
 """
 
 from __future__ import annotations
@@ -39,13 +40,20 @@ _IN_KERNELS = (
 )
 
 
+_NO_KERNEL = (
+    "no kernel was found: its loops have bounds known only at run time, or carry values from one"
+    " iteration to the next; the task runs as loops"
+)
+
 _NAMES = ("--mlir-use-nameloc-as-prefix", "--mlir-print-debuginfo=false")
 """The user's names for values, where the text's locations carry them."""
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """The GPU's side of a program: `ptx` by task function, `failures` where there is none and why."""
+    """The GPU's side of a program: `ptx` by task function, `failures` where there is none and
+    why.
+    """
 
     outlined: str
     outline_command: str
@@ -57,65 +65,72 @@ class Kernels:
 
 
 def make_kernels(text: str) -> Kernels:
-    """Outline the kernels of the functions in `text` and compile each for its task's architecture."""
+    """Outline the kernels of the functions in `text`, compile each for its task's architecture."""
     started = time.perf_counter()
-    archs = dict(re.findall(r'func\.func private @("[^"]*"|[\w$.-]+)\(.*avial\.arch = "([^"]*)"', text))
-    archs = {name.strip('"'): arch for name, arch in archs.items()}
+    function = r'func\.func private @("[^"]*"|[\w$.-]+)\(.*avial\.arch = "([^"]*)"'
+    archs = {name.strip('"'): arch for name, arch in re.findall(function, text)}
     outline = (*_BEFORE_OUTLINING, *_attach(archs))
-    outline_command = f"mlir-opt {shlex.quote(_pipeline(outline))} -o gpu.mlir"
     outlined, error = _mlir_opt(outline, text)
-    remarks = tuple(
-        f"{name}: target '{arch}' names no compute capability; compiled for {DEFAULT_CHIP}"
-        for name, arch in archs.items()
-        if _chip(arch) != arch
-    )
-    lowering = _to_ptx(bare=True)
-    ptx_command = f"mlir-opt {shlex.quote(_pipeline(lowering))} gpu.mlir"
     if error:
-        why = f"// no kernels: {error}"
-        failures = {name: why for name in archs}
-        return Kernels(why, outline_command, {}, ptx_command, failures, remarks, _since(started))
-    assembled, error = _mlir_opt(lowering, outlined)
-    failures: dict[str, str] = {}
+        ptx, failures = {}, dict.fromkeys(archs, f"no kernels: {error}")
+        outlined = f"// no kernels: {error}\n"
+    else:
+        ptx, failures = _compile(outlined, tuple(archs))
+    return Kernels(
+        outlined=outlined,
+        outline_command=f"{_line(outline)} -o gpu.mlir",
+        ptx=ptx,
+        ptx_command=f"{_line(_to_ptx(bare=True))} gpu.mlir",
+        failures=failures,
+        remarks=tuple(
+            f"{name}: target '{arch}' names no compute capability; compiled for {DEFAULT_CHIP}"
+            for name, arch in archs.items()
+            if _chip(arch) != arch
+        ),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _compile(outlined: str, tasks: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """PTX by task, and for every task without why there is none."""
+    whys: dict[str, str] = {}
+    assembled, error = _mlir_opt(_to_ptx(bare=True), outlined)
     if error:
         # One kernel may be to blame: the others get theirs, one by one.
-        found: dict[str, str] = {}
+        kernels = {}
         for name in re.findall(r"^ *gpu\.module @(\S+)", outlined, re.MULTILINE):
-            found.update(_alone(name, outlined, failures))
+            alone, whys[name] = _compile_alone(name, outlined)
+            kernels.update(alone)
     else:
-        found = _assembly(assembled)
+        kernels = _assembly(assembled)
     ptx: dict[str, str] = {}
-    for name in archs:
-        mine = [text for kernel, text in found.items() if _belongs(kernel, name)]
+    failures: dict[str, str] = {}
+    for task in tasks:
+        mine = [text for kernel, text in kernels.items() if _belongs(kernel, task)]
         if mine:
-            ptx[name] = "\n".join(mine)
-            failures.pop(name, None)
-            continue
-        blamed = next((why for kernel, why in failures.items() if _belongs(kernel, name)), None)
-        failures[name] = blamed or (
-            "no kernel was found: its loops have bounds known only at run time, or carry values from one iteration"
-            " to the next; the task runs as loops"
-        )
-    failures = {name: why for name, why in failures.items() if name in archs}
-    return Kernels(outlined, outline_command, ptx, ptx_command, failures, remarks, _since(started))
+            ptx[task] = "\n".join(mine)
+        else:
+            blamed = (why for kernel, why in whys.items() if _belongs(kernel, task))
+            failures[task] = next(blamed, _NO_KERNEL)
+    return ptx, failures
 
 
-def _alone(kernel: str, outlined: str, failures: dict[str, str]) -> dict[str, str]:
-    """PTX of one kernel's module by itself; why there is none goes to `failures`."""
+def _compile_alone(kernel: str, outlined: str) -> tuple[dict[str, str], str]:
+    """PTX of one kernel's module by itself, and why there is none."""
     lines = outlined.splitlines()
-    start = next(k for k, line in enumerate(lines) if re.match(rf" *gpu\.module @{re.escape(kernel)}\b", line))
-    indent = re.match(" *", lines[start]).group()
-    stop = next(k for k in range(start, len(lines)) if lines[k] == f"{indent}}}")
+    head = re.compile(rf"( *)gpu\.module @{re.escape(kernel)}\b")
+    start, match = next((k, m) for k, line in enumerate(lines) if (m := head.match(line)))
+    stop = lines.index(match.group(1) + "}", start)
     aliases = [line for line in lines if line.startswith(("#", "!"))]
-    text = "\n".join([*aliases, "module attributes {gpu.container_module} {", *lines[start : stop + 1], "}"])
-    why = ""
+    opened = "module attributes {gpu.container_module} {"
+    text = "\n".join([*aliases, opened, *lines[start : stop + 1], "}"])
+    whys: list[str] = []
     for bare in (True, False):
         assembled, error = _mlir_opt(_to_ptx(bare=bare), text)
         if not error:
-            return _assembly(assembled)
-        why = why or error
-    failures[kernel] = f"no PTX: {why}"
-    return {}
+            return _assembly(assembled), ""
+        whys.append(error)
+    return {}, f"no PTX: {whys[0]}"
 
 
 def _attach(archs: dict[str, str]) -> list[str]:
@@ -141,10 +156,16 @@ def _pipeline(passes: Sequence[str]) -> str:
     return f"--pass-pipeline=builtin.module({','.join(passes)})"
 
 
+def _line(passes: Sequence[str]) -> str:
+    return f"mlir-opt {shlex.quote(_pipeline(passes))}"
+
+
 def _mlir_opt(passes: Sequence[str], text: str) -> tuple[str, str]:
     """What mlir-opt makes of `text`, and its first complaint where it makes nothing."""
     command = [str(tool("mlir-opt")), *_NAMES, _pipeline(passes)]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode == 0:
         return done.stdout, ""
     said = re.search(r"(?:error: |Assertion )(.*)", done.stderr)
@@ -169,7 +190,3 @@ def _unescape(text: str) -> str:
 
 def _belongs(kernel: str, task: str) -> bool:
     return re.fullmatch(rf"{re.escape(task)}_kernel(_\d+)?", kernel) is not None
-
-
-def _since(started: float) -> float:
-    return time.perf_counter() - started

@@ -15,7 +15,9 @@ from avial_lab.passes.operations import operations_in
 
 
 def add_runtime(module: ir.Operation, called: Iterable[str]) -> None:
-    """Copy the globals, the functions in `called` and what they call in turn to the module's start, once."""
+    """Copy the globals, the functions in `called` and what they call in turn to the module's start,
+    once.
+    """
     text = resources.files("avial_lab.passes").joinpath("runtime.mlir").read_text()
     runtime = ir.Module.parse(text, module.context)
     ops = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in runtime.body.operations}

@@ -1,6 +1,7 @@
 """Task bodies as functions: a body moves into a function of its own, equal bodies into one.
 
-Tasks in a program's function -> `func.func private` for each different body, and which arrays each task passes.
+Tasks in a program's function -> `func.func private` for each different body, and which arrays each
+task passes.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def outline_tasks(
 ) -> dict[str, TaskFunction]:
     """Move every task's body into a function before `function`; the tasks are left empty.
 
-    What a body captures is passed in where it is an array, and repeated inside where it is a pure operation
-    (a constant, a subview).
+    What a body captures is passed in where it is an array, and repeated inside where it is a pure
+    operation (a constant, a subview).
     """
     taken = {
         ir.StringAttr(op.attributes["sym_name"]).value
@@ -67,7 +68,9 @@ def _arch(task: ir.Operation) -> str:
 
 @dataclass
 class _Captured:
-    """What a task's body uses from outside: `arrays` in order of first use, and the pure `chain` between."""
+    """What a task's body uses from outside: `arrays` in order of first use, and the pure `chain`
+    between.
+    """
 
     task: ir.Operation
     arrays: list[ir.Value] = field(default_factory=list)
@@ -119,7 +122,9 @@ class _Captured:
         self.arrays.append(value)
 
     def fingerprint(self) -> tuple[object, ...]:
-        """Equal for two tasks exactly when one function can serve both: names and places do not count."""
+        """Equal for two tasks exactly when one function can serve both: names and places do not
+        count.
+        """
         numbers: dict[ir.Value, int] = {}
         facts: list[object] = []
         for array in self.arrays:

@@ -1,6 +1,8 @@
-"""Tasks become functions; the schedule becomes one entry in which every rank finds its own block of steps.
+"""Tasks become functions; the schedule becomes one entry in which every rank finds its own block of
+steps.
 
-Placed module -> module of func, mpi, scf, memref and whatever the bodies hold; the avial dialect is gone.
+Placed module -> module of func, mpi, scf, memref and whatever the bodies hold; the avial dialect is
+gone.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from avial_lab.regions import Box
 class TasksToMpi:
     """One function for each (different) task body, and an entry that calls them, rank by rank.
 
-    before:  avial.task … {name = "task1", avial.rank = 0}, with avial.programs = [["run task1", "send 0"], …]
+    before:  avial.task … {name = "task1", avial.rank = 0}, with avial.programs = [["run task1",
+    "send 0"], …]
     after:   func.func private @task1(%a, %b, %c) {…}
              func.func @main(%a, %b, %c, %d) {
                %comm = mpi.comm_world   %retval, %rank = mpi.comm_rank(%comm)
@@ -38,9 +41,9 @@ class TasksToMpi:
                scf.if %on0 { call @task1(%a, %b, %c)  mpi.isend(%c, %tag, %dest, %comm) … }  …
              }
 
-    A contiguous box is sent from where it lies; any other is packed into a staging buffer. One rank alone needs no
-    MPI: its steps stand in the entry without a guard. With `share = false`, equal bodies keep a function each (every
-    operation then has its own place in the cell).
+    A contiguous box is sent from where it lies; any other is packed into a staging buffer. One rank
+    alone needs no MPI: its steps stand in the entry without a guard. With `share = false`, equal
+    bodies keep a function each (every operation then has its own place in the cell).
     """
 
     share: bool = True
@@ -98,7 +101,8 @@ class _Message:
     consumer: str
 
     @staticmethod
-    def read(index: int, facts: ir.DictAttr) -> _Message:
+    def read(index: int, attribute: ir.Attribute) -> _Message:
+        facts = ir.DictAttr(attribute)
         box = Box(
             tuple(ir.DenseI64ArrayAttr(facts["start"])), tuple(ir.DenseI64ArrayAttr(facts["stop"]))
         )
@@ -113,9 +117,27 @@ class _Message:
         )
 
 
+@dataclass(frozen=True)
+class _Storage:
+    """A storage as the entry needs it: an entry of avial.storages."""
+
+    name: str
+    nbytes: int
+    buffers: tuple[str, ...]
+
+    @staticmethod
+    def read(attribute: ir.Attribute) -> _Storage:
+        facts = ir.DictAttr(attribute)
+        nbytes = prod(ir.DenseI64ArrayAttr(facts["shape"])) * facts["itemsize"].value
+        buffers = tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(facts["buffers"]))
+        return _Storage(facts["name"].value, nbytes, buffers)
+
+
 @dataclass
 class _InFlight:
-    """A message between its start and its wait: the request, and the staging buffer where it needs one."""
+    """A message between its start and its wait: the request, and the staging buffer where it needs
+    one.
+    """
 
     request: ir.Value
     staging: ir.Value | None
@@ -136,7 +158,8 @@ class _EntryWriter:
     def write(self) -> None:
         attributes = self.function.attributes
         self.messages = [
-            _Message.read(k, facts) for k, facts in enumerate(attributes["avial.transfers"])
+            _Message.read(k, facts)
+            for k, facts in enumerate(ir.ArrayAttr(attributes["avial.transfers"]))
         ]
         self.task_locations = {
             text_attribute(task, "name"): task.location for task in tasks_of(self.function)
@@ -144,52 +167,51 @@ class _EntryWriter:
         self.function.attributes["sym_name"] = ir.StringAttr.get("the tasks, being lowered")
         self.names = _symbols(self.module)
         self.roots = _roots(self.function)
-        programs = [[step.value for step in steps] for steps in attributes["avial.programs"]]
-        facts = list(attributes["avial.storages"])
-        with ir.InsertionPoint(self.function), self.function.location:
-            entry = func.FuncOp(
-                "main", ([self._storage_type(f) for f in facts], [])
-            )
-        self.entry = entry.operation
-        entry.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
-        entry.attributes["avial.ranks"] = attributes["avial.ranks"]
-        locations = [self._storage_location(f) for f in facts]
-        block = entry.add_entry_block(locations)
-        for fact, argument in zip(facts, block.arguments, strict=True):
-            self.storages[fact["name"].value] = argument
+        storages = [_Storage.read(facts) for facts in ir.ArrayAttr(attributes["avial.storages"])]
+        self._open_entry(storages)
+        block = self.entry.regions[0].blocks[0]
+        for storage, argument in zip(storages, block.arguments, strict=True):
+            self.storages[storage.name] = argument
+        programs = _programs(self.function)
         with ir.InsertionPoint(block), self.function.location:
-            self._write_buffers()
+            self._write_buffers(storages)
             if len(programs) == 1:
                 self._write_steps(programs[0])
             else:
                 self._write_ranks(programs)
             func.ReturnOp([])
 
+    def _open_entry(self, storages: Sequence[_Storage]) -> None:
+        """`@main` with one argument for each storage, named as it is."""
+        with ir.InsertionPoint(self.function), self.function.location:
+            entry = func.FuncOp("main", ([self._type_of(storage) for storage in storages], []))
+        entry.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+        entry.attributes["avial.ranks"] = self.function.attributes["avial.ranks"]
+        places = [_place(self.roots[storage.buffers[0]].location) for storage in storages]
+        entry.add_entry_block(
+            [
+                ir.Location.name(storage.name, place)
+                for storage, place in zip(storages, places, strict=True)
+            ]
+        )
+        self.entry = entry.operation
+
     # -- memory ------------------------------------------------------------------------------------
 
-    def _storage_type(self, facts: ir.DictAttr) -> ir.Type:
+    def _type_of(self, storage: _Storage) -> ir.Type:
         """The buffer's own type; bytes where several buffers share the storage."""
-        if len(facts["buffers"]) == 1:
-            return self.roots[facts["buffers"][0].value].type
-        nbytes = prod(ir.DenseI64ArrayAttr(facts["shape"])) * facts["itemsize"].value
-        return ir.MemRefType.get([nbytes], ir.IntegerType.get_signless(8))
+        if len(storage.buffers) == 1:
+            return self.roots[storage.buffers[0]].type
+        return ir.MemRefType.get([storage.nbytes], ir.IntegerType.get_signless(8))
 
-    def _storage_location(self, facts: ir.DictAttr) -> ir.Location:
-        root = self.roots[facts["buffers"][0].value]
-        name = facts["name"].value
-        return ir.Location.name(name, _place(_location_of(root)))
-
-    def _write_buffers(self) -> None:
-        """Map every array of the program to its storage, through a view where the storage is shared."""
-        for facts in self.function.attributes["avial.storages"]:
-            storage = self.storages[facts["name"].value]
-            names = [name.value for name in facts["buffers"]]
-            for name in names:
+    def _write_buffers(self, storages: Sequence[_Storage]) -> None:
+        """Map each array of the program to its storage, through a view where that is shared."""
+        for storage in storages:
+            memory = self.storages[storage.name]
+            for name in storage.buffers:
                 root = self.roots[name]
-                if len(names) == 1:
-                    self.buffers[root] = storage
-                else:
-                    self.buffers[root] = self._view(storage, root)
+                shared = len(storage.buffers) > 1
+                self.buffers[root] = self._view(memory, root) if shared else memory
 
     def _view(self, storage: ir.Value, root: ir.Value) -> ir.Value:
         """The array `root`, with its own type, inside the bytes of `storage`."""
@@ -198,7 +220,7 @@ class _EntryWriter:
         strides, first = wanted.get_strides_and_offset()
         itemsize = itemsize_of(wanted.element_type)
         fixed_first = 0 if first == ir.ShapedType.get_dynamic_stride_or_offset() else first
-        with ir.Location.name(name_of(_location_of(root)) or "view", _place(_location_of(root))):
+        with ir.Location.name(name_of(root.location) or "view", _place(root.location)):
             start = arith.constant(ir.IndexType.get(), offset - fixed_first * itemsize)
             flat = ir.MemRefType.get([1], wanted.element_type)
             element = memref.ViewOp(flat, storage, start, []).result
@@ -302,7 +324,9 @@ class _EntryWriter:
         self._finish("send", self.messages[int(index)])
 
     def _finish(self, key: str, message: _Message) -> None:
-        """Wait for the message; what arrived in a staging buffer goes to its place, and the buffer goes."""
+        """Wait for the message; what arrived in a staging buffer goes to its place, and the buffer
+        goes.
+        """
         task = message.consumer if key == "post" else message.producer
         flight = self.in_flight.pop((key, message.index), None)
         if flight is None:
@@ -339,7 +363,9 @@ def _write_packer(
     flat: ir.Type,
     box: Box,
 ) -> None:
-    """`@pack_c(%storage, %staging)`: a loop nest over the box, the staging buffer in row-major order."""
+    """`@pack_c(%storage, %staging)`: a loop nest over the box, the staging buffer in row-major
+    order.
+    """
     index = ir.IndexType.get()
     with ir.InsertionPoint(before):
         function = func.FuncOp(name, ([storage.type, flat], []), visibility="private")
@@ -369,7 +395,9 @@ def _write_nest(
     one: ir.Value,
     places: list[ir.Value],
 ) -> None:
-    """The loops of dimensions len(places)… around one copied element at `position` of the staging buffer."""
+    """The loops of dimensions len(places)… around one copied element at `position` of the staging
+    buffer.
+    """
     index = ir.IndexType.get()
     d = len(places)
     if d == len(box.start):
@@ -382,12 +410,8 @@ def _write_nest(
     width = arith.constant(index, box.shape[d])
     loop = scf.ForOp(low, high, one)
     with ir.InsertionPoint(loop.body):
-        here = arith.addi(
-            arith.muli(position, width), arith.subi(loop.induction_variable, low)
-        )
-        _write_nest(
-            direction, whole, staging, box, here, one, [*places, loop.induction_variable]
-        )
+        here = arith.addi(arith.muli(position, width), arith.subi(loop.induction_variable, low))
+        _write_nest(direction, whole, staging, box, here, one, [*places, loop.induction_variable])
         scf.YieldOp([])
 
 
@@ -413,9 +437,7 @@ def _window(storage: ir.Value, box: Box) -> ir.Value | None:
 def _reinterpret(
     source: ir.Value, result: ir.MemRefType, offset: int, shape: list[int], strides: list[int]
 ) -> ir.Value:
-    return memref.ReinterpretCastOp(
-        result, source, [], [], [], [offset], shape, strides
-    ).result
+    return memref.ReinterpretCastOp(result, source, [], [], [], [offset], shape, strides).result
 
 
 def _roots(function: ir.Operation) -> dict[str, ir.Value]:
@@ -440,16 +462,20 @@ def _argument_attributes(value: ir.Value) -> ir.DictAttr:
     function = argument.owner.owner
     if "arg_attrs" not in function.attributes:
         return ir.DictAttr.get({})
-    return function.attributes["arg_attrs"][argument.arg_number]
-
-
-def _location_of(value: ir.Value) -> ir.Location:
-    return value.location
+    return ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[argument.arg_number])
 
 
 def _place(location: ir.Location) -> ir.Location:
     """The location without the value's name around it."""
     return location.child_loc if location.is_a_name() else location
+
+
+def _programs(function: ir.Operation) -> list[list[str]]:
+    """The steps of each rank, as text."""
+    return [
+        [ir.StringAttr(step).value for step in ir.ArrayAttr(steps)]
+        for steps in ir.ArrayAttr(function.attributes["avial.programs"])
+    ]
 
 
 def _symbols(module: ir.Operation) -> set[str]:

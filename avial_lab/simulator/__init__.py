@@ -1,1 +1,3 @@
-"""What a run should give, and what it should cost: the sequential reference, and (later) the model."""
+"""What a run should give, and what it should cost: the sequential reference, and (later) the
+model.
+"""

@@ -102,7 +102,15 @@ def schedule(*, ranks: int = 3) -> Schedule:
         ),
     )
     return Schedule(
-        graph, topology, Policy.LEVELS, Sync.LEVELS, placements, transfers, programs, inputs, results
+        graph,
+        topology,
+        Policy.LEVELS,
+        Sync.LEVELS,
+        placements,
+        transfers,
+        programs,
+        inputs,
+        results,
     )
 
 

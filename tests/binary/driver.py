@@ -1,6 +1,7 @@
-"""One rank of the deck's program, without any of avial_lab: an independent reading of the convention.
+"""One rank of the deck's program, without any of avial_lab: an independent reading of the
+convention.
 
-    mpiexec -n 3 python driver.py program.so [handle of MPI_BYTE, None for the true one]
+mpiexec -n 3 python driver.py program.so [handle of MPI_BYTE, None for the true one]
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""From a schedule to machine code: the stages, their commands, and what the shared object does on its ranks."""
+"""From a schedule to machine code: the stages, their commands, and what the shared object does on
+its ranks.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,17 @@ def test_stages_come_in_reading_order_and_the_module_stays_as_it_was() -> None:
     before = str(module)
     stages, _ = pipelines.build(module, deck.schedule())
     names = [stage.name for stage in stages]
-    assert names == "avial placed mpi gpu ptx:task3 host llvm llvmir object".split()
+    assert names == [
+        "avial",
+        "placed",
+        "mpi",
+        "gpu",
+        "ptx:task3",
+        "host",
+        "llvm",
+        "llvmir",
+        "object",
+    ]
     assert str(module) == before
     mpi = stages[2].text
     assert "mpi.isend(%c" in mpi, "the user's names are kept"
@@ -60,7 +72,9 @@ def test_every_command_makes_its_stage_from_the_file_before(tmp_path: Path, rank
     (tmp_path / "bin").mkdir()
     for name in ("mlir-opt", "mlir-translate", "opt", "llc"):
         (tmp_path / "bin" / name).symlink_to(tool(name))
-    (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    (tmp_path / "bin" / "python").write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n'
+    )
     (tmp_path / "bin" / "python").chmod(0o755)
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     made = 0
@@ -159,7 +173,7 @@ def test_the_cache_is_used_and_a_damaged_entry_rebuilt(
 
 
 def test_another_text_is_another_key() -> None:
-    stages, one = pipelines.build(deck.module(), deck.schedule(ranks=1))
+    _, one = pipelines.build(deck.module(), deck.schedule(ranks=1))
     _, three = pipelines.build(deck.module(), deck.schedule())
     _, again = pipelines.build(deck.module(), deck.schedule(ranks=1))
     assert one.key == again.key
@@ -193,7 +207,20 @@ define void @_mlir_ciface_main(ptr %x, ptr %single, ptr %double) {
     convert = ctypes.CDLL(str(path))["_mlir_ciface_main"]
     single, double = ctypes.c_uint16(), ctypes.c_uint16()
     rng = np.random.default_rng(2)
-    values = [0.0, -0.0, 1.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e300, 1e-40, 1e-45, 1e-320, 1 + 2**-8]
+    values = [
+        0.0,
+        -0.0,
+        1.0,
+        np.inf,
+        -np.inf,
+        3.4e38,
+        -3.4e38,
+        1e300,
+        1e-40,
+        1e-45,
+        1e-320,
+        1 + 2**-8,
+    ]
     # Just beside a tie: rounded to float first, the second would become the tie and go to even.
     values += [1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 3 * 2**-8 - 2**-45]
     values += list(rng.normal(size=500) * 10.0 ** rng.integers(-40, 38, 500))
@@ -204,7 +231,9 @@ define void @_mlir_ciface_main(ptr %x, ptr %single, ptr %double) {
         assert single.value == wanted, value
         assert double.value == _nearest_bfloat16(value), value
     convert(ctypes.byref(ctypes.c_double(np.nan)), ctypes.byref(single), ctypes.byref(double))
-    assert np.isnan(np.array([single.value, double.value], np.uint16).view(ml_dtypes.bfloat16)).all()
+    assert np.isnan(
+        np.array([single.value, double.value], np.uint16).view(ml_dtypes.bfloat16)
+    ).all()
 
 
 def _nearest_bfloat16(value: float) -> int:
@@ -229,7 +258,7 @@ def _nearest_bfloat16(value: float) -> int:
     return chosen | (0x8000 if value < 0 else 0)
 
 
-def _exact(bits: int):  # noqa: ANN202  (a Fraction)
+def _exact(bits: int):
     from fractions import Fraction
 
     import ml_dtypes
@@ -261,7 +290,9 @@ def test_an_mpi_error_is_kept_with_its_step(tmp_path: Path) -> None:
     assert steps == [1, 1, 0]
 
 
-def _mpirun(folder: Path, built: binary.Binary, *, ranks: int, byte: int | None = None) -> list[dict]:
+def _mpirun(
+    folder: Path, built: binary.Binary, *, ranks: int, byte: int | None = None
+) -> list[dict]:
     path = folder / "program.so"
     path.write_bytes(built.shared_object)
     driver = Path(__file__).with_name("driver.py")

@@ -1,7 +1,8 @@
 """Golden IR: each `.mlir` file beside this one is a test, run in process.
 
-The first line says which passes: `// RUN: -p tasks-to-mpi`. Cases are parted by `// -----`, each is run and checked by
-FileCheck on its own. A case with a line `// REFUSED: part of the message` has to end in a PassError at the line below it.
+The first line says which passes: `// RUN: -p tasks-to-mpi`. Cases are parted by `// -----`, each is
+run and checked by FileCheck on its own. A case with a line `// REFUSED: part of the message` has to
+end in a PassError at the line below it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filecheck.finput import FInput
@@ -41,7 +43,7 @@ class GoldenFile(pytest.File):
 
 
 class GoldenCase(pytest.Item):
-    def __init__(self, *, passes: str, case: str, **arguments: object) -> None:
+    def __init__(self, *, passes: str, case: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.passes, self.case = passes, case
 

@@ -1,4 +1,6 @@
-"""Programs from bodies: MLIR text for tests that run one task after the other and look at the arrays."""
+"""Programs from bodies: MLIR text for tests that run one task after the other and look at the
+arrays.
+"""
 
 from __future__ import annotations
 

@@ -161,14 +161,15 @@ func.func private @malloc(%x: i32) -> i32 {
 def test_pure_operations_between_tasks_reach_the_body() -> None:
     between = """
     %nine = arith.constant 9 : i32
-    %part = memref.subview %c[5] [5] [1] : memref<20xi32> to memref<5xi32, strided<[1], offset: 5>>"""
+    %part = memref.subview %c[5] [5] [1] : memref<20xi32>
+      to memref<5xi32, strided<[1], offset: 5>>"""
     body = "linalg.fill ins(%nine : i32) outs(%part : memref<5xi32, strided<[1], offset: 5>>)"
     result = run(body, {"c": ZEROS.copy()}, between=between)
     np.testing.assert_array_equal(result.data["c"], [0] * 5 + [9] * 5 + [0] * 10)
 
 
 def test_memory_of_a_body_is_freed_and_kept_off_the_stack() -> None:
-    """A million rounds of 1 MiB each would need a TiB; the stack has 8 MiB."""
+    """20,000 rounds of 1 MiB each would need 20 GiB; the stack has 8 MiB."""
     arrays = {"a": A, "c": ZEROS.copy()}
     body = f"""{INDICES}
       %rounds = arith.constant 20000 : index

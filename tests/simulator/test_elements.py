@@ -12,7 +12,18 @@ from tests.simulator.bodies import run, type_of
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
-SHAPES = [(), (1,), (0,), (7,), (2, 3), (3, 0, 2), (2, 3, 5), (1,) * 5, (2, 1, 3, 1, 2, 1), (2,) * 8]
+SHAPES = [
+    (),
+    (1,),
+    (0,),
+    (7,),
+    (2, 3),
+    (3, 0, 2),
+    (2, 3, 5),
+    (1,) * 5,
+    (2, 1, 3, 1, 2, 1),
+    (2,) * 8,
+]
 
 
 def _dtype(name: str) -> np.dtype:
@@ -62,7 +73,9 @@ def test_arithmetic_in_every_type(name: str, rng: np.random.Generator) -> None:
     total = a ^ b if name == "bool" else a + b
     np.testing.assert_array_equal(result.data["c"], total)
     if name in COMPLEX:
-        np.testing.assert_allclose(result.data["d"], a * b, rtol=4 * np.finfo(name).eps, atol=1e-6)
+        np.testing.assert_allclose(
+            result.data["d"], a * b, rtol=4 * float(np.finfo(name).eps), atol=1e-6
+        )
     else:
         np.testing.assert_array_equal(result.data["d"], a * b)
 
@@ -76,9 +89,7 @@ def _poison(array: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("bounds_checks", [False, True])
-def test_every_rank(
-    shape: tuple[int, ...], bounds_checks: bool, rng: np.random.Generator
-) -> None:
+def test_every_rank(shape: tuple[int, ...], bounds_checks: bool, rng: np.random.Generator) -> None:
     a = rng.normal(size=shape)
     dims = ", ".join(f"d{k}" for k in range(len(shape)))
     identity = f"affine_map<({dims}) -> ({dims})>"
@@ -104,9 +115,19 @@ def test_every_rank(
 @pytest.mark.parametrize("name", FLOATS)
 def test_elementary_functions(name: str, rng: np.random.Generator) -> None:
     functions = {
-        "exp": np.exp, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "log": np.log, "sqrt": np.sqrt, "atan": np.arctan,
-        "expm1": np.expm1, "log1p": np.log1p, "cbrt": np.cbrt, "floor": np.floor, "absf": np.abs,
-    }  # fmt: skip
+        "exp": np.exp,
+        "sin": np.sin,
+        "cos": np.cos,
+        "tanh": np.tanh,
+        "log": np.log,
+        "sqrt": np.sqrt,
+        "atan": np.arctan,
+        "expm1": np.expm1,
+        "log1p": np.log1p,
+        "cbrt": np.cbrt,
+        "floor": np.floor,
+        "absf": np.abs,
+    }
     a = (rng.random(9) * 0.9 + 0.05).astype(_dtype(name))
     element = ELEMENT_OF_DTYPE[name]
     arrays = {"a": a} | {f"to_{function}": np.full_like(a, np.nan) for function in functions}

@@ -1,4 +1,6 @@
-"""Kernels on the emulated GPU: indices, barriers, workgroup and private memory, run for their values."""
+"""Kernels on the emulated GPU: indices, barriers, workgroup and private memory, run for their
+values.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ CASES = {
         ),
         A,
     ),
-    # Each block turns its ten elements around; without the barrier half of them would be read before they are there.
+    # Each block turns its ten elements around; without the barrier half of them would be read
+    # before they are there.
     "a barrier and workgroup memory": (
         _launch(
             2,
