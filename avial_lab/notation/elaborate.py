@@ -784,10 +784,8 @@ class Elaborator:
 
     def _header_value(self, match: re.Match[str], header_type: Type) -> tuple[str, Type, int]:
         """A name that the head of a statement introduces for its region."""
-        type_ = header_type
         colon = self.at(match.end(), ":")
-        if type_ is None and colon is not None:
-            type_, _ = self.read_type(colon)
+        type_ = header_type if colon is None else self.read_type(colon)[0]
         return match[0], type_, match.start()
 
     def _copied_types(

@@ -1,7 +1,7 @@
 """The names a program binds to the caller's arrays, found without parsing it.
 
-Text -> names. Needs no MLIR, so that the caller's process can pick the arrays before it asks the
-compiler.
+Text -> names, and where they stand. Needs no MLIR, so that the caller's process can pick the arrays
+before it asks the compiler.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 _TOKEN = re.compile(
     r"""//[^\n]*                     # comment
       | "(?:[^"\\\n]|\\.)*"          # string, or a quoted operation name
-      | %[A-Za-z0-9_$.\-]+           # value
+      | %[\w$.\-]+                   # value
       | ->
       | [A-Za-z_][A-Za-z0-9_$.]*     # keyword or operation name
       | [{}()]
@@ -40,6 +40,19 @@ def program_names(text: str) -> tuple[str, ...]:
         start = next((start for start, body, end in inside if body <= at < end), None)
         names.update(dict.fromkeys(_values(tokens, at if start is None else start)))
     return tuple(names)
+
+
+def place_of(text: str, name: str) -> tuple[int, int] | None:
+    r"""Line and column where %name first stands; None where it does not.
+
+    >>> place_of("// %a, %b\navial.schedule %a, %b { }", "b")
+    (2, 20)
+    """
+    for match in _TOKEN.finditer(text):
+        if match[0] == f"%{name}":
+            start = match.start()
+            return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    return None
 
 
 def _functions(tokens: list[str]) -> list[tuple[int, int, int]]:

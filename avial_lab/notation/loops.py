@@ -453,7 +453,7 @@ def _scf_reduce(e: Elaborator, results: str | None, op: str, start: int, offset:
     return _close(e, results, start, end)
 
 
-_SIZES = re.compile(r"\b(blocks|threads|clusters)\b")
+_SIZES = re.compile(r"(?<![%\w$.-])(blocks|threads|clusters)\b")
 _THREE = re.compile(
     rf"\w+\s*\(\s*{VALUE}\s*,\s*{VALUE}\s*,\s*{VALUE}\s*\)\s*in\s*"
     rf"\(\s*{VALUE}\s*=\s*{VALUE}\s*,\s*{VALUE}\s*=\s*{VALUE}\s*,\s*{VALUE}\s*=\s*{VALUE}\s*\)"

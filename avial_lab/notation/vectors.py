@@ -16,6 +16,7 @@ from avial_lab.notation.source import VALUE
 
 _GROUP = re.compile(r"\b(ins|outs)\s*(?=\()")
 _VALUE = re.compile(VALUE)
+_NEXT = re.compile(rf"\s*,\s*({VALUE})")
 
 LINALG = """
     abs add batch_matmul batch_matvec batch_mmt4d batch_reduce_matmul batch_vecmat broadcast ceil
@@ -120,15 +121,19 @@ def _vector_load(e: Elaborator, results: str | None, op: str, start: int, offset
         return e.copied(results, op, start, offset)
     end = match.end()
     if op == "vector.transfer_read":
-        pad = re.compile(rf"\s*,\s*({VALUE})").match(e.text, end)
+        pad = _NEXT.match(e.text, end)
         end = pad.end() if pad else end
+        mask = _NEXT.match(e.text, end)
+        end = mask.end() if mask else end
     else:
-        pad = None
+        pad = mask = None
     base = e.type_of(match[1], match.start(1))
     for m in _VALUE.finditer(match[2]):
         e.type_of(m[0], match.start(2) + m.start(), "index")
     if pad is not None:
         e.type_of(pad[1], pad.start(1), types.element_of(base) if base else None)
+    if mask is not None:
+        e.type_of(mask[1], mask.start(1))
     dictionary = e.dictionary(end)
     if dictionary is not None:
         end = dictionary[1]
@@ -156,9 +161,16 @@ def _vector_store(e: Elaborator, results: str | None, op: str, start: int, offse
     base = e.type_of(match[2], match.start(2))
     for m in _VALUE.finditer(match[3]):
         e.type_of(m[0], match.start(3) + m.start(), "index")
-    pair = (value, base) if op == "vector.transfer_write" else (base, value)
+    end = match.end()
+    pair = (base, value)
+    if op == "vector.transfer_write":
+        pair = (value, base)
+        mask = _NEXT.match(e.text, end)
+        if mask is not None:
+            e.type_of(mask[1], mask.start(1))
+            end = mask.end()
     suffix = None if None in pair else f" : {pair[0]}, {pair[1]}"
-    return _finish(e, results, op, start, match.end(), suffix, [])
+    return _finish(e, results, op, start, end, suffix, [])
 
 
 _REDUCTION = re.compile(

@@ -1,0 +1,15 @@
+"""Every body on ranks, against NumPy and the reference."""
+
+from __future__ import annotations
+
+import pytest
+
+from avial_lab.runtime.cluster import Cluster
+from tests.differential.bodies import CASES
+from tests.differential.cases import Case, parametrised, try_case
+
+
+@pytest.mark.mpi
+@parametrised(CASES)
+def test_body(case: Case, seven_ranks: Cluster) -> None:
+    try_case(case, seven_ranks, ranks=2)
