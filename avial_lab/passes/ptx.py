@@ -138,7 +138,7 @@ def _attach(archs: dict[str, str]) -> list[str]:
     if len(set(chips.values())) == 1:
         return [f"nvvm-attach-target{{chip={next(iter(chips.values()))} O=3}}"]
     return [
-        f"nvvm-attach-target{{module={re.escape(name)}_kernel.* chip={chip} O=3}}"
+        f"nvvm-attach-target{{module=^{re.escape(name)}_kernel(_[0-9]+)?$ chip={chip} O=3}}"
         for name, chip in chips.items()
     ]
 
