@@ -223,7 +223,8 @@ def test_a_program_is_sent_once(build, cluster):
     assert (a == np.arange(20) + 9).all()
     with cluster.turn() as (engines, _):
         assert all(binary.key in keys for keys in engines.loaded.values())
-        assert len(engines.client.results) == 0, "ipyparallel keeps results"
+        kept = [engines.client.results, engines.client.history, *(v.history for v in engines.views)]
+        assert not any(kept), "ipyparallel keeps a record of every call"
 
 
 # --- what is refused before anything runs ---------------------------------------------------------
