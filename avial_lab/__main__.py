@@ -7,11 +7,12 @@ reference, with --check); errors go to stderr.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         "--report", type=Path, metavar="FILE.html", help="write everything into one page"
     )
     run.add_argument(
-        "--timeout", type=float, metavar="S", help="stop the ranks after so many seconds"
+        "--timeout", type=_seconds, metavar="S", help="stop the ranks after so many seconds"
     )
     run.add_argument("--json", action="store_true", help="print the facts of the run as JSON")
     run.set_defaults(command=_run)
@@ -83,7 +84,8 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("demo", help="the deck's program, from text to a cluster")
     show.add_argument("--report", type=Path, default=Path("demo.html"), metavar="FILE.html")
-    show.set_defaults(command=lambda options: demo(options.report))
+    show.add_argument("--picture", type=Path, metavar="FILE.svg", help="graph and schedule")
+    show.set_defaults(command=lambda options: demo(options.report, picture_path=options.picture))
 
     bench = commands.add_parser("bench", help="race avial_lab against its peers")
     bench.add_argument(
@@ -114,7 +116,7 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs")
+    parser.add_argument("--seed", type=_seed, default=0, help="of random inputs")
 
 
 def _machine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,6 +135,35 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--policy", default="levels", choices=("levels",))
     parser.add_argument("--sync", default="edges", choices=("edges", "levels"))
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return value
+
+
+def _check_folders(*paths: Path | None) -> None:
+    """Say before the work that a file cannot be written after it."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise BindError(f"cannot write {path}: there is no folder {path.parent}")
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BindError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _read_text(path: Path) -> str:
@@ -166,6 +197,7 @@ def _compile(options: argparse.Namespace) -> Program:
 
 def _run(options: argparse.Namespace) -> int:
     outputs = parse_outputs(options.out)
+    _check_folders(*outputs.values(), options.report)
     compiled = _compile(options)
     unknown = [name for name in outputs if name not in compiled.arrays]
     if unknown:
@@ -177,7 +209,8 @@ def _run(options: argparse.Namespace) -> int:
     for name, path in outputs.items():
         save_array(path, compiled.arrays[name])
     if options.report is not None:
-        compiled.report(options.report)
+        with _writing(options.report):
+            compiled.report(options.report)
     if options.json:
         print(json.dumps(_facts(compiled), indent=2))
         return 0
@@ -206,6 +239,7 @@ def _graph(options: argparse.Namespace) -> int:
 
 
 def _lower(options: argparse.Namespace) -> int:
+    _check_folders(options.output)
     compiled = _compile(options)
     stages = [
         stage
@@ -216,14 +250,15 @@ def _lower(options: argparse.Namespace) -> int:
         raise BindError(
             f"there is no stage '{options.to}'", hint=f"there are: {', '.join(compiled.stages)}"
         )
-    if options.output is not None and options.to == "object":
-        options.output.write_bytes(compiled.binary.shared_object)
-        return 0
     text = "\n".join(stage.text for stage in stages)
-    if options.output is not None:
-        options.output.write_text(text)
-    else:
+    if options.output is None:
         print(text)
+        return 0
+    with _writing(options.output):
+        if options.to == "object":
+            options.output.write_bytes(compiled.binary.shared_object)
+        else:
+            options.output.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -5,6 +5,7 @@ Nothing -> printed levels, placement, check and timings, a page, and 0 where the
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def deck_text() -> str:
     return files("avial_lab").joinpath("first_light.avial").read_text(encoding="utf-8")
 
 
-def demo(page: Path) -> int:
+def demo(page: Path, *, picture_path: Path | None = None) -> int:
     """Run the program on 2 CPU engines and 1 GPU engine; compare with NumPy and the reference."""
     text = deck_text()
     print(text)
@@ -49,8 +50,27 @@ def demo(page: Path) -> int:
     right = np.array_equal(c, a + b) and np.array_equal(d, (a + b) + a * b)
     print(f"NumPy agrees: d = (a + b) + a * b is {right}")
     compiled.report(page)
+    if picture_path is not None:
+        picture_path.write_text(picture(compiled), encoding="utf-8")
     print(f"the whole story is in {page}")
     return 0 if right else 1
+
+
+def picture(compiled: program.Program) -> str:
+    """The task graph beside the schedule, as one SVG: the picture of the README."""
+    parts = [plot.dag_svg(compiled.graph, compiled.schedule), plot.lanes_svg(compiled.schedule)]
+    sizes = [tuple(map(float, _SIZE.findall(part)[0])) for part in parts]
+    width = sum(size[0] for size in sizes) + _GAP
+    height = max(size[1] for size in sizes)
+    second = parts[1].replace("<svg ", f'<svg x="{sizes[0][0] + _GAP:g}" ', 1)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+        f'viewBox="0 0 {width:g} {height:g}">{parts[0]}{second}</svg>\n'
+    )
+
+
+_SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"')
+_GAP = 16
 
 
 def _say(line: str) -> None:
