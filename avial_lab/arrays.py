@@ -141,7 +141,7 @@ def bind_arrays(arrays: Mapping[str, Any]) -> Binding:
 
     Raises BindError for what is no array, or an array of a dtype MLIR has no type for.
     """
-    checked = {name: _checked(name, array) for name, array in arrays.items()}
+    checked = {name: checked_array(name, array) for name, array in arrays.items()}
     buffers: list[Buffer] = []
     storages: list[Storage] = []
     for group in _sharing(checked):
@@ -204,13 +204,24 @@ def _raw_bytes(address: int, nbytes: int, owners: list[Any]) -> np.ndarray:
     return np.asarray(_Memory(address, nbytes, owners))
 
 
-def _checked(name: str, array: object) -> np.ndarray:
+def checked_array(name: str, array: object) -> np.ndarray:
+    """`array`, which a program can work on in place; else BindError."""
     if not isinstance(array, np.ndarray):
         raise BindError(
-            f"'{name}' is a {type(array).__name__}, not a NumPy array",
-            hint=f"pass numpy.asarray({name}) under that name",
+            f"'{name}' is not a NumPy array, but {_with_article(type(array).__name__)}",
+            hint=_way_to_an_array(name, array),
         )
-    if array.dtype.name not in ELEMENT_OF_DTYPE or not array.dtype.isnative:
+    if _is_masked(array):
+        raise BindError(
+            f"array '{name}' has a mask, which a program would not see",
+            hint=f"pass {name}.filled(…), or {name}.data for the values without the mask",
+        )
+    if not array.dtype.isnative:
+        raise BindError(
+            f"array '{name}' has dtype {array.dtype}: bytes in the order of another machine",
+            hint=f"pass a copy: {name}.astype({name}.dtype.newbyteorder('='))",
+        )
+    if array.dtype.name not in ELEMENT_OF_DTYPE:
         raise BindError(
             f"array '{name}' has dtype {array.dtype}, which no MLIR element type stands for",
             hint="use one of " + ", ".join(ELEMENT_OF_DTYPE),
@@ -221,6 +232,31 @@ def _checked(name: str, array: object) -> np.ndarray:
             hint=f"pass a copy: {name}.copy()",
         )
     return array
+
+
+def _is_masked(array: object) -> bool:
+    return isinstance(array, np.ma.MaskedArray)
+
+
+def _with_article(noun: str) -> str:
+    """`noun` as a sentence has it.
+
+    >>> _with_article("list"), _with_article("int"), _with_article("NoneType")
+    ('a list', 'an int', 'None')
+    """
+    if noun == "NoneType":
+        return "None"
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
+def _way_to_an_array(name: str, value: object) -> str:
+    if isinstance(value, int | float | np.number | np.bool_):
+        return (
+            f"a number is no buffer: pass it as scalars={{'{name}': …}}, and leave it out of tasks"
+        )
+    if isinstance(value, list | tuple) or hasattr(value, "__array__"):
+        return f"make one first, {name} = numpy.array({name}); the results come back in it"
+    return "buffers are NumPy arrays: numpy.zeros(20, 'float32'), for example"
 
 
 def _overlaps_itself(array: np.ndarray) -> bool:
@@ -250,15 +286,47 @@ def _span(arrays: Iterable[np.ndarray]) -> tuple[int, int]:
 
 
 def _sharing(arrays: Mapping[str, np.ndarray]) -> list[list[str]]:
-    """The names in groups that share memory (transitively), each group in the order given."""
+    """The names in groups that share memory (transitively), each group in the order given.
+
+    A group's memory is one stretch: what lies in its gaps belongs to it too.
+    """
     groups: list[list[str]] = []
     for name, array in arrays.items():
         touching = [g for g in groups if any(_overlap(array, arrays[other]) for other in g)]
         merged = [member for g in touching for member in g]
         groups = [g for g in groups if g not in touching]
         groups.append([*merged, name])
+    groups = _without_gaps(arrays, groups)
     order = {name: k for k, name in enumerate(arrays)}
     return [sorted(group, key=order.__getitem__) for group in groups]
+
+
+def _without_gaps(arrays: Mapping[str, np.ndarray], groups: list[list[str]]) -> list[list[str]]:
+    """The groups, each of several joined with those between whose arrays it lies.
+
+    >>> base = np.zeros((4, 6))
+    >>> columns = {"a": base[:, 0:2], "b": base[:, 1:3], "c": base[:, 4:6]}
+    >>> _without_gaps(columns, [["a", "b"], ["c"]]), _without_gaps(columns, [["a"], ["c"]])
+    ([['a', 'b', 'c']], [['a'], ['c']])
+    """
+    if all(len(group) == 1 for group in groups):
+        return groups
+    result: list[list[str]] = []
+    for group in groups:
+        joined, apart = group, []
+        for other in result:
+            near = len(joined) > 1 or len(other) > 1
+            if near and _spans_meet(arrays, joined, other):
+                joined = [*other, *joined]
+            else:
+                apart.append(other)
+        result = [*apart, joined]
+    return result if len(result) == len(groups) else _without_gaps(arrays, result)
+
+
+def _spans_meet(arrays: Mapping[str, np.ndarray], one: list[str], other: list[str]) -> bool:
+    (low, high), (first, last) = (_span(arrays[name] for name in names) for names in (one, other))
+    return max(low, first) < min(high, last)
 
 
 def _overlap(a: np.ndarray, b: np.ndarray) -> bool:

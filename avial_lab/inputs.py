@@ -41,7 +41,7 @@ def parse_inputs(
             continue
         shape = _SHAPE.fullmatch(value)
         if shape is not None and shape["element"] in ITEMSIZE:
-            arrays[name] = _made(shape, rng)
+            arrays[name] = _made(name, shape, rng)
         else:
             arrays[name] = _loaded(name, Path(value))
     return arrays, scalars
@@ -73,13 +73,15 @@ def allocate_missing(graph: TaskGraph, arrays: Mapping[str, np.ndarray]) -> dict
 
 def save_array(path: Path, array: np.ndarray) -> None:
     """Write `array` as .npy, all of it or nothing."""
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    partial = ""
     try:
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
             np.save(file, array)
         Path(partial).replace(path)
     except OSError as error:
-        Path(partial).unlink(missing_ok=True)
+        if partial:
+            Path(partial).unlink(missing_ok=True)
         raise BindError(f"cannot write {path}: {error.strerror}") from None
 
 
@@ -101,7 +103,14 @@ def _scalar(value: str) -> Scalar | None:
     return None
 
 
-def _made(shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
+def _made(name: str, shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
+    try:
+        return _values(shape, rng)
+    except (MemoryError, ValueError) as error:  # NumPy has two ways to say that it is too large
+        raise BindError(f"--in {name}={shape[0]} is too large: {error}") from None
+
+
+def _values(shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
     dims = tuple(int(size) for size in shape["dims"].split("x") if size)
     dtype = dtype_of_element(shape["element"])
     if not shape["random"]:
@@ -123,6 +132,8 @@ def _loaded(name: str, path: Path) -> np.ndarray:
             f"--in {name}: there is no file {path}",
             hint=f"for zeros --in {name}=20x30xf32, for random values --in {name}=random:20x30xf32",
         ) from None
+    except EOFError:
+        raise BindError(f"--in {name}: {path} is empty") from None
     except (OSError, ValueError) as error:
         raise BindError(f"--in {name}: {path} is not a .npy file ({error})") from None
     if array.dtype == np.dtype("V2"):

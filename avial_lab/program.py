@@ -17,16 +17,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from avial_lab.arrays import bind_arrays, read_box
+from avial_lab.arrays import bind_arrays, checked_array, read_box
 from avial_lab.binary import Binary
 from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
-from avial_lab.errors import CheckError, ScheduleError
+from avial_lab.errors import BindError, CellSpan, CheckError, ScheduleError
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -38,7 +38,7 @@ from avial_lab.messages import (
     Scalar,
     Source,
 )
-from avial_lab.notation.header import program_names
+from avial_lab.notation.header import place_of, program_names
 from avial_lab.plot import report_html
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
@@ -48,9 +48,6 @@ from avial_lab.schedule import Policy, Schedule, Sync
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.trace import Trace
-
-if TYPE_CHECKING:
-    from avial_lab.errors import CellSpan
 
 DEFAULT_RANKS = 2
 
@@ -278,18 +275,51 @@ def _differing(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
 def _source(
     text: str, cell: str, arrays: Mapping[str, object] | None, scalars: Mapping[str, Scalar]
 ) -> tuple[Source, dict[str, np.ndarray]]:
+    _check_types(text, arrays)
+    scalars = {name: _number(name, value) for name, value in scalars.items()}
     if arrays is None:
-        return Source(text, cell, None, dict(scalars)), {}
+        return Source(text, cell, None, scalars), {}
     given = dict(arrays)
-    scalars = dict(scalars)
     if isinstance(arrays, Namespace):
         given = {name: arrays[name] for name in program_names(text) if name in arrays}
         for name in [
             name for name, value in given.items() if isinstance(value, Scalar | np.generic)
         ]:
-            value = given.pop(name)
-            scalars[name] = value.item() if isinstance(value, np.generic) else value
-    return Source(text, cell, bind_arrays(given), scalars), given
+            scalars[name] = _number(name, given.pop(name))
+    bound = {name: _array(name, value, text, cell) for name, value in given.items()}
+    return Source(text, cell, bind_arrays(bound), scalars), bound
+
+
+def _check_types(text: object, arrays: object) -> None:
+    """What would otherwise fail far from here, in words about something else."""
+    if not isinstance(text, str):
+        raise TypeError(f"a program is a str, not {type(text).__name__}")
+    if not isinstance(arrays, Mapping | None):
+        raise TypeError(f"arrays is a mapping of names to arrays, not {type(arrays).__name__}")
+
+
+def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:
+    """An array that a program can work on; what is none is shown where the program names it."""
+    try:
+        return checked_array(name, value)
+    except BindError as error:
+        place = place_of(text, name)
+        error.span = None if place is None else CellSpan(cell, text, *place)
+        raise
+
+
+def _number(name: str, value: object) -> Scalar:
+    """A number of Python's own; NumPy's are taken for it."""
+    plain: object = value
+    if isinstance(value, np.generic):
+        plain = cast("Any", value).item()
+    if isinstance(plain, Scalar):
+        return plain
+    kind = type(value).__name__
+    raise BindError(
+        f"the number '{name}' is {kind}, not bool, int or float",
+        hint=f"an array is passed in arrays={{'{name}': …}}" if kind == "ndarray" else None,
+    )
 
 
 def _rank_count(ranks: int | None) -> int:

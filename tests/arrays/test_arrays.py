@@ -58,7 +58,7 @@ def test_every_dtype_has_an_element_type_of_its_size(name: str) -> None:
 
 
 def test_what_is_no_array_is_refused() -> None:
-    with pytest.raises(BindError, match=r"'a' is a list, not a NumPy array"):
+    with pytest.raises(BindError, match=r"'a' is not a NumPy array, but a list"):
         bind_arrays({"a": [1, 2]})
     with pytest.raises(BindError, match=r"dtype <U1"):
         bind_arrays({"a": np.array(["x"])})
