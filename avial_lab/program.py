@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import io
+import operator
 import os
 import pickle
 import platform
@@ -281,11 +282,16 @@ def _source(
         return Source(text, cell, None, scalars), {}
     given = dict(arrays)
     if isinstance(arrays, Namespace):
-        given = {name: arrays[name] for name in program_names(text) if name in arrays}
+        # A number given by itself (-D n=3) is meant, whatever the namespace has under that name.
+        names = [name for name in program_names(text) if name in arrays and name not in scalars]
+        given = {name: arrays[name] for name in names}
         for name in [
             name for name, value in given.items() if isinstance(value, Scalar | np.generic)
         ]:
             scalars[name] = _number(name, given.pop(name))
+    twice = next((name for name in given if name in scalars), None)
+    if twice is not None:
+        raise BindError(f"'{twice}' is given as an array and as a number", hint="leave one out")
     bound = {name: _array(name, value, text, cell) for name, value in given.items()}
     return Source(text, cell, bind_arrays(bound), scalars), bound
 
@@ -326,6 +332,7 @@ def _rank_count(ranks: int | None) -> int:
     """What was asked for, as long as one machine can be expected to start so many processes."""
     if ranks is None:
         return DEFAULT_RANKS
+    ranks = operator.index(ranks)
     if ranks < 1:
         raise ScheduleError(f"{ranks} ranks cannot run a program", hint="ask for one rank or more")
     most = MOST_RANKS_PER_CORE * (os.cpu_count() or 1)
