@@ -32,9 +32,7 @@ from avial_lab.runtime.shared_object import LoadedProgram, digest, load_program
 
 @dataclass(frozen=True)
 class Facts:
-    """What an engine says of itself and its machine; `gpus` are the architectures of the real ones
-    (`sm_90`).
-    """
+    """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`)."""
 
     rank: int
     ranks: int
@@ -77,9 +75,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Load:
-    """Gives an engine a program, once; runs then name it by its key. Returns what went wrong, if
-    anything.
-    """
+    """Gives an engine a program, once; runs then name it by its key. Returns what went wrong."""
 
     key: str
     sha256: str
@@ -97,9 +93,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """Runs a loaded program on this rank: parcels of its input pieces -> (clocks, offset, failure,
-    *parcels).
-    """
+    """Runs a loaded program on this rank: parcels of inputs -> (clocks, offset, failure, *parcels)."""
 
     key: str
     rank: int
@@ -232,9 +226,7 @@ _here = _Here()
 def _set_globals(
     program: LoadedProgram, manifest: Manifest, journal: Journal, clocks: np.ndarray | None
 ) -> float:
-    """Everything compiled code reads of its surroundings; returns the clock's offset to rank 0 in
-    seconds.
-    """
+    """Everything compiled code reads of its surroundings; returns seconds to rank 0's clock."""
     program.set_globals(
         {
             "avial_journal": journal.step_address,
@@ -306,9 +298,7 @@ def _gpus() -> tuple[str, ...]:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Run the job in the directory `argv[0]` as the MPI rank this process is, and leave the Outcome
-    there.
-    """
+    """Run the job in the directory `argv[0]` as the rank this process is; its Outcome goes there."""
     from mpi4py import MPI
 
     from avial_lab.runtime.world import release_shared_memory

@@ -135,9 +135,7 @@ class EngineSet:
 
 
 def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
-    """A new set as `spec` says. Raises ClusterError with what mpiexec printed if it does not come
-    up.
-    """
+    """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
     if not spec.profile:
         refuse_crowd(spec.ranks)
     folder = Path(tempfile.mkdtemp(prefix="avial-cluster-"))  # 0700
@@ -255,9 +253,7 @@ class _Starting:
 
 
 def _local_cluster(folder: Path) -> ipyparallel.Cluster:
-    """A cluster on this machine alone, with a profile of its own: no start-up files, no traces in
-    the home.
-    """
+    """A cluster on this machine alone. Its own profile: no start-up files, no traces in the home."""
     return ipyparallel.Cluster(
         engines="mpi",
         config=ipyparallel.cluster.cluster.Config(),

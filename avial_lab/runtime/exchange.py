@@ -51,10 +51,12 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
     be writable where results come back.
     """
     wanted = {buffer.name: buffer for buffer in manifest.buffers if not buffer.temporary}
-    missing = [name for name in wanted if name not in arrays]
+    # In the order of the storages: the first of the arrays in one memory gives it its name.
+    needed = [name for s in manifest.storages for name in s.buffers if name in wanted]
+    missing = [name for name in needed if name not in arrays]
     if missing:
         raise BindError(f"the program needs the array '{missing[0]}', which was not given")
-    given = bind_arrays({name: arrays[name] for name in wanted})
+    given = bind_arrays({name: arrays[name] for name in needed})
     for buffer in given.buffers:
         want = wanted[buffer.name]
         if (buffer.shape, buffer.element) != (want.shape, want.element):

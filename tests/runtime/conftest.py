@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -21,8 +22,9 @@ import pytest
 from avial_lab.arrays import bind_arrays
 from avial_lab.binary import Binary, Manifest
 from avial_lab.regions import Box
+from avial_lab.runtime.launch import mpiexec_options
 from avial_lab.schedule import Piece, Step, StepKind, Transfer
-from avial_lab.toolchain import find_tool, tool
+from avial_lab.toolchain import find_tool, run, tool
 
 if TYPE_CHECKING:
     from avial_lab.runtime.cluster import Cluster
@@ -66,6 +68,10 @@ def _tools() -> None:
     pytest.importorskip("mpi4py", reason="no mpi4py: there are no ranks to run on")
     if find_tool("mpiexec") is None:
         pytest.skip("no mpiexec: ranks cannot be started")
+    command = [str(tool("mpiexec")), "-n", "2", *mpiexec_options()]
+    tried = run([*command, sys.executable, "-c", "from mpi4py import MPI"], limit_s=60)
+    if tried.returncode != 0:
+        pytest.skip(f"MPI cannot start two ranks: {tried.complaint}")
 
 
 @pytest.fixture(scope="session")
