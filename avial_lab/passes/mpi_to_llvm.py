@@ -25,11 +25,16 @@ LARGEST_COUNT = 2**31 - 1
 class MpiToLlvm:
     """Lower the mpi dialect and mark every step.
 
-    before:  call @task1(%a) {avial.step = 0}   %e, %request = mpi.isend(%a, %tag, %dest, %comm)
-    {avial.step = 1}
-    after:   llvm.call @avial.begin(%0)  call @task1(%a)  llvm.call @avial.end(%0)
-             llvm.call @avial.begin(%1)  llvm.call @avial.isend(%address, %nbytes, %dest, %tag,
-             %slot) …
+    before:  func.func @main(%a: memref<20xi32>) {
+               call @task1(%a) {avial.step = 0}
+               %e, %request = mpi.isend(%a, %tag, %dest, %comm) {avial.step = 1} …
+    after:   func.func @_mlir_ciface_main(%descriptor: !llvm.ptr) {
+               llvm.call @avial.begin(%0)  call @task1.local(%a)  llvm.call @avial.end(%0)
+               llvm.call @avial.begin(%1)  llvm.call @avial.isend(%address, %nbytes, …) …
+
+    The entry takes what MLIR's C interface takes, one pointer to a descriptor for each storage,
+    without the function in between: thousands of arrays are thousands of arguments then, not tens
+    of thousands.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -61,8 +66,8 @@ class _Entry:
         self.i64 = ir.IntegerType.get_signless(64)
         self.pointer = llvm.PointerType.get()
         ops = list(operations_in(self.function))
-        self.start = ir.InsertionPoint.at_block_begin(self.function.regions[0].blocks[0])
-        with self.start:
+        _take_descriptors(self.function)
+        with ir.InsertionPoint.at_block_begin(self.function.regions[0].blocks[0]):
             # Its size is known when every message has its slot.
             count = llvm.mlir_constant(ir.IntegerAttr.get(self.i64, 0))
             self.table = llvm.alloca(self.pointer, count, self.i64)
@@ -189,12 +194,43 @@ class _Entry:
         return op.result if result is not None else None
 
 
+def _take_descriptors(entry: ir.Operation) -> None:
+    """The entry's arrays come by pointers to their descriptors, under the name of the C
+    interface.
+    """
+    block = entry.regions[0].blocks[0]
+    arrays = list(block.arguments)
+    start = ir.InsertionPoint.at_block_begin(block)
+    pointer = llvm.PointerType.get()
+    for array in arrays:
+        descriptor = block.add_argument(pointer, array.location)
+        with start, array.location:
+            fields = llvm.load(_descriptor_type(ir.MemRefType(array.type)), descriptor)
+            cast = ir.Operation.create("builtin.unrealized_conversion_cast", [array.type], [fields])
+        array.replace_all_uses_with(cast.result)
+    for _ in arrays:
+        block.erase_argument(0)
+    name = ir.StringAttr(entry.attributes["sym_name"]).value
+    entry.attributes["sym_name"] = ir.StringAttr.get(f"_mlir_ciface_{name}")
+    kind = ir.FunctionType.get([pointer] * len(arrays), [])
+    entry.attributes["function_type"] = ir.TypeAttr.get(kind)
+    for attribute in ("llvm.emit_c_interface", "arg_attrs"):
+        if attribute in entry.attributes:
+            del entry.attributes[attribute]
+
+
+def _descriptor_type(kind: ir.MemRefType) -> ir.Type:
+    """MLIR's descriptor: allocated and aligned pointer, offset, sizes, strides."""
+    extents = f", array<{kind.rank} x i64>" * 2 if kind.rank else ""
+    return ir.Type.parse(f"!llvm.struct<(ptr, ptr, i64{extents})>")
+
+
 def _make_local(module: ir.Operation) -> None:
     """Functions get a name no C library has (`@malloc` is `@malloc.local`), internal linkage, and
     stay functions.
 
-    Internal, or the dynamic linker would bind calls to a symbol of that name in the program that
-    loads us: `@main` is the host's own `main` in a Python that exports it.
+    Internal, or the dynamic linker could bind calls to a symbol of that name in the program that
+    loads us.
 
     Their arguments of known shape are passed as bare pointers. They are not inlined: compile time
     stays linear in the number of steps, and a profile shows the task.
@@ -204,9 +240,9 @@ def _make_local(module: ir.Operation) -> None:
         function = op.operation
         if function.name != "func.func" or len(function.regions[0].blocks) == 0:
             continue
-        function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         if "avial.ranks" in function.attributes:
             continue
+        function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         old = ir.StringAttr(function.attributes["sym_name"]).value
         renamed[old] = ir.FlatSymbolRefAttr.get(f"{old}.local")
         function.attributes["sym_name"] = ir.StringAttr.get(f"{old}.local")

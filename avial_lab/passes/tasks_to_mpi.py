@@ -7,6 +7,7 @@ gone.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -51,6 +52,8 @@ class TasksToMpi:
     def __call__(self, module: ir.Operation) -> None:
         function = program_function(module)
         _check_supported(function)
+        _check_others(module, function)
+        _check_number(function)
         with module.context, ir.Location.unknown(module.context):
             calls = outline_tasks(module, function, share=self.share)
             _EntryWriter(module, function, calls).write()
@@ -75,6 +78,41 @@ def _check_supported(function: ir.Operation) -> None:
         for op in schedule.regions[0].blocks[0].operations:
             if op.operation.name not in ("avial.task", "avial.target", "omp.terminator"):
                 _check_between(op.operation)
+
+
+MOST_STORAGES = 1000
+"""The entry takes an argument for each; Python's ctypes passes at most 1024."""
+
+
+def _check_number(function: ir.Operation) -> None:
+    count = len(ir.ArrayAttr(function.attributes["avial.storages"]))
+    if count > MOST_STORAGES:
+        raise PassError(
+            f"a program of {count} arrays is not yet lowered (at most {MOST_STORAGES})",
+            span=span_of(function.location),
+            hint="make views of fewer, larger arrays",
+        )
+
+
+def _check_others(module: ir.Operation, program: ir.Operation) -> None:
+    """PassError at a function beside the program that cannot be linked with it."""
+    for op in module.regions[0].blocks[0].operations:
+        function = op.operation
+        if function.name != "func.func" or function == program:
+            continue
+        name = ir.StringAttr(function.attributes["sym_name"]).value
+        if name == "main":
+            raise PassError(
+                "a function beside the program may not be called @main",
+                span=span_of(function.location),
+                hint="give it another name",
+            )
+        if len(function.regions[0].blocks) == 0 and not hasattr(ctypes.CDLL(None), name):
+            raise PassError(
+                f"function @{name} has no body, and the C library has none of that name",
+                span=span_of(function.location),
+                hint="define it in the cell",
+            )
 
 
 def _check_between(op: ir.Operation) -> None:

@@ -8,9 +8,11 @@
 // CHECK-NOT: MPI_Isend_c
 // CHECK-NOT: MPI_Irecv
 // CHECK-LABEL: func.func private @task1.local(
-// CHECK-LABEL: func.func @main(
-// CHECK-SAME: %[[A:.*]]: memref<20x3xf16>)
+// CHECK-LABEL: func.func @_mlir_ciface_main(
+// CHECK-SAME: %[[DESCRIPTOR:.*]]: !llvm.ptr)
 // CHECK: %[[TABLE:.*]] = llvm.alloca
+// CHECK: %[[FIELDS:.*]] = llvm.load %[[DESCRIPTOR]] : !llvm.ptr -> !llvm.struct<(ptr, ptr, i64, array<2 x i64>, array<2 x i64>)>
+// CHECK: %[[A:.*]] = builtin.unrealized_conversion_cast %[[FIELDS]] : {{.*}} to memref<20x3xf16>
 // CHECK: %[[RANK:.*]] = llvm.call @avial.rank()
 // CHECK: %[[K0:.*]] = llvm.mlir.constant(0 : i64)
 // CHECK-NEXT: llvm.call @avial.begin(%[[K0]])
@@ -49,7 +51,7 @@ func.func @main(%a: memref<20x3xf16>) attributes {avial.ranks = 2 : i32, llvm.em
 
 // From 2 GiB on a message is counted in 64 bits.
 
-// CHECK-LABEL: func.func @large(
+// CHECK-LABEL: func.func @_mlir_ciface_large(
 // CHECK: llvm.call @avial.irecv_large(
 func.func @large(%a: memref<2147483648xi8>) attributes {avial.ranks = 2 : i32} {
   %comm = mpi.comm_world : !mpi.comm

@@ -201,3 +201,38 @@ func.func @replicate() attributes {avial.ranks = 1 : i32, avial.storages = [], a
   }) : () -> ()
   return
 }
+
+// -----
+
+// REFUSED: function @no_such_function has no body, and the C library has none of that name
+func.func private @no_such_function(f64) -> f64
+func.func @declared_only() attributes {avial.ranks = 1 : i32, avial.storages = [], avial.transfers = [], avial.programs = [[]]} {
+  "avial.schedule"() ({
+    omp.terminator
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// REFUSED: a function beside the program may not be called @main
+func.func private @main() {
+  return
+}
+func.func @another_main() attributes {avial.ranks = 1 : i32, avial.storages = [], avial.transfers = [], avial.programs = [[]]} {
+  "avial.schedule"() ({
+    omp.terminator
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// CHECK: func.func private @cos(f64) -> f64
+func.func private @cos(f64) -> f64
+func.func @of_the_c_library() attributes {avial.ranks = 1 : i32, avial.storages = [], avial.transfers = [], avial.programs = [[]]} {
+  "avial.schedule"() ({
+    omp.terminator
+  }) : () -> ()
+  return
+}
