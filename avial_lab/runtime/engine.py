@@ -93,7 +93,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """Runs a loaded program on this rank: parcels of inputs -> (clocks, offset, failure, *parcels)."""
+    """Runs a loaded program: parcels of inputs -> (clocks, offset, failure, *parcels of results)."""
 
     key: str
     rank: int
@@ -298,7 +298,7 @@ def _gpus() -> tuple[str, ...]:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Run the job in the directory `argv[0]` as the rank this process is; its Outcome goes there."""
+    """Run the job in the directory `argv[0]` as this process's rank; its Outcome goes there."""
     from mpi4py import MPI
 
     from avial_lab.runtime.world import release_shared_memory

@@ -253,7 +253,7 @@ class _Starting:
 
 
 def _local_cluster(folder: Path) -> ipyparallel.Cluster:
-    """A cluster on this machine alone. Its own profile: no start-up files, no traces in the home."""
+    """A cluster on this machine, with a profile of its own: no start-up files are run."""
     return ipyparallel.Cluster(
         engines="mpi",
         config=ipyparallel.cluster.cluster.Config(),
