@@ -7,6 +7,7 @@ task is drawn from a handful of body shapes; its meaning is a loop over elements
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
@@ -47,13 +48,21 @@ class RandomProgram:
 
 def copy_together(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Copies that share memory with each other exactly where the originals do."""
-    copies: dict[int, np.ndarray] = {}
+    bounds = {name: np.lib.array_utils.byte_bounds(array) for name, array in arrays.items()}
+    copies: dict[str, tuple[int, bytearray]] = {}
+    low = high = -1
+    for name in sorted(arrays, key=bounds.__getitem__):
+        start, stop = bounds[name]
+        if start >= high:
+            low, memory = start, bytearray()
+        high = max(high, stop)
+        memory += ctypes.string_at(low + len(memory), high - low - len(memory))
+        copies[name] = low, memory
     result = {}
     for name, array in arrays.items():
-        base = array if array.base is None else array.base
-        copy = copies.setdefault(id(base), base.copy())
-        shift = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        result[name] = np.ndarray(array.shape, array.dtype, copy.data, shift, array.strides)
+        low, memory = copies[name]
+        shift = array.__array_interface__["data"][0] - low if array.size else 0
+        result[name] = np.ndarray(array.shape, array.dtype, memory, shift, array.strides)
     return result
 
 

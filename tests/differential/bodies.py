@@ -445,7 +445,7 @@ _case(
         "x": ints(rng, 7),
         "y": ints(rng, 5),
         "s": np.array(3, "int32"),
-    },  # fmt: skip
+    },
     _products,
 )
 
@@ -461,7 +461,8 @@ _case(
     "conv_2d and max pooling",
     """
     linalg.conv_2d ins(%x, %k) outs(%y)
-    linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>,
+                             strides = dense<1> : tensor<2xi64>}
       ins(%q, %w : memref<1x5x6x1xf32>, memref<2x2xf32>) outs(%p : memref<1x4x5x1xf32>)""",
     lambda rng: {
         "x": ints(rng, 6, 7),
@@ -470,7 +471,7 @@ _case(
         "q": floats(rng, 1, 5, 6, 1, dtype="float32"),
         "w": floats(rng, 2, 2, dtype="float32"),
         "p": floats(rng, 1, 4, 5, 1, dtype="float32"),
-    },  # fmt: skip
+    },
     _convolution,
 )
 
@@ -483,7 +484,8 @@ def _generic(m: Arrays) -> None:
 _case(
     "linalg.generic with a reduction, linalg.reduce",
     """
-    linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j)>, affine_map<(i, j, k) -> (k, j)>,
+    linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j)>,
+                                     affine_map<(i, j, k) -> (k, j)>,
                                      affine_map<(i, j, k) -> (i, k)>],
                     iterator_types = ["parallel", "reduction", "parallel"]}
       ins(%a, %b) outs(%c) {
@@ -501,7 +503,7 @@ _case(
         "b": ints(rng, 6, 5),
         "c": ints(rng, 4, 6),
         "r": ints(rng, 4),
-    },  # fmt: skip
+    },
     _generic,
 )
 
@@ -531,7 +533,7 @@ _case(
         "b": floats(rng, 3, 2),
         "e": floats(rng, 3, 4),
         "f": floats(rng, 3, 4),
-    },  # fmt: skip
+    },
     _fill_copy,
     rtol=4e-16,
 )
@@ -630,22 +632,45 @@ def _integer_arithmetic(m: Arrays) -> None:
     ua, ub = a.view("uint32"), b.view("uint32")
     one = np.where(b == 0, 1, b).astype("int32")
     results = [
-        np.minimum(a, b), np.maximum(a, b), np.minimum(ua, ub).view("int32"),
-        np.maximum(ua, ub).view("int32"), a << s, a >> s, (ua >> s.view("uint32")).view("int32"),
-        a & b, a | b, np.fix(a / one).astype("int32"), a - np.fix(a / one).astype("int32") * one,
-        (ua // one.view("uint32")).view("int32"), (ua % one.view("uint32")).view("int32"),
-        np.floor_divide(a, one), np.ceil(a / one).astype("int32"),
-        np.where(a < b, a, -b), (a.astype("int64") * b.astype("int64") >> 32).astype("int32"),
-    ]  # fmt: skip
+        np.minimum(a, b),
+        np.maximum(a, b),
+        np.minimum(ua, ub).view("int32"),
+        np.maximum(ua, ub).view("int32"),
+        a << s,
+        a >> s,
+        (ua >> s.view("uint32")).view("int32"),
+        a & b,
+        a | b,
+        np.fix(a / one).astype("int32"),
+        a - np.fix(a / one).astype("int32") * one,
+        (ua // one.view("uint32")).view("int32"),
+        (ua % one.view("uint32")).view("int32"),
+        np.floor_divide(a, one),
+        np.ceil(a / one).astype("int32"),
+        np.where(a < b, a, -b),
+        (a.astype("int64") * b.astype("int64") >> 32).astype("int32"),
+    ]
     for k, result in enumerate(results):
         m["c"][k] = result
 
 
 _OPERATIONS = [
-    "minsi %x, %y", "maxsi %x, %y", "minui %x, %y", "maxui %x, %y", "shli %x, %s", "shrsi %x, %s",
-    "shrui %x, %s", "andi %x, %y", "ori %x, %y", "divsi %x, %d", "remsi %x, %d", "divui %x, %d",
-    "remui %x, %d", "floordivsi %x, %d", "ceildivsi %x, %d",
-]  # fmt: skip
+    "minsi %x, %y",
+    "maxsi %x, %y",
+    "minui %x, %y",
+    "maxui %x, %y",
+    "shli %x, %s",
+    "shrsi %x, %s",
+    "shrui %x, %s",
+    "andi %x, %y",
+    "ori %x, %y",
+    "divsi %x, %d",
+    "remsi %x, %d",
+    "divui %x, %d",
+    "remui %x, %d",
+    "floordivsi %x, %d",
+    "ceildivsi %x, %d",
+]
 
 _case(
     "integer arithmetic",
@@ -688,9 +713,15 @@ _case(
 def _float_arithmetic(m: Arrays) -> None:
     a, b = m["a"], m["b"]
     results = [
-        np.maximum(a, b), np.fmin(a, b), -a, np.fmod(a, b), a / b, np.where(a < b, 1.0, 0.0),
-        np.where(np.isnan(a) | np.isnan(b), 1.0, 0.0), np.copysign(a, b),
-    ]  # fmt: skip
+        np.maximum(a, b),
+        np.fmin(a, b),
+        -a,
+        np.fmod(a, b),
+        a / b,
+        np.where(a < b, 1.0, 0.0),
+        np.where(np.isnan(a) | np.isnan(b), 1.0, 0.0),
+        np.copysign(a, b),
+    ]
     for k, result in enumerate(results):
         m["c"][k] = result
 
@@ -734,11 +765,31 @@ def _functions(m: Arrays) -> None:
     a, b = m["a"], m["b"]
     vector = np.vectorize
     results = [
-        np.exp(a), np.sin(a), np.cos(a), np.tan(a), np.sqrt(b), np.power(b, a), vector(math.erf)(a),
-        np.log(b), np.log2(b), np.log10(b), np.tanh(a), np.arctan2(a, b), np.exp2(a), np.floor(a),
-        np.ceil(a), np.rint(a), np.trunc(a), 1 / np.sqrt(b), np.cbrt(b), np.sinh(a), np.cosh(a),
-        np.arcsinh(a), np.arctan(a), vector(math.fma)(a, b, a) if hasattr(math, "fma") else None,
-    ]  # fmt: skip
+        np.exp(a),
+        np.sin(a),
+        np.cos(a),
+        np.tan(a),
+        np.sqrt(b),
+        np.power(b, a),
+        vector(math.erf)(a),
+        np.log(b),
+        np.log2(b),
+        np.log10(b),
+        np.tanh(a),
+        np.arctan2(a, b),
+        np.exp2(a),
+        np.floor(a),
+        np.ceil(a),
+        np.rint(a),
+        np.trunc(a),
+        1 / np.sqrt(b),
+        np.cbrt(b),
+        np.sinh(a),
+        np.cosh(a),
+        np.arcsinh(a),
+        np.arctan(a),
+        vector(math.fma)(a, b, a) if hasattr(math, "fma") else None,
+    ]
     for k, result in enumerate(results):
         if result is None:
             with np.errstate(all="ignore"):
@@ -747,11 +798,31 @@ def _functions(m: Arrays) -> None:
 
 
 _FUNCTIONS = [
-    "exp %x", "sin %x", "cos %x", "tan %x", "sqrt %y", "powf %y, %x", "erf %x", "log %y",
-    "log2 %y", "log10 %y", "tanh %x", "atan2 %x, %y", "exp2 %x", "floor %x", "ceil %x",
-    "roundeven %x", "trunc %x", "rsqrt %y", "cbrt %y", "sinh %x", "cosh %x", "asinh %x", "atan %x",
+    "exp %x",
+    "sin %x",
+    "cos %x",
+    "tan %x",
+    "sqrt %y",
+    "powf %y, %x",
+    "erf %x",
+    "log %y",
+    "log2 %y",
+    "log10 %y",
+    "tanh %x",
+    "atan2 %x, %y",
+    "exp2 %x",
+    "floor %x",
+    "ceil %x",
+    "roundeven %x",
+    "trunc %x",
+    "rsqrt %y",
+    "cbrt %y",
+    "sinh %x",
+    "cosh %x",
+    "asinh %x",
+    "atan %x",
     "fma %x, %y, %x",
-]  # fmt: skip
+]
 
 _case(
     "elementary functions",
@@ -771,7 +842,7 @@ _case(
         "a": floats(rng, 29) * 3,
         "b": np.abs(floats(rng, 29)) + 0.1,
         "c": floats(rng, 24, 29),
-    },  # fmt: skip
+    },
     _functions,
     rtol=1e-15,
 )
@@ -781,9 +852,12 @@ def _integer_functions(m: Arrays) -> None:
     for i, x in enumerate(m["a"]):
         bits = f"{int(x) & 0xFFFFFFFF:032b}"
         m["c"][:, i] = [
-            abs(int(x)), bits.count("1"), 32 - len(bits.lstrip("0")),
-            32 - len(bits.rstrip("0")), np.int32(x) ** np.int32(3),
-        ]  # fmt: skip
+            abs(int(x)),
+            bits.count("1"),
+            32 - len(bits.lstrip("0")),
+            32 - len(bits.rstrip("0")),
+            np.int32(x) ** np.int32(3),
+        ]
 
 
 _case(
@@ -806,7 +880,7 @@ _case(
     lambda rng: {
         "a": np.append(rng.integers(-900, 900, 20), 0).astype("int32"),
         "c": ints(rng, 5, 21),
-    },  # fmt: skip
+    },
     _integer_functions,
 )
 
@@ -854,7 +928,7 @@ _case(
         "c": floats(rng, 5, 9) + 0j,
         "d": floats(rng, 2, 9),
         "e": floats(rng, 3, 9) + 0j,
-    },  # fmt: skip
+    },
     _complex,
     rtol=1e-14,
 )
