@@ -93,7 +93,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """Runs a loaded program: parcels of inputs -> (clocks, offset, failure, *parcels of results)."""
+    """Runs a loaded program: parcels of inputs -> (clocks, offset, failure, *result parcels)."""
 
     key: str
     rank: int
