@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -211,6 +211,7 @@ def checked_array(name: str, array: object) -> np.ndarray:
             f"'{name}' is not a NumPy array, but {_with_article(type(array).__name__)}",
             hint=_way_to_an_array(name, array),
         )
+    array = cast("np.ndarray[Any, Any]", array)
     if _is_masked(array):
         raise BindError(
             f"array '{name}' has a mask, which a program would not see",
@@ -313,7 +314,8 @@ def _without_gaps(arrays: Mapping[str, np.ndarray], groups: list[list[str]]) -> 
         return groups
     result: list[list[str]] = []
     for group in groups:
-        joined, apart = group, []
+        joined = group
+        apart: list[list[str]] = []
         for other in result:
             near = len(joined) > 1 or len(other) > 1
             if near and _spans_meet(arrays, joined, other):
@@ -335,6 +337,6 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
     try:
         # Exact, so that interleaved views (every other column) stay apart; hard cases count as
         # sharing.
-        return np.shares_memory(a, b, max_work=10_000)
+        return np.shares_memory(a, b, max_work=cast("Any", 10_000))
     except np.exceptions.TooHardError:
         return True

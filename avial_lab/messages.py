@@ -33,7 +33,7 @@ class Source:
     text: str
     cell: str
     binding: Binding | None = None
-    scalars: Mapping[str, Scalar] = field(default_factory=dict)
+    scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
 
 
 @dataclass(frozen=True)

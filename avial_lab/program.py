@@ -160,7 +160,7 @@ class Program:
     def schedule(self) -> Schedule:
         return self.built.schedule
 
-    @cached_property
+    @property
     def stages(self) -> dict[str, Stage]:
         """The stages of the lowering by name, in order."""
         return {stage.name: stage for stage in self.built.stages}
@@ -248,7 +248,8 @@ class Program:
             elements += got.size
             if wrong.size:
                 wanted = expected.data[storage.name].reshape(got.shape)
-                index = tuple(int(k) for k in np.unravel_index(wrong[0], storage.shape))
+                where = cast("tuple[int, ...]", np.unravel_index(wrong[0], storage.shape))
+                index = tuple(int(k) for k in where)
                 raise CheckError(
                     f"the run differs from the sequential reference in {wrong.size} of {got.size} "
                     f"elements of '{storage.name}', first at {list(index)}: "
@@ -316,12 +317,10 @@ def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:
 
 def _number(name: str, value: object) -> Scalar:
     """A number of Python's own; NumPy's are taken for it."""
-    plain: object = value
-    if isinstance(value, np.generic):
-        plain = cast("Any", value).item()
+    plain = cast("Any", value).item() if isinstance(value, np.generic) else value
     if isinstance(plain, Scalar):
         return plain
-    kind = type(value).__name__
+    kind = type(cast("object", value)).__name__
     raise BindError(
         f"the number '{name}' is {kind}, not bool, int or float",
         hint=f"an array is passed in arrays={{'{name}': …}}" if kind == "ndarray" else None,

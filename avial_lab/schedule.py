@@ -229,9 +229,11 @@ class _Flow:
 
     graph: TaskGraph
     rank_of: Mapping[str, int]
-    transfers: list[Transfer] = field(default_factory=list)
-    versions: dict[str, PieceMap[_Version]] = field(default_factory=dict)
-    given: dict[tuple[int, str], list[Box]] = field(default_factory=dict)
+    transfers: list[Transfer] = field(default_factory=list[Transfer])
+    versions: dict[str, PieceMap[_Version]] = field(default_factory=dict[str, PieceMap[_Version]])
+    given: dict[tuple[int, str], list[Box]] = field(
+        default_factory=dict[tuple[int, str], list[Box]]
+    )
 
     def __post_init__(self) -> None:
         self._itemsize = {storage.name: storage.itemsize for storage in self.graph.storages}
