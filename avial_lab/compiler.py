@@ -34,6 +34,7 @@ from avial_lab.messages import (
     Referenced,
     RunReference,
 )
+from avial_lab.runtime.guardian import Guardian
 
 TIME_LIMIT_S = 120.0
 """How long one question may take unless the caller says otherwise."""
@@ -53,12 +54,16 @@ class Compiler:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._stderr: IO[bytes] | None = None
+        self._guardian: Guardian | None = None
 
     def start(self) -> None:
         """Start the worker if none is running; it warms up while the caller goes on."""
         if self._process is not None and self._process.poll() is None:
             return
         self.stop()
+        # Not the kernel's parent-death signal: that one comes already when the thread that started
+        # the worker ends, and it does not reach the worker's own children (llc).
+        self._guardian = Guardian()
         self._pipe, theirs = Pipe()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         command = [sys.executable, "-m", "avial_lab.worker", str(theirs.fileno())]
@@ -70,17 +75,24 @@ class Compiler:
             stderr=self._stderr,
             start_new_session=True,  # Ctrl-C in a terminal is ours to answer
         )
+        self._guardian.watch(self._process.pid)
         theirs.close()
 
     def stop(self) -> None:
+        """End the worker and what it started."""
         if self._process is not None:
-            self._process.kill()
+            if self._process.poll() is None:  # once it is collected its number may be another's
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        if self._guardian is not None:
+            if self._process is not None:
+                self._guardian.release(self._process.pid)
+            self._guardian.close()
         if self._pipe is not None:
             self._pipe.close()
         if self._stderr is not None:
             self._stderr.close()
-        self._process = self._pipe = self._stderr = None
+        self._process = self._pipe = self._stderr = self._guardian = None
 
     @property
     def pid(self) -> int | None:
@@ -126,7 +138,7 @@ class Compiler:
                     question, f"the compiler took longer than {limit_s:g} s and was stopped"
                 )
             return self._pipe.recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):  # OSError: it died in the middle of its answer
             raise self._crash(question, _cause_of_death(self._process)) from None
 
     def _crash(self, question: Question, what: str) -> CompilerCrash:
@@ -176,6 +188,12 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
     return folder
 
 
+def _stop_at_exit(compiler: Compiler, pid: int) -> None:
+    """Not in a child that was forked off: it inherits what is registered here, not the worker."""
+    if os.getpid() == pid:
+        compiler.stop()
+
+
 _shared: Compiler | None = None
 _shared_lock = threading.Lock()
 
@@ -188,14 +206,15 @@ def shared_compiler() -> Compiler:
     with _shared_lock:
         if _shared is None:
             _shared = Compiler()
-            atexit.register(_shared.stop)
+            atexit.register(_stop_at_exit, _shared, os.getpid())
         _shared.start()
         return _shared
 
 
 def _forget_after_fork() -> None:
-    global _shared
-    _shared = None
+    """The worker is the parent's; a thread of the parent's may hold the lock for ever."""
+    global _shared, _shared_lock
+    _shared, _shared_lock = None, threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_after_fork)

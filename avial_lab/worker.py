@@ -5,10 +5,8 @@ Questions (`messages.py`) -> answers or AvialErrors whose places carry the cell'
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import resource
-import signal
 import sys
 import time
 import traceback
@@ -42,12 +40,9 @@ from avial_lab.schedule import schedule_tasks
 from avial_lab.simulator.reference import reference
 from avial_lab.topology import DeviceKind, Topology
 
-_PR_SET_PDEATHSIG = 1
-
 
 def main(arguments: list[str]) -> None:
     pipe = Connection(int(arguments[0]))
-    _die_with_parent()
     limit = int(arguments[1])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     while True:
@@ -60,14 +55,6 @@ def main(arguments: list[str]) -> None:
         pipe.send(answer(question))
         gc.enable()
         gc.collect()
-
-
-def _die_with_parent() -> None:
-    """Even in the middle of a long compile (Linux; elsewhere the closed pipe ends us at the next
-    question).
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def answer(question: Question) -> Answer | AvialError:
