@@ -15,7 +15,12 @@ from avial_lab.arrays import Buffer, Storage
 from avial_lab.dag import TaskGraph
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
-from avial_lab.passes.program import program_function, tasks_of, text_attribute
+from avial_lab.passes.program import (
+    program_function,
+    schedules_of,
+    tasks_of,
+    text_attribute,
+)
 from avial_lab.schedule import Schedule, Transfer
 
 
@@ -95,8 +100,9 @@ def _write_memory(
     function: ir.Operation, buffers: Sequence[Buffer], storages: Sequence[Storage]
 ) -> None:
     """`avial.storages` on the function; storage and byte offset on each argument that is a
-    buffer.
+    buffer; on each allocation between tasks the name of its buffer.
     """
+    _name_allocations(function, [buffer.name for buffer in buffers if buffer.temporary])
     i64 = ir.IntegerType.get_signless(64)
     function.attributes["avial.storages"] = ir.ArrayAttr.get(
         [
@@ -129,6 +135,19 @@ def _write_memory(
         placed.append(ir.DictAttr.get(facts))
     if count:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(placed)
+
+
+def _name_allocations(function: ir.Operation, names: Sequence[str]) -> None:
+    """`names` are in the order of `read_program`: the function's own before those in schedules."""
+    blocks = [part.regions[0].blocks[0] for part in (function, *schedules_of(function))]
+    allocations = [
+        op.operation
+        for block in blocks
+        for op in block.operations
+        if op.operation.name in ("memref.alloc", "memref.alloca")
+    ]
+    for op, name in zip(allocations, names, strict=True):
+        op.attributes["avial.name"] = ir.StringAttr.get(name)
 
 
 def _write_programs(

@@ -1,0 +1,16 @@
+"""Whole programs on several numbers of ranks, both ways to synchronise."""
+
+from __future__ import annotations
+
+import pytest
+
+from avial_lab.runtime.cluster import Cluster
+from tests.differential.cases import Case, parametrised, try_case
+from tests.differential.programs import CASES
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("ranks", "sync"), [(1, "levels"), (3, "levels"), (7, "edges")])
+@parametrised(CASES)
+def test_program(case: Case, ranks: int, sync: str, seven_ranks: Cluster) -> None:
+    try_case(case, seven_ranks, ranks=ranks, sync=sync)
