@@ -91,10 +91,14 @@ class Printed:
 class RunReference:
     """Ask: run the program in program order on these storages, checking every index. Answer:
     `Referenced`.
+
+    `journal` is a file of one 64-bit word that keeps the number of the task that runs: what a task
+    does may end the compiler's process.
     """
 
     source: Source
     data: Mapping[str, np.ndarray]
+    journal: str | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import operator
 import os
 import pickle
 import platform
+import struct
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,14 @@ from avial_lab.binary import Binary
 from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
-from avial_lab.errors import BindError, CellSpan, CheckError, ScheduleError
+from avial_lab.errors import (
+    BindError,
+    CellSpan,
+    CheckError,
+    CompilerCrash,
+    RunError,
+    ScheduleError,
+)
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -55,6 +63,8 @@ DEFAULT_RANKS = 2
 MOST_RANKS_PER_CORE = 32
 """Every rank is a Python process: thousands of them take the whole machine down."""
 
+
+_WORD = struct.Struct("=q")
 
 Member = TypeVar("Member", bound=enum.Enum)
 
@@ -188,7 +198,7 @@ class Program:
         reference runs first, on copies; a difference raises CheckError (the arrays then hold the
         run's values).
         """
-        expected = self.reference() if check else None
+        expected = self.reference(timeout=timeout) if check else None
         if cluster is None:
             trace = mpiexec.run(self.binary, self.arrays, timeout=timeout, spans=self._spans)
         else:
@@ -207,21 +217,40 @@ class Program:
         """What the program computes in program order in one process, on copies of the arrays as
         they are now.
 
-        Raises CheckError where an index leaves its buffer.
+        Raises CheckError where an index leaves its buffer, and RunError where a task ends the
+        process or takes longer than `timeout` seconds.
         """
         data = {
             storage.name: read_box(self.arrays, storage, Box.whole(storage.shape))
             for storage in self.graph.storages
             if all(buffer in self.arrays for buffer in storage.buffers)
         }
-        question = RunReference(self.question.source, data)
-        result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
+        with tempfile.NamedTemporaryFile(prefix="avial-journal-") as journal:
+            journal.write(_WORD.pack(-1))
+            journal.flush()
+            question = RunReference(self.question.source, data, journal.name)
+            try:
+                result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
+            except CompilerCrash as crash:
+                step: int = _WORD.unpack(Path(journal.name).read_bytes())[0]
+                if step < 0:
+                    raise
+                raise self._reference_ended(step, crash) from None
         if result.violations:
             first = result.violations[0]
             raise CheckError(
                 first.message, span=first.span, hint="the sequential reference run met it first"
             )
         return result
+
+    def _reference_ended(self, step: int, crash: CompilerCrash) -> RunError:
+        """The error for a reference run that did not come back from its task number `step`."""
+        task = self.graph.tasks[step]
+        return RunError(
+            f"the sequential reference run ended in task '{task.name}': {crash.message}",
+            span=task.span,
+            hint=crash.hint,
+        )
 
     def report(self, path: str | Path) -> Path:
         """Write everything about the program into one HTML file that needs nothing else."""

@@ -62,13 +62,15 @@ def reference(
     data: Mapping[str, np.ndarray],
     *,
     bounds_checks: bool = True,
+    journal: ctypes.c_int64 | None = None,
 ) -> ReferenceResult:
     """Run `module` task by task in program order.
 
     `data` holds the values of each storage before the run, by the storage's name, in the storage's
     shape (bytes where several buffers share it); a storage that is missing, as a temporary one is,
-    starts at zero. With `bounds_checks`, the first access outside an array is reported and left
-    out; every later one is left out too.
+    starts at zero. `journal` holds the number of the task that runs, -1 before the first. With
+    `bounds_checks`, the first access outside an array is reported and left out; every later one is
+    left out too.
     """
     work = module.operation.clone().operation
     run_passes(work, (PlaceInOrder(tuple(buffers), tuple(storages)),))
@@ -83,8 +85,8 @@ def reference(
     }
     with _loaded(code.shared_object) as library:
         record = (ctypes.c_int64 * 4)()
-        journal = ctypes.c_int64(-1)
-        _set_pointer(library, "avial_journal", journal)
+        step = ctypes.c_int64(-1) if journal is None else journal
+        _set_pointer(library, "avial_journal", step)
         _set_pointer(library, "avial_bounds", record)
         descriptors = [_Descriptor(result[storage.name]) for storage in storages]
         entry = library["_mlir_ciface_main"]
