@@ -126,6 +126,8 @@ class _Entry:
                 op.results[1].replace_all_uses_with(rank)
             elif kind in ("isend", "irecv"):
                 self._start(kind, op)
+            elif kind in ("send", "recv"):
+                self._call_message(kind, op)
             elif kind == "wait":
                 slot = self._slot_of(op)
                 self._call("avial.wait", [self._slot(slot)])
@@ -136,16 +138,20 @@ class _Entry:
                 raise PassError(f"{op.name} is not yet lowered", span=span_of(op.location))
 
     def _start(self, kind: str, op: ir.Operation) -> None:
-        buffer, tag, peer, _ = op.operands
-        address, nbytes = self._address(buffer, op)
         if self.free:
             slot = self.free.pop()
         else:
             slot, self.used = self.used, self.used + 1
         self.slots[op.results[1]] = slot
+        self._call_message(kind, op, slot)
+
+    def _call_message(self, kind: str, op: ir.Operation, slot: int | None = None) -> None:
+        buffer, tag, peer, _ = op.operands
+        address, nbytes = self._address(buffer, op)
         large = "_large" if nbytes > LARGEST_COUNT else ""
         size = llvm.mlir_constant(ir.IntegerAttr.get(self.i64, nbytes))
-        self._call(f"avial.{kind}{large}", [address, size, peer, tag, self._slot(slot)])
+        request = [] if slot is None else [self._slot(slot)]
+        self._call(f"avial.{kind}{large}", [address, size, peer, tag, *request])
 
     def _slot_of(self, wait: ir.Operation) -> int:
         request = wait.operands[0]

@@ -59,6 +59,10 @@ llvm.func @MPI_Isend(!llvm.ptr, i32, i64, i32, i32, i64, !llvm.ptr) -> i32
 llvm.func @MPI_Irecv(!llvm.ptr, i32, i64, i32, i32, i64, !llvm.ptr) -> i32
 llvm.func @MPI_Isend_c(!llvm.ptr, i64, i64, i32, i32, i64, !llvm.ptr) -> i32
 llvm.func @MPI_Irecv_c(!llvm.ptr, i64, i64, i32, i32, i64, !llvm.ptr) -> i32
+llvm.func @MPI_Send(!llvm.ptr, i32, i64, i32, i32, i64) -> i32
+llvm.func @MPI_Recv(!llvm.ptr, i32, i64, i32, i32, i64, i64) -> i32
+llvm.func @MPI_Send_c(!llvm.ptr, i64, i64, i32, i32, i64) -> i32
+llvm.func @MPI_Recv_c(!llvm.ptr, i64, i64, i32, i32, i64, i64) -> i32
 llvm.func @MPI_Wait(!llvm.ptr, i64) -> i32
 llvm.func @MPI_Barrier(i64) -> i32
 
@@ -161,6 +165,73 @@ llvm.func internal @avial.irecv_large(%buffer: !llvm.ptr, %nbytes: i64, %peer: i
   %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
   %byte = llvm.load %byte_address : !llvm.ptr -> i64
   %code = llvm.call @MPI_Irecv_c(%buffer, %nbytes, %byte, %peer, %tag, %comm, %request) : (!llvm.ptr, i64, i64, i32, i32, i64, !llvm.ptr) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+// A message whose wait comes at once.
+llvm.func internal @avial.send(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %count = llvm.trunc %nbytes : i64 to i32
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Send(%buffer, %count, %byte, %peer, %tag, %comm) : (!llvm.ptr, i32, i64, i32, i32, i64) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func internal @avial.recv(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %count = llvm.trunc %nbytes : i64 to i32
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %ignore_address = llvm.mlir.addressof @avial_status_ignore : !llvm.ptr
+  %ignore = llvm.load %ignore_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Recv(%buffer, %count, %byte, %peer, %tag, %comm, %ignore) : (!llvm.ptr, i32, i64, i32, i32, i64, i64) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func internal @avial.send_large(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Send_c(%buffer, %nbytes, %byte, %peer, %tag, %comm) : (!llvm.ptr, i64, i64, i32, i32, i64) -> i32
+  llvm.call @avial.check(%code) : (i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+llvm.func internal @avial.recv_large(%buffer: !llvm.ptr, %nbytes: i64, %peer: i32, %tag: i32) attributes {passthrough = ["noinline"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^go, ^done
+^go:
+  %comm_address = llvm.mlir.addressof @avial_comm : !llvm.ptr
+  %comm = llvm.load %comm_address : !llvm.ptr -> i64
+  %byte_address = llvm.mlir.addressof @avial_byte : !llvm.ptr
+  %byte = llvm.load %byte_address : !llvm.ptr -> i64
+  %ignore_address = llvm.mlir.addressof @avial_status_ignore : !llvm.ptr
+  %ignore = llvm.load %ignore_address : !llvm.ptr -> i64
+  %code = llvm.call @MPI_Recv_c(%buffer, %nbytes, %byte, %peer, %tag, %comm, %ignore) : (!llvm.ptr, i64, i64, i32, i32, i64, i64) -> i32
   llvm.call @avial.check(%code) : (i32) -> ()
   llvm.br ^done
 ^done:

@@ -177,7 +177,7 @@ class _InFlight:
     one.
     """
 
-    request: ir.Value
+    request: ir.Value | None
     staging: ir.Value | None
 
 
@@ -294,10 +294,17 @@ class _EntryWriter:
             "received": self._received,
             "sent": self._sent,
         }
-        for k, step in enumerate(steps):
+        blocking = False
+        for k, (step, following) in enumerate(zip(steps, [*steps[1:], ""], strict=False)):
+            if blocking:  # this wait is part of the message before it
+                blocking = False
+                continue
             self.step = ir.IntegerAttr.get(i64, k)
             kind, _, what = step.partition(" ")
-            if kind != "barrier":
+            blocking = (kind, following) in (("send", f"sent {what}"), ("post", f"received {what}"))
+            if blocking:
+                self._message(kind, what)
+            elif kind != "barrier":
                 writers[kind](what)
             elif hasattr(self, "comm"):
                 self._mpi("mpi.barrier", [self.comm], [])
@@ -325,16 +332,29 @@ class _EntryWriter:
 
     def _post(self, index: str) -> None:
         message = self.messages[int(index)]
-        self._start("post", "mpi.irecv", message, message.source, message.consumer)
+        op, staging = self._start("post", "mpi.irecv", message, message.source, message.consumer)
+        self.in_flight["post", message.index] = _InFlight(op.results[1], staging)
 
     def _send(self, index: str) -> None:
         message = self.messages[int(index)]
-        self._start("send", "mpi.isend", message, message.dest, message.producer)
+        op, staging = self._start("send", "mpi.isend", message, message.dest, message.producer)
+        self.in_flight["send", message.index] = _InFlight(op.results[1], staging)
 
-    def _start(self, key: str, name: str, message: _Message, peer: int, task: str) -> None:
-        """The message's isend or irecv, from where the box lies or through a staging buffer."""
+    def _message(self, key: str, index: str) -> None:
+        """A send or receive whose wait comes at once: one call that blocks."""
+        message = self.messages[int(index)]
+        if key == "send":
+            _, staging = self._start(key, "mpi.send", message, message.dest, message.producer)
+        else:
+            _, staging = self._start(key, "mpi.recv", message, message.source, message.consumer)
+        self._finish(key, message, _InFlight(None, staging))
+
+    def _start(
+        self, key: str, name: str, message: _Message, peer: int, task: str
+    ) -> tuple[ir.Operation, ir.Value | None]:
+        """The message from where the box lies or through a staging buffer; the call, the buffer."""
         i32 = ir.IntegerType.get_signless(32)
-        request = ir.Type.parse("!mpi.request")
+        request = [ir.Type.parse("!mpi.request")] if name in ("mpi.isend", "mpi.irecv") else []
         place = _place(self.task_locations.get(task, self.function.location))
         storage = self.storages[message.storage]
         with place:
@@ -345,35 +365,39 @@ class _EntryWriter:
                 flat = ir.MemRefType.get([message.box.size], element)
                 with ir.Location.name(f"staging{message.index}", place):
                     window = staging = self._marked(memref.alloc(flat, [], []).owner).result
-                if name == "mpi.isend":
+                if key == "send":
                     self._pack("pack", message, staging)
             with ir.Location.name(f"tag{message.index}", place):
                 tag = arith.constant(i32, message.index % 32768)
-            with ir.Location.name("dest" if name == "mpi.isend" else "source", place):
+            with ir.Location.name("dest" if key == "send" else "source", place):
                 rank = arith.constant(i32, peer)
             with ir.Location.name(f"{key}{message.index}", place):
-                started = self._mpi(name, [window, tag, rank, self.comm], [request])
-        self.in_flight[key, message.index] = _InFlight(started.results[1], staging)
+                started = self._mpi(name, [window, tag, rank, self.comm], request)
+        return started, staging
 
     def _received(self, index: str) -> None:
-        self._finish("post", self.messages[int(index)])
+        self._finish("post", self.messages[int(index)], self._flight("post", index))
 
     def _sent(self, index: str) -> None:
-        self._finish("send", self.messages[int(index)])
+        self._finish("send", self.messages[int(index)], self._flight("send", index))
 
-    def _finish(self, key: str, message: _Message) -> None:
+    def _flight(self, key: str, index: str) -> _InFlight:
+        flight = self.in_flight.pop((key, int(index)), None)
+        if flight is None:
+            raise PassError(
+                f"avial.programs waits for transfer {index} before it starts",
+                span=span_of(self.function.location),
+            )
+        return flight
+
+    def _finish(self, key: str, message: _Message, flight: _InFlight) -> None:
         """Wait for the message; what arrived in a staging buffer goes to its place, and the buffer
         goes.
         """
         task = message.consumer if key == "post" else message.producer
-        flight = self.in_flight.pop((key, message.index), None)
-        if flight is None:
-            raise PassError(
-                f"avial.programs waits for transfer {message.index} before it starts",
-                span=span_of(self.function.location),
-            )
         with _place(self.task_locations.get(task, self.function.location)):
-            self._mpi("mpi.wait", [flight.request], [])
+            if flight.request is not None:
+                self._mpi("mpi.wait", [flight.request], [])
             if flight.staging is None:
                 return
             if key == "post":

@@ -241,6 +241,8 @@ def _set_globals(
     program.set_globals(
         {**world.handles(), "avial_comm": world.handle(communicator.comm), "avial_error": 0}
     )
+    # All start together: what a rank then waits for is the program's doing, not the launch's.
+    communicator.comm.Barrier()
     return communicator.offset_s
 
 

@@ -73,11 +73,27 @@ func.func private @malloc(%a: memref<4xf32>) {
 
 // -----
 
-func.func @blocking_send(%a: memref<4xf32>) attributes {avial.ranks = 2 : i32} {
+// Messages whose wait comes at once need no request.
+
+// CHECK-LABEL: func.func @_mlir_ciface_blocking(
+// CHECK-NOT: llvm.alloca
+// CHECK: %[[N:.*]] = llvm.mlir.constant(16 : i64)
+// CHECK: llvm.call @avial.send(%{{.*}}, %[[N]], %[[T:.*]], %[[T]]) :
+// CHECK: llvm.call @avial.recv(
+func.func @blocking(%a: memref<4xf32>) attributes {avial.ranks = 2 : i32} {
   %comm = mpi.comm_world : !mpi.comm
   %tag = arith.constant 0 : i32
-       // REFUSED: mpi.send is not yet lowered
-       %e = mpi.send(%a, %tag, %tag, %comm) : memref<4xf32>, i32, i32 -> !mpi.retval
+  %e = mpi.send(%a, %tag, %tag, %comm) : memref<4xf32>, i32, i32 -> !mpi.retval
+  %e2 = mpi.recv(%a, %tag, %tag, %comm) : memref<4xf32>, i32, i32 -> !mpi.retval
+  return
+}
+
+// -----
+
+func.func @allreduce(%a: memref<4xf32>) attributes {avial.ranks = 2 : i32} {
+  %comm = mpi.comm_world : !mpi.comm
+       // REFUSED: mpi.allreduce is not yet lowered
+       %e = mpi.allreduce(%a, %a, MPI_SUM, %comm) : memref<4xf32>, memref<4xf32> -> !mpi.retval
   return
 }
 
