@@ -47,7 +47,7 @@ BARE_OPS = frozenset({"return", "call", "call_indirect", "constant", "unrealized
 """Operations that MLIR lets stand without their dialect's name."""
 
 _MAX_DEPTH = 100
-_BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[(\[{{<]|[)\]}}>]")
+_BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[(\[{{<]|[)\]}}>]|\"")
 
 
 class Source:
@@ -92,8 +92,8 @@ class Source:
         return self.line_starts[line - 1] + column - 1
 
     def check_characters(self) -> None:
-        """Refuse what MLIR's lexer would stumble over: control characters, half characters, endless
-        nesting.
+        """Refuse what MLIR's lexer would stumble over: control characters, half characters, strings
+        without an end, endless nesting.
         """
         odd = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u2028\u2029\x85]", self.text)
         if odd:
@@ -111,6 +111,8 @@ class Source:
                     raise self.error(f"brackets nest deeper than {_MAX_DEPTH}", match.start())
             elif char in ")]}>":
                 depth = max(0, depth - 1)
+            elif char == '"':
+                raise self.error("the string is never closed", match.start(), hint="add the '\"'")
 
 
 def starts_statement(text: str, match: re.Match[str]) -> bool:

@@ -136,6 +136,8 @@ def check_written(e: Elaborator, name: str, written: str, where: int) -> None:
     known = types.memref(written)
     if buffer is None or known is None or known.shape is None:
         return
+    if re.match(r"-?\d|i\d+\D|f\d+\D", known.element):
+        raise e.error(f"{written} is no type: {known.element} is no type of elements", where)
     if known.element != buffer.element:
         problem = f"holds {buffer.element}"
     elif len(known.shape) != len(buffer.shape):
@@ -235,7 +237,7 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     after: list[tuple[str, int]] = []
     extra: dict[str, str] = {}
     if simple is None:
-        after, offset = _after(e, offset)
+        after, offset = _after(e, results, offset)
         extra, offset = _attributes(e, offset)
         opened = e.at(offset, "{") or e.expect(
             offset, "{", f"after the head of {op}", _head_hint(e, offset, op)
@@ -316,8 +318,8 @@ def _check_buffer(e: Elaborator, name: str, where: int) -> None:
         raise e.error(f"{name} is no buffer but {type_}", where, hint, VerifyError)
 
 
-def _after(e: Elaborator, offset: int) -> tuple[list[tuple[str, int]], int]:
-    """`after %task1, %task2`."""
+def _after(e: Elaborator, own: str | None, offset: int) -> tuple[list[tuple[str, int]], int]:
+    """`after %task1, %task2`, in the head of the task named `own`."""
     match = e.take(re.compile(r"after\b"), offset)
     if match is None:
         return [], offset
@@ -327,6 +329,8 @@ def _after(e: Elaborator, offset: int) -> tuple[list[tuple[str, int]], int]:
             continue
         if name in e.values:
             raise e.error(f"{name} is no task", where, kind=VerifyError)
+        if name == own:
+            raise e.error(f"task {name} waits for itself", where, kind=VerifyError)
         later = re.compile(rf"{re.escape(name)}\s*=\s*avial\.").search(e.text, where)
         if later:
             line, _ = e.source.line_and_column(later.start())
@@ -437,7 +441,7 @@ def _converge(e: Elaborator, results: str | None, op: str, start: int, offset: i
         )
     if len(count[0]) > 18 or int(count[0]) < 1:
         raise e.error(f"{count[0]} rounds; at least 1 is needed", count.start(), kind=VerifyError)
-    after, offset = _after(e, count.end())
+    after, offset = _after(e, results, count.end())
     extra, offset = _attributes(e, offset)
     for key in ("max", "predicate", "threshold"):
         extra.pop(key, None)

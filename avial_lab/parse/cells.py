@@ -59,6 +59,8 @@ def parse_cell(
             resolve_roles(function, elaboration, read_only)
             _verified(module, source)
     except AvialError as error:
+        if error.span is None and isinstance(error, VerifyError):
+            error.span = source.span(len(text) - len(text.lstrip()) if text.strip() else 0)
         if error.span is not None and error.span.cell == cell and not error.span.text:
             error.span = replace(error.span, text=text)
         raise
@@ -101,6 +103,11 @@ def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:
     else:
         offset = elaboration.output.origin(source, span.line, span.column)
         kind = ParseError
+    if message == "expected operation name in quotes":
+        # MLIR shows the end of what stands before.
+        offset = source.skip(offset)
+        word = re.compile(r"\S{1,40}").match(source.text, offset)
+        return source.error(f"'{word[0] if word else ''}' begins no statement", offset, kind=kind)
     message, hint = _explained(message, offset, source)
     if hint is None and message.startswith("expected"):
         hint = _usage(source, offset)
@@ -114,6 +121,11 @@ def _explained(message: str, offset: int, source: Source) -> tuple[str, str | No
         if match:
             known = set(re.findall(r"%[\w$.-]+", source.text)) - {match[0]}
             return f"unknown value {match[0]}", did_you_mean(match[0], known)
+    unknown = re.match(r"custom op '([^']*)' is unknown", message)
+    if unknown:
+        full = [op for op in USAGE if op.endswith(f".{unknown[1]}")]
+        hint = f"did you mean {full[0]}?" if len(full) == 1 else None
+        return f"unknown operation '{unknown[1]}'", hint
     if message.startswith("redefinition of SSA value"):
         return message, "give one of the two another name"
     if message.startswith("block with no terminator"):

@@ -436,8 +436,9 @@ Hint: add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} %t = avial
 
 
 def test_nothing(context: ir.Context) -> None:
-    assert told("\n", context, kind=VerifyError) == snapshot("""\
+    assert told("", context, kind=VerifyError) == snapshot("""\
 the program has no task
+In [4]:1:1
 Hint: add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} %t = avial.task %cpu, %a { … } }\
 """)
 
