@@ -1,0 +1,85 @@
+"""Functions of plain MLIR, compiled and called in this process with guarded arrays.
+
+MLIR texts -> a `Machine`; a function's name and arguments -> its arrays afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mlir import ir
+from mlir.execution_engine import ExecutionEngine
+from mlir.runtime import get_ranked_memref_descriptor
+
+from avial_lab.pipelines import TO_LLVM, check_lowered, run_passes
+from kernels.kernel import Arguments
+
+_GUARD = 64
+"""Elements before and behind each array, poisoned: reading them shows in the result, writing them
+in themselves.
+"""
+
+
+class Machine:
+    """What several functions, each from its own text, became."""
+
+    def __init__(self, functions: Sequence[tuple[str, str]], context: ir.Context):
+        """`functions`: the name to call it by, and the module it is the only function of."""
+        with context, ir.Location.unknown():
+            whole = ir.Module.create()
+            for name, text in functions:
+                module = ir.Module.parse(text)
+                (function,) = module.body.operations
+                function.attributes["sym_name"] = ir.StringAttr.get(name)
+                function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+                whole.body.append(function)
+        run_passes(whole.operation, ("convert-linalg-to-loops", "lower-affine", *TO_LLVM))
+        check_lowered(whole.operation)
+        self._engine = ExecutionEngine(whole, opt_level=2)
+
+    def call(self, name: str, arguments: Arguments) -> Arguments:
+        """The arrays of `arguments`, which stay as they are, after `name` ran on copies."""
+        guarded = {
+            key: _Guarded(value)
+            for key, value in arguments.items()
+            if isinstance(value, np.ndarray)
+        }
+        pointers = [
+            guarded[key].pointer() if key in guarded else _pointer(value)
+            for key, value in arguments.items()
+        ]
+        self._engine.invoke(name, *pointers)
+        return {key: array.checked(key) for key, array in guarded.items()}
+
+
+class _Guarded:
+    def __init__(self, array: np.ndarray):
+        poison: Any = np.nan if array.dtype.kind == "f" else np.iinfo(array.dtype).min
+        self._flat = np.full(array.size + 2 * _GUARD, poison, array.dtype)
+        self.array = self._flat[_GUARD:-_GUARD].reshape(array.shape)
+        self.array[...] = array
+        self._around = self._guards()
+
+    def pointer(self) -> Any:
+        self._descriptor = get_ranked_memref_descriptor(self.array)
+        return ctypes.pointer(ctypes.pointer(self._descriptor))
+
+    def checked(self, name: str) -> np.ndarray:
+        assert self._guards() == self._around, f"wrote outside {name}"
+        return self.array
+
+    def _guards(self) -> bytes:
+        return self._flat[:_GUARD].tobytes() + self._flat[-_GUARD:].tobytes()
+
+
+def _pointer(scalar: np.generic) -> Any:
+    kinds = {
+        "f4": ctypes.c_float,
+        "f8": ctypes.c_double,
+        "i4": ctypes.c_int32,
+        "i8": ctypes.c_int64,
+    }
+    return ctypes.pointer(kinds[scalar.dtype.str[1:]](scalar.item()))
