@@ -134,6 +134,8 @@ _VALUE = re.compile(VALUE)
 _ID = re.compile(ID)
 _STRING = re.compile(STRING)
 _LABEL = re.compile(r"\^[\w$.-]+")
+_NO_ATTRIBUTE = re.compile(rf"{STRING}|//[^\n]*|({ID})")
+"""A value, which no attribute dictionary holds; strings and comments before it are passed over."""
 _SYMBOL = re.compile(rf"@(?:[\w$.-]+|{STRING})")
 _ALIAS = re.compile(r"([#!][\w$.-]+)\s*=\s*")
 _NUMBER = re.compile(r"-?\d[\w.+-]*|-?\.\d+")
@@ -166,7 +168,7 @@ class Elaborator:
         self.file = quote(source.cell)
         self._line, self._next_line = 1, self._line_end(1)
         self.last_op = ""
-        self.expected: list[tuple[str, list[Type]]] = []
+        self.expected: list[Type] = []
         self.yielded: list[Type] = []
         self.open_constants: list[Constant] = []
         self.program = Program()
@@ -258,7 +260,7 @@ class Elaborator:
             found = self.values[name]
         except KeyError:
             raise self.unknown_value(name, offset) from None
-        if type(found) is str or found is None:
+        if found is None or isinstance(found, str):
             return found
         if isinstance(found, Constant):
             chosen = wanted or self._default(found.literal)
@@ -350,7 +352,8 @@ class Elaborator:
         already.
         """
         if not re.fullmatch(r"-?\d{1,19}", literal):
-            raise self.error(f"'{literal}' is no integer", offset)
+            problem = "does not fit into 64 bits" if literal.isdigit() else "is no integer"
+            raise self.error(f"'{literal}' {problem}", offset)
         key = (literal, type_)
         name = self.constants.get(key)
         if name is None:
@@ -491,6 +494,8 @@ class Elaborator:
         if not self.text.startswith("{", start):
             return None
         end = self.bracket_end(start)
+        if any(match[1] for match in _NO_ATTRIBUTE.finditer(self.text, start, end)):
+            raise self.error("'{' is never closed", start, "add the missing '}'")
         return self.text[start + 1 : end - 1].strip(), end
 
     # -- Regions and statements
@@ -501,22 +506,24 @@ class Elaborator:
         *,
         arguments: list[tuple[str, Type]] | None = None,
         block_types: list[Type] | None = None,
+        expected: list[Type] | None = None,
         fresh_constants: bool = False,
         opened_at: int | None = None,
     ) -> int:
         """The statements from `offset` to the closing brace; the place behind the brace.
 
         arguments are visible inside; block_types are those of a `^bb0(%x, %y):` that leaves them
-        out.
+        out, expected those of what the region yields.
         """
         mark, constants, handles = len(self.undo), self.constants, self.handles
+        outer, self.expected = self.expected, expected or []
         self.constants = {} if fresh_constants else dict(constants)
         self.handles = dict(handles)
         for name, type_ in arguments or ():
             self.define(name, type_)
         end = self.statements(offset, block_types=block_types, opened_at=opened_at)
         self.leave(mark)
-        self.constants, self.handles = constants, handles
+        self.constants, self.handles, self.expected = constants, handles, outer
         return end
 
     def statements(
@@ -653,6 +660,7 @@ class Elaborator:
         header_type: Type = None,
         copy_from: int | None = None,
         block_types: list[Type] | None = None,
+        expected: list[Type] | None = None,
     ) -> int:
         """A statement in full MLIR, up to the next one; its regions are elaborated.
 
@@ -704,6 +712,7 @@ class Elaborator:
                             opened,
                             arguments=[(name, type_) for name, type_, _ in header],
                             block_types=block_types,
+                            expected=expected,
                             fresh_constants=op in ISOLATED,
                             opened_at=match.start(),
                         )

@@ -15,7 +15,7 @@ import re
 from avial_lab.errors import VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.elaborate import Elaborator, Place, Type, _first_name
-from avial_lab.notation.operations import RULES, USAGE, no_type
+from avial_lab.notation.operations import RULES, USAGE, no_type, types_where_expected
 from avial_lab.notation.source import VALUE
 
 _INTEGER = re.compile(r"-?\d+")
@@ -102,12 +102,16 @@ def _region(
     owner, e.owner = e.owner, e.place(start)
     for (name, _), offset in zip(arguments, offsets, strict=True):
         e.own_argument(name, offset)
-    e.expected.append((op, expected or []))
     e.out.put(" {\n", opened - 1)
-    end = e.region(opened, arguments=arguments, block_types=block_types, opened_at=opened - 1)
+    end = e.region(
+        opened,
+        arguments=arguments,
+        block_types=block_types,
+        expected=expected,
+        opened_at=opened - 1,
+    )
     e.implied_terminator(op, start)
     e.out.put("}", end - 1)
-    e.expected.pop()
     e.owner = owner
     return end
 
@@ -428,14 +432,8 @@ def _scf_while(e: Elaborator, results: str | None, op: str, start: int, offset: 
 def _scf_reduce(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     if e.at(offset, "(") is None:
         return e.copied(results, op, start, offset)
-    expected = e.expected[-1][1] if e.expected else []
     values, end = e.value_list(e.at(offset, "(") or offset, f"in {op}(…)")
-    found = [
-        e.type_of(
-            name, where, expected[k] if k < len(expected) and isinstance(expected[k], str) else None
-        )
-        for k, (name, where) in enumerate(values)
-    ]
+    found = types_where_expected(e, values, e.expected)
     if e.at(end, ":") is not None:
         end = e.bracket_end(e.source.skip(offset))
     else:

@@ -557,6 +557,17 @@ def _generic_atomic(e: Elaborator, results: str | None, op: str, start: int, off
     )
 
 
+def types_where_expected(
+    e: Elaborator, values: list[tuple[str, int]], expected: list[Type]
+) -> list[str | None]:
+    """The types of values that leave a region; what the region is to give decides for constants."""
+    found: list[str | None] = []
+    for k, (name, where) in enumerate(values):
+        wanted = expected[k] if k < len(expected) else None
+        found.append(e.type_of(name, where, wanted if isinstance(wanted, str) else None))
+    return found
+
+
 def _operand_types(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     """`op %x, %y : T, U`, nothing or each operand's type; no results."""
     match = _MANY.match(e.text, offset)
@@ -566,12 +577,8 @@ def _operand_types(e: Elaborator, results: str | None, op: str, start: int, offs
             return e.copied(results, op, start, offset)
         e.out.put(f"{e.text[start:offset]}{e.loc(start)}\n", start)
         return offset
-    expected = e.expected[-1] if e.expected else []
-    found = []
-    for k, (name, where) in enumerate(_names(match)):
-        wanted = expected[k] if k < len(expected) else None
-        found.append(e.type_of(name, where, wanted if isinstance(wanted, str) else None))
-    e.yielded = found
+    found = types_where_expected(e, _names(match), e.expected)
+    e.yielded = list(found)
     suffix = None if None in found else f" : {', '.join(map(str, found))}"
     return _finish(e, results, op, start, match.end(), suffix, [])
 

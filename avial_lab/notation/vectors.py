@@ -72,7 +72,8 @@ def _linalg(e: Elaborator, results: str | None, op: str, start: int, offset: int
             begun = end
     elements: list[Type] = [types.element_of(t) or t for group in found for t in group]
     place = groups[-1][1]
-    return _after_groups(e, results, op, start, begun, place, elements)
+    outputs = elements[-len(found[-1]) :]
+    return _after_groups(e, results, op, start, begun, place, elements, outputs)
 
 
 def _after_groups(
@@ -83,8 +84,13 @@ def _after_groups(
     begun: int,
     place: int,
     elements: list[Type],
+    outputs: list[Type],
 ) -> int:
-    """The rest of a linalg statement; `(%x, %y) {` of map and reduce gets its types."""
+    """The rest of a linalg statement; `(%x, %y) {` of map and reduce gets its types.
+
+    elements are those of all buffers, which the region's arguments have; outputs those of the last
+    group, which it yields.
+    """
     if op in ("linalg.map", "linalg.reduce"):
         opened = re.compile(r"[^{}()%]*(\()(?=\s*%)").match(e.text, place)
         if opened is not None:
@@ -100,13 +106,22 @@ def _after_groups(
             )
             brace = e.expect(end, "{", "after the region's arguments")
             e.out.put(" {\n", brace - 1)
-            end = e.region(brace, opened_at=brace - 1)
+            end = e.region(brace, expected=outputs, opened_at=brace - 1)
             e.out.put("}", end - 1)
             e.leave(mark)
             e.owner = owner
             e.out.put(f"{e.loc(start, _first_name(results))}\n", start)
             return end
-    return e.copied(results, op, start, place, copy_from=begun, found=[None], block_types=elements)
+    return e.copied(
+        results,
+        op,
+        start,
+        place,
+        copy_from=begun,
+        found=[None],
+        block_types=elements,
+        expected=outputs,
+    )
 
 
 def _only_attributes(e: Elaborator, start: int, end: int) -> bool:

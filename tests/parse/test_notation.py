@@ -121,6 +121,14 @@ SEVERAL_LINES = [
     ("%r = scf.for %a = %k to %n step %n iter_args(%t = %x) { %u = arith.addf %t, %x scf.yield %u }",
      "%r = scf.for %a = %k to %n step %n iter_args(%t = %x) -> (f32) {\n  %u = arith.addf %t, %x : f32\n"
      "  scf.yield %u : f32\n}"),
+    # What a region gives decides for its constants, and not what the region around it gives.
+    ("%r = scf.for %a = %k to %n step %n iter_args(%t = %x) { %u = arith.constant 1 scf.yield %u }",
+     "%r = scf.for %a = %k to %n step %n iter_args(%t = %x) -> (f32) {\n"
+     "  %u = arith.constant 1.000000e+00 : f32\n  scf.yield %u : f32\n}"),
+    ("%r = scf.for %a = %k to %n step %n iter_args(%t = %x) { linalg.map outs(%i) (%o) { %u = arith.constant 1 linalg.yield %u } scf.yield %t }",
+     "%r = scf.for %a = %k to %n step %n iter_args(%t = %x) -> (f32) {\n"
+     "  linalg.map outs(%i : memref<20xi32>)\n    (%o: i32) {\n      %u = arith.constant 1 : i32\n"
+     "      linalg.yield %u : i32\n    }\n  scf.yield %t : f32\n}"),
     ("scf.for %a = 0 to %j { }",
      "%c0_i32 = arith.constant 0 : i32\n%c1_i32 = arith.constant 1 : i32\n"
      "scf.for %a = %c0_i32 to %j step %c1_i32  : i32 {\n}"),
@@ -201,7 +209,7 @@ def test_a_type_with_unknown_sizes_is_cast(context: ir.Context) -> None:
         " %c = arith.constant 0 %v = memref.load %a[%c] memref.store %v, %a[%c] } }"
     )
     module = parse_cell(text, cell="test", context=context, binding=arrays)
-    shown = module.operation.get_asm(use_name_loc_as_prefix=True)
+    shown = str(module.operation.get_asm(use_name_loc_as_prefix=True))
     assert '%a: memref<7xf32> {avial.name = "a"}' in shown
     assert "memref.cast %a : memref<7xf32> to memref<?xf32>" in shown
     assert str(parse_cell(print_module(module), cell="x", context=context)) == str(module)
@@ -250,9 +258,9 @@ def test_every_operation_knows_its_place(context: ir.Context) -> None:
             unknown.append(f"{op.name} {op.location}")
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit)
+    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
     assert not unknown
-    asm = module.operation.get_asm(enable_debug_info=True, use_name_loc_as_prefix=True)
+    asm = str(module.operation.get_asm(enable_debug_info=True, use_name_loc_as_prefix=True))
     assert '#loc = loc("In [4]"' in asm or 'loc("In [4]":6:7)' in asm
     assert "scf.parallel (%i)" in asm
 
@@ -293,7 +301,7 @@ def test_a_wide_launch_looks_like_one_block(context: ir.Context) -> None:
         " %s = arith.addi %b, %n %r = arith.addi %s, %g memref.store %r, %a[%me] } } }"
     )
     module = parse_cell(text, cell="test", context=context)
-    shown = module.operation.get_asm(use_name_loc_as_prefix=True)
+    shown = str(module.operation.get_asm(use_name_loc_as_prefix=True))
     assert "gpu.block_dim" not in shown
     assert "arith.addi %c0, %c1000" in shown
     assert "memref.store %r, %a[%me]" in shown
