@@ -15,7 +15,7 @@ from avial_lab.accesses.touches import Touch, body_touches, handler_of
 from avial_lab.accesses.views import DYNAMIC, defining, view_chain
 from avial_lab.arrays import ITEMSIZE, UNBOUNDED, Binding, Buffer, Storage, row_major
 from avial_lab.dag import Access, Task, TaskKind
-from avial_lab.dialects.avial import buffer_of
+from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import PassError
 from avial_lab.regions import Box, Region, union
@@ -228,9 +228,9 @@ def _declared_reads(
     """A buffer declared as read that the body does not touch counts as read: its author knows more
     than we do.
     """
-    if op.name != "avial.task" or "operandSegmentSizes" not in op.attributes:
+    if op.name != "avial.task" or SEGMENTS not in op.attributes:
         return
-    segments = list(op.attributes["operandSegmentSizes"])
+    segments = operand_segments(op)
     touched = {value for touch in touches if touch.reads for value in view_chain(touch.value)}
     for operand in map(buffer_of, operands[segments[0] : segments[0] + segments[1]]):
         buffer = roots.get(view_chain(operand)[-1])

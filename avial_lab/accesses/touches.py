@@ -29,9 +29,9 @@ from avial_lab.accesses.views import (
     defining,
     extents_of,
     is_memref,
-    view_source,
 )
 from avial_lab.arrays import UNBOUNDED
+from avial_lab.dialects.avial import SEGMENTS, operand_segments
 from avial_lab.regions import Box
 
 
@@ -162,8 +162,8 @@ class BodyReader:
         nothing was lost.
         """
         precise = True
-        while (source := view_source(value)) is not None:
-            op = defining(value)
+        while (op := defining(value)) is not None and op.name in VIEWS:
+            source = op.operands[0]
             step = VIEW_MAPS.get(op.name)
             mapped = step(self.forms, op, indices, windows) if step is not None else None
             if mapped is None:
@@ -228,8 +228,7 @@ def _scf_for(reader: BodyReader, op: ir.Operation) -> None:
 
 
 def _scf_parallel(reader: BodyReader, op: ir.Operation) -> None:
-    segments = op.attributes["operandSegmentSizes"]
-    rank = segments[0]
+    rank = operand_segments(op)[0]
     forms = [reader.forms.of(op.operands[k]) for k in range(3 * rank)]
     _enter_loop(reader, op, [(forms[k], forms[rank + k], forms[2 * rank + k]) for k in range(rank)])
 
@@ -337,8 +336,7 @@ def _guard(reader: BodyReader, condition: ir.Value) -> _Guard | None:
 
 def _gpu_launch(reader: BodyReader, op: ir.Operation) -> None:
     """Block arguments: block ids, thread ids, grid sizes, block sizes, x y z each."""
-    segments = list(op.attributes["operandSegmentSizes"])
-    first = segments[0]
+    first = operand_segments(op)[0]
     sizes = [reader.forms.of(op.operands[first + k]) for k in range(6)]
     arguments = list(op.regions[0].blocks[0].arguments)
     ids_before = reader.forms.launch_ids
@@ -459,11 +457,10 @@ def _linalg(reader: BodyReader, op: ir.Operation) -> None:
     """Inputs are read; an output is read too where the body uses its old value."""
     operands = list(op.operands)
     body = op.regions[0].blocks[0] if len(op.regions) else None
-    segments = op.attributes.get("operandSegmentSizes")
-    if body is None or segments is None or len(body.arguments) != len(operands):
+    if body is None or SEGMENTS not in op.attributes or len(body.arguments) != len(operands):
         reader.touch_operands(op)
         return
-    inputs = ir.DenseI32ArrayAttr(segments)[0]
+    inputs = operand_segments(op)[0]
     sizes = [size for operand in operands if is_memref(operand) for size in extents_of(operand)]
     everywhere = 0 not in sizes and _covers_outputs(op)
     for k, operand in enumerate(operands):
@@ -486,7 +483,7 @@ def _covers_outputs(op: ir.Operation) -> bool:
     if op.name != "linalg.generic":
         return True
     maps = [ir.AffineMapAttr(item).value for item in ir.ArrayAttr(op.attributes["indexing_maps"])]
-    outputs = maps[op.attributes["operandSegmentSizes"][0] :]
+    outputs = maps[operand_segments(op)[0] :]
     return all(m.is_projected_permutation for m in outputs)
 
 

@@ -139,7 +139,7 @@ def _through_subview(
     dynamic = iter(list(op.operands)[1:])
 
     def mixed(name: str) -> list[Linear]:
-        static = op.attributes[name]
+        static = ir.DenseI64ArrayAttr(op.attributes[name])
         return [forms.of(next(dynamic)) if k == DYNAMIC else Linear(k) for k in static]
 
     offsets, sizes, strides = (

@@ -5,14 +5,18 @@ MLIR's bindings find these classes by themselves once `avial_lab.dialects.regist
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import cast
 
 from mlir import ir
 from mlir.dialects._ods_common import _cext
 
 SEGMENTS = "operandSegmentSizes"
 CAST = "builtin.unrealized_conversion_cast"
+
+
+def operand_segments(op: ir.Operation) -> list[int]:
+    """How many operands each of the operation's groups has."""
+    return list(ir.DenseI32ArrayAttr(op.attributes[SEGMENTS]))
 
 
 def buffer_of(handle: ir.Value) -> ir.Value:
@@ -44,10 +48,9 @@ class _RegionOp(ir.OpView):
         return tuple(self.body)[:-1]
 
     def _segment(self, index: int) -> list[ir.Value]:
-        sizes = ir.DenseI32ArrayAttr(self.operation.attributes[SEGMENTS])
-        start = sum(sizes[k] for k in range(index))
-        operands = self.operation.operands
-        return [operands[k] for k in range(start, start + sizes[index])]
+        sizes = operand_segments(self.operation)
+        start = sum(sizes[:index])
+        return list(self.operation.operands)[start : start + sizes[index]]
 
 
 @_cext.register_operation(AvialDialect)
@@ -89,38 +92,6 @@ class TargetOp(ir.OpView):
 class _WorkOp(_RegionOp):
     """What a task and a replicate have in common."""
 
-    name_segments: ClassVar[tuple[str, ...]] = ("target", "reads", "writes", "after")
-
-    @classmethod
-    def make(
-        cls,
-        name: str,
-        target: ir.Value,
-        *,
-        reads: Sequence[ir.Value],
-        writes: Sequence[ir.Value],
-        after: Sequence[ir.Value] = (),
-        loc: ir.Location | None = None,
-        ip: ir.InsertionPoint | None = None,
-    ) -> _WorkOp:
-        """A new operation whose region is still without a block; reads and writes are
-        !avial.buffer_ref.
-        """
-        sizes = [1, len(reads), len(writes), len(after)]
-        operation = ir.Operation.create(
-            cls.OPERATION_NAME,
-            results=[ir.Type.parse("!avial.task_ref", target.context)],
-            operands=[target, *reads, *writes, *after],
-            attributes={
-                "name": ir.StringAttr.get(name, target.context),
-                SEGMENTS: ir.DenseI32ArrayAttr.get(sizes, target.context),
-            },
-            regions=1,
-            loc=loc,
-            ip=ip,
-        )
-        return operation.opview
-
     @property
     def name(self) -> str:
         return ir.StringAttr(self.operation.attributes["name"]).value
@@ -131,7 +102,7 @@ class _WorkOp(_RegionOp):
 
     @property
     def target_op(self) -> TargetOp:
-        return self.target.owner.opview
+        return cast("TargetOp", self.target.owner.opview)
 
     @property
     def reads(self) -> list[ir.Value]:

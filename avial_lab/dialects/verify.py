@@ -6,10 +6,11 @@ Module -> nothing, or VerifyError at the place of the mistake.
 from __future__ import annotations
 
 import math
+from difflib import get_close_matches
 
 from mlir import ir
 
-from avial_lab.dialects.avial import SEGMENTS, buffer_of
+from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import VerifyError
 
@@ -20,6 +21,7 @@ _PARENTS = {
     "avial.converge": ("avial.schedule",),
     "avial.schedule": ("func.func",),
 }
+_TARGET_KEYS = ("arch", "node", "name")
 _NAMED = ("avial.task", "avial.replicate", "avial.converge")
 _PREDICATES = ("lt", "le", "gt", "ge")
 
@@ -120,7 +122,7 @@ def _defining(value: ir.Value) -> str:
 def _check_work(op: ir.Operation) -> None:
     if SEGMENTS not in op.attributes:
         raise VerifyError(f"{op.name} has no {SEGMENTS}", span=span_of(op.location))
-    sizes = list(op.attributes[SEGMENTS])
+    sizes = operand_segments(op)
     operands = op.operands
     if _defining(operands[0]) != "avial.target":
         raise VerifyError(
@@ -147,7 +149,7 @@ def _check_waits(op: ir.Operation, value: ir.Value) -> None:
 
 
 def _check_converge(op: ir.Operation) -> None:
-    sizes = list(op.attributes[SEGMENTS])
+    sizes = operand_segments(op)
     attributes, span = op.attributes, span_of(op.location)
     if bool(sizes[0]) != ("predicate" in attributes) or bool(sizes[0]) != (
         "threshold" in attributes
@@ -169,7 +171,21 @@ def _check_converge(op: ir.Operation) -> None:
 
 
 def _check_target(op: ir.Operation) -> None:
-    for key in ("arch", "node", "name"):
+    for key in op.attributes:
+        if key not in _TARGET_KEYS:
+            near = get_close_matches(key, _TARGET_KEYS, n=1)
+            raise VerifyError(
+                f"avial.target has no attribute '{key}'",
+                span=span_of(op.location),
+                hint=f"did you mean {near[0]}?" if near else f"it has {', '.join(_TARGET_KEYS)}",
+            )
+    if "arch" in op.attributes and str(op.attributes["arch"]) == '""':
+        raise VerifyError(
+            "arch of avial.target is empty",
+            span=span_of(op.location),
+            hint='for any CPU arch = "cpu", for any GPU arch = "gpu"',
+        )
+    for key in _TARGET_KEYS:
         if key in op.attributes and not isinstance(op.attributes[key], ir.StringAttr):
             raise VerifyError(
                 f"{key} of avial.target is {op.attributes[key]}, not a string",

@@ -192,10 +192,11 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
     span = span_of(argument.location)
     if not _is_number(type_):
         raise BindError(f"%{name} is {type_}, not a number", span=span)
-    attribute: ir.Attribute
+    value: int | float
     if isinstance(type_, ir.FloatType):
-        attribute = ir.FloatAttr.get(type_, float(number), loc=argument.location)
-        if math.isfinite(number) and not math.isfinite(ir.FloatAttr(attribute).value):
+        value = float(number)
+        stored = ir.FloatAttr.get(type_, value, loc=argument.location).value
+        if math.isfinite(value) and not math.isfinite(stored):
             raise BindError(f"{name}={number} does not fit into {type_}", span=span)
     else:
         if not isinstance(number, int):
@@ -206,10 +207,9 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
         width = 64 if isinstance(type_, ir.IndexType) else ir.IntegerType(type_).width
         if not -(2 ** (width - 1)) <= int(number) < 2**width or width > 64:
             raise BindError(f"{name}={number} does not fit into {type_}", span=span)
-        signed = int(number) - 2**width if int(number) >= 2 ** (width - 1) else int(number)
-        attribute = ir.IntegerAttr.get(type_, signed)
+        value = int(number) - 2**width if int(number) >= 2 ** (width - 1) else int(number)
     with ir.InsertionPoint.at_block_begin(block), argument.location:
-        constant = arith.ConstantOp(type_, attribute)
+        constant = arith.ConstantOp(type_, value)
     argument.replace_all_uses_with(constant.result)
 
 

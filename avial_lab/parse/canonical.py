@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of
+from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, operand_segments
 from avial_lab.parse.roles import WORK
 
 Handles = dict[ir.Value, ir.Value]
@@ -53,7 +53,7 @@ def _casts(function: ir.Operation) -> list[ir.Operation]:
             found.append(op)
         return ir.WalkResult.ADVANCE
 
-    function.walk(visit)
+    function.walk(visit, ir.WalkOrder.POST_ORDER)
     return found
 
 
@@ -72,7 +72,7 @@ def _walk(block: ir.Block, known: Handles, order: dict[ir.Value, int]) -> None:
 
 
 def _work(op: ir.Operation, known: Handles, order: dict[ir.Value, int]) -> None:
-    operands, sizes = list(op.operands), list(op.attributes[SEGMENTS])
+    operands, sizes = list(op.operands), operand_segments(op)
     ends = [1, 1 + sizes[1], 1 + sizes[1] + sizes[2]]
     reads = _distinct([buffer_of(handle) for handle in operands[ends[0] : ends[1]]])
     writes = _distinct([buffer_of(handle) for handle in operands[ends[1] : ends[2]]])

@@ -36,10 +36,10 @@ def _size(launch: ir.Operation) -> None:
     with ir.InsertionPoint(launch), launch.location:
         index = ir.IndexType.get()
         if extent == DYNAMIC:
-            zero = arith.ConstantOp(index, ir.IntegerAttr.get(index, 0)).result
+            zero = arith.ConstantOp(index, 0).result
             count = memref.DimOp(written, zero).result
         else:
-            count = arith.ConstantOp(index, ir.IntegerAttr.get(index, extent)).result
+            count = arith.ConstantOp(index, extent).result
         if barrier and extent > LARGEST_BLOCK:
             raise VerifyError(
                 f"gpu.barrier needs all {extent} threads in one block, "
@@ -50,12 +50,12 @@ def _size(launch: ir.Operation) -> None:
         if barrier or 0 < extent <= BLOCK:
             launch.operands[3] = count
             return
-        width = arith.ConstantOp(index, ir.IntegerAttr.get(index, BLOCK)).result
+        width = arith.ConstantOp(index, BLOCK).result
         if extent == DYNAMIC:
             blocks = arith.CeilDivUIOp(count, width).result
         else:
             number = max(1, -(-extent // BLOCK))
-            blocks = arith.ConstantOp(index, ir.IntegerAttr.get(index, number)).result
+            blocks = arith.ConstantOp(index, number).result
         launch.operands[0], launch.operands[3] = blocks, width
     _guard(launch, count, width)
 
@@ -96,7 +96,7 @@ def _holds(launch: ir.Operation, name: str) -> bool:
         found = found or op.name == name
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
-    launch.walk(visit)
+    launch.walk(visit, ir.WalkOrder.POST_ORDER)
     return found
 
 
@@ -131,7 +131,7 @@ def _replace_ids(
             ids.append(op)
         return ir.WalkResult.ADVANCE
 
-    guard.walk(visit)
+    guard.walk(visit, ir.WalkOrder.POST_ORDER)
     for op in ids:
         if op.name in ("gpu.thread_id", "gpu.global_id"):
             answer = thread
@@ -143,6 +143,6 @@ def _replace_ids(
             index = ir.IndexType.get()
             with ir.InsertionPoint(launch), launch.location:
                 number = 0 if op.name == "gpu.block_id" else 1
-                answer = arith.ConstantOp(index, ir.IntegerAttr.get(index, number)).result
+                answer = arith.ConstantOp(index, number).result
         op.results[0].replace_all_uses_with(answer)
         op.erase()

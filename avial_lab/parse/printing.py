@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of
+from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, operand_segments
 from avial_lab.notation.types import split_commas
 from avial_lab.parse.roles import declared_roles, inferred_roles
 
@@ -142,7 +142,7 @@ def _schedule(buffers: list[tuple[str, str]], seen: set[str]) -> str:
 
 def _task(opened: _Open, operands: list[str], attributes: str) -> str:
     op = opened.op
-    sizes = list(op.attributes[SEGMENTS])
+    sizes = operand_segments(op)
     reads = operands[1 : 1 + sizes[1]]
     writes = operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
     after = operands[1 + sizes[1] + sizes[2] :]
@@ -164,7 +164,7 @@ def _follows(op: ir.Operation) -> bool:
 
 def _converge(opened: _Open, operands: list[str], attributes: str) -> str:
     op = opened.op
-    until, _ = list(op.attributes[SEGMENTS])
+    until, _ = operand_segments(op)
     rounds = ir.IntegerAttr(op.attributes["max"])
     head = f"{_result(opened)}avial.converge "
     if until:

@@ -18,7 +18,7 @@ from avial_lab.accesses.index_forms import IndexForms
 from avial_lab.accesses.linear import Linear, unknown
 from avial_lab.accesses.touches import BodyReader
 from avial_lab.accesses.views import alternatives
-from avial_lab.dialects.avial import SEGMENTS, buffer_of
+from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import AvialError, BindError, CellSpan, VerifyError
 from avial_lab.notation.elaborate import Elaboration, Listed
@@ -97,7 +97,7 @@ def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
 
 def declared_roles(op: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
     """The buffers a task lists as read and those it lists as written."""
-    operands, sizes = list(op.operands), list(op.attributes[SEGMENTS])
+    operands, sizes = list(op.operands), operand_segments(op)
     buffers = [buffer_of(handle) for handle in operands[1 : 1 + sizes[1] + sizes[2]]]
     return buffers[: sizes[1]], buffers[sizes[1] :]
 
@@ -171,7 +171,7 @@ class _Task:
     def __init__(self, op: ir.Operation, elaboration: Elaboration) -> None:
         self.op, self.source = op, elaboration.source
         operands = list(op.operands)
-        sizes = list(op.attributes[SEGMENTS])
+        sizes = operand_segments(op)
         self.target = operands[0]
         handles = operands[1 : 1 + sizes[1] + sizes[2]]
         buffers = [buffer_of(handle) for handle in handles]

@@ -50,7 +50,7 @@ def body(module: ir.Module) -> list[ir.OpView]:
 
 
 def test_stock_mlir_opt_reads_and_prints_the_program(module: ir.Module) -> None:
-    for text in (str(module), module.operation.get_asm(print_generic_op_form=True)):
+    for text in (str(module), str(module.operation.get_asm(print_generic_op_form=True))):
         done = subprocess.run(
             [str(tool("mlir-opt")), f"--irdl-file={IRDL_FILE}", "-"],
             input=text,

@@ -98,7 +98,7 @@ def test_printing_and_parsing_give_the_same_module(text: str) -> None:
     assert str(parsed(short)) == str(module)
     assert print_module(parsed(short)) == short
     assert str(parsed(str(module))) == str(module)
-    generic = module.operation.get_asm(print_generic_op_form=True)
+    generic = str(module.operation.get_asm(print_generic_op_form=True))
     assert str(parsed(generic)) == str(module)
 
 
@@ -189,6 +189,6 @@ def _seeds() -> list[str]:
         typed,
         str(module),
         print_module(module),
-        module.operation.get_asm(print_generic_op_form=True),
+        str(module.operation.get_asm(print_generic_op_form=True)),
         typed.replace("scf.parallel", "affine.for").replace("memref.load", "affine.load"),
     ]
