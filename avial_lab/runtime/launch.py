@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -26,6 +27,9 @@ _SHM_BYTES = 1 << 20
 
 _RANK_BYTES = 100 << 20
 """What a rank takes of memory with Python, NumPy, MPI and, in a cluster, IPython."""
+
+_FILES_BYTES = 1 << 20
+"""What the files of a run without data take, and some room."""
 
 _KILL_S = 10.0
 """How long a killed process may take to go; it has to come out of the system call it is in."""
@@ -82,6 +86,9 @@ def refuse_crowd(ranks: int) -> None:
 
 def start_hint(ranks: int) -> str:
     """What to do when ranks do not come up."""
+    folder = tempfile.gettempdir()
+    if shutil.disk_usage(folder).free < _FILES_BYTES:
+        return f"{folder} is full: make room there, or set TMPDIR to a folder that has some"
     try:
         free = shutil.disk_usage("/dev/shm").free
     except FileNotFoundError:

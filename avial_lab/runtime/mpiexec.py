@@ -57,17 +57,37 @@ def run(
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
     refuse_crowd(manifest.ranks)
-    with tempfile.TemporaryDirectory(prefix="avial-run-") as folder:  # 0700
-        directory = Path(folder)
-        write_job(directory, binary, options or Options())
-        for rank in range(manifest.ranks):
-            write_inputs(directory, rank, caller.inputs_of(rank))
-        program = [sys.executable, "-m", "avial_lab.runtime.engine", folder]
+    with _folder() as directory:
+        try:
+            write_job(directory, binary, options or Options())
+            for rank in range(manifest.ranks):
+                write_inputs(directory, rank, caller.inputs_of(rank))
+        except OSError as error:
+            raise _no_room(error) from None
+        program = [sys.executable, "-m", "avial_lab.runtime.engine", str(directory)]
         with _started(program, manifest.ranks, directory) as ranks:
             outcomes = _await(ranks, manifest, timeout=timeout, spans=spans or {})
         # Every rank has finished: only now the caller's arrays are touched.
         caller.write_results({outcome.rank: outcome.results for outcome in outcomes})
         return trace_of(manifest, outcomes)
+
+
+@contextmanager
+def _folder() -> Generator[Path]:
+    """A folder for one run, of this user alone (0700)."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="avial-run-")
+    except OSError as error:
+        raise _no_room(error) from None
+    with folder as name:
+        yield Path(name)
+
+
+def _no_room(error: OSError) -> ClusterError:
+    return ClusterError(
+        f"the files of the run cannot be written to {tempfile.gettempdir()}: {error.strerror}",
+        hint="make room there, or set TMPDIR to another folder",
+    )
 
 
 @dataclass
