@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -35,6 +36,7 @@ from avial_lab.messages import (
     RunReference,
 )
 from avial_lab.runtime.guardian import Guardian
+from avial_lab.toolchain import ToolError, install_hint
 
 TIME_LIMIT_S = 120.0
 """How long one question may take unless the caller says otherwise."""
@@ -137,16 +139,23 @@ class Compiler:
                 raise self._crash(
                     question, f"the compiler took longer than {limit_s:g} s and was stopped"
                 )
-            return self._pipe.recv()
+            # A large graph is a million objects without a cycle among them.
+            gc.disable()
+            try:
+                return self._pipe.recv()
+            finally:
+                gc.enable()
         except (EOFError, OSError):  # OSError: it died in the middle of its answer
             raise self._crash(question, _cause_of_death(self._process)) from None
 
-    def _crash(self, question: Question, what: str) -> CompilerCrash:
+    def _crash(self, question: Question, what: str) -> AvialError:
         assert self._stderr is not None
         self._stderr.seek(0)
         output = self._stderr.read().decode(errors="replace")
-        where = save_reproducer(question, what, output)
         last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
+        if last.startswith(("ModuleNotFoundError: No module named 'mlir", "ImportError: ")):
+            return ToolError(f"the compiler cannot start: {last}", hint=install_hint("mlir-opt"))
+        where = save_reproducer(question, what, output)
         message = f"{what}: {last.strip()}" if last and "took longer" not in what else what
         saved = f"a reproducer is in {where}; " if where is not None else ""
         return CompilerCrash(
