@@ -80,16 +80,16 @@ class PieceMap(Generic[Value]):
     def _windows(self, box: Box) -> Iterator[tuple[list[tuple[int, int, Box, Value]], int, int]]:
         """In every list, the positions between which pieces may overlap `box`."""
         for magnitude, pieces in self._lists.items():
+            if not pieces:
+                continue
             if not self._rank:
                 yield pieces, 0, len(pieces)
                 continue
             # Every piece here is shorter than 2 ** magnitude.
-            first = bisect_left(pieces, box.start[0] - (1 << magnitude) + 2, key=_start)
-            yield pieces, first, bisect_left(pieces, box.stop[0], first, key=_start)
-
-
-def _start(piece: tuple[int, int, Box, object]) -> int:
-    return piece[0]
+            first = bisect_left(pieces, (box.start[0] - (1 << magnitude) + 2,))
+            last = bisect_left(pieces, (box.stop[0],), first)
+            if first < last:
+                yield pieces, first, last
 
 
 def _start_and_age(piece: tuple[int, int, Box, object]) -> tuple[int, int]:

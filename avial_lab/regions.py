@@ -18,12 +18,11 @@ A `Box` is half-open in every dimension; a 0-d array has one box, `Box((), ())`,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """The elements `start[d] <= i[d] < stop[d]` of an array, one pair for each dimension."""
 
     start: tuple[int, ...]
