@@ -1,0 +1,56 @@
+"""Exact affine analysis: which iterations depend on which, and which elements a part touches.
+
+MLIR operation -> Scop (statements with isl domains and relations) -> dependences, reductions,
+footprints. What is not affine is taken to touch all it can reach: conservative, never wrong.
+
+    scop = read_scop(function)
+    known = dependences(scop)
+    for loop in scop.loops:
+        forbidding(loop, scop, known)        # empty: its iterations may run at the same time
+"""
+
+from avial_lab.polyhedra.dependences import (
+    Dependence,
+    DependenceKind,
+    carried_by,
+    dependences,
+)
+from avial_lab.polyhedra.footprints import Boxes, Footprint, at, boxes_of, footprint
+from avial_lab.polyhedra.model import (
+    Access,
+    Array,
+    ArrayKind,
+    Loop,
+    LoopKind,
+    ReductionKind,
+    Scop,
+    Statement,
+    Update,
+)
+from avial_lab.polyhedra.reading import read_scop
+from avial_lab.polyhedra.reductions import Reduction, forbidding, reductions
+
+__all__ = [
+    "Access",
+    "Array",
+    "ArrayKind",
+    "Boxes",
+    "Dependence",
+    "DependenceKind",
+    "Footprint",
+    "Loop",
+    "LoopKind",
+    "Reduction",
+    "ReductionKind",
+    "Scop",
+    "Statement",
+    "Update",
+    "at",
+    "boxes_of",
+    "carried_by",
+    "dependences",
+    "footprint",
+    "forbidding",
+    "read_scop",
+    "reductions",
+]

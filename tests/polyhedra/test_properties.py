@@ -1,0 +1,117 @@
+"""Random affine nests, run in plain Python: isl's dependences must be exactly those that occur."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import islpy as isl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mlir import ir
+
+from avial_lab.polyhedra import dependences, footprint, read_scop
+from tests.polyhedra.nests import Event, Nest, affine_text, nests, scf_text, trace
+
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+Pairs = set[tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def carried(a: Event, b: Event) -> int | None:
+    """The number of the outermost common loop in which the two differ."""
+    for first, second, x, y in zip(a.loops, b.loops, a.iteration, b.iteration, strict=False):
+        if first != second:
+            return None
+        if x != y:
+            return first
+    return None
+
+
+def by_running(events: list[Event]) -> dict[tuple[int, int, int | None], Pairs]:
+    """(source access, target access, loop) -> pairs of iterations."""
+    found: dict[tuple[int, int, int | None], Pairs] = defaultdict(set)
+    touched: dict[object, list[Event]] = defaultdict(list)
+    for event in events:
+        for earlier in touched[event.element]:
+            if earlier.writes or event.writes:
+                key = earlier.number, event.number, carried(earlier, event)
+                found[key].add((earlier.iteration, event.iteration))
+        touched[event.element].append(event)
+    return dict(found)
+
+
+def points(relation: isl.Map, n: int) -> Pairs:
+    """The pairs of a relation at that value of the parameter `n`."""
+    place = relation.find_dim_by_name(isl.dim_type.param, "n")
+    if place >= 0:
+        relation = relation.fix_val(isl.dim_type.param, place, n)
+    relation = relation.project_out(isl.dim_type.param, 0, relation.dim(isl.dim_type.param))
+    split = relation.dim(isl.dim_type.in_)
+    found: Pairs = set()
+
+    def add(point: isl.Point) -> None:
+        size = split + relation.dim(isl.dim_type.out)
+        at = [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(size)]
+        found.add((tuple(at[:split]), tuple(at[split:])))
+
+    relation.wrap().flatten().foreach_point(add)
+    return found
+
+
+def by_isl(text: str, n: int) -> dict[tuple[int, int, int | None], Pairs]:
+    with ir.Context():
+        module = named(text)
+        scop = read_scop(module.body.operations[0])
+        numbers = {loop: k for k, loop in enumerate(scop.loops)}
+        found: dict[tuple[int, int, int | None], Pairs] = {}
+        for d in dependences(scop):
+            assert d.exact, d.note
+            key = (
+                int(d.source.name[1:]),
+                int(d.target.name[1:]),
+                None if d.carrier is None else numbers[d.carrier],
+            )
+            pairs = points(d.relation, n)
+            if pairs:
+                found[key] = pairs
+        return found
+
+
+def named(text: str) -> ir.Module:
+    """The module in `text`, the function's arguments named as they are written."""
+    for name, kind in (("A", "memref<?xf32>"), ("B", "memref<?x?xf32>"), ("n", "index")):
+        text = text.replace(f"%{name}: {kind}", f'%{name}: {kind} loc("{name}")')
+    return ir.Module.parse(text)
+
+
+@pytest.mark.parametrize("spelling", [affine_text, scf_text])
+@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
+@given(nest=nests, n=st.integers(0, 4))
+def test_dependences_are_exactly_those_that_occur(spelling, nest: Nest, n: int) -> None:
+    events = trace(nest, n)
+    if len(events) > 300:
+        return
+    assert by_isl(spelling(nest), n) == by_running(events)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@given(nest=nests, n=st.integers(0, 4), low=st.integers(-3, 3), size=st.integers(0, 4))
+def test_footprints_are_exactly_what_is_touched(nest: Nest, n: int, low: int, size: int) -> None:
+    events = [e for e in trace(nest, n) if e.loops[0] == 0 and low <= e.iteration[0] < low + size]
+    with ir.Context():
+        module = named(affine_text(nest))
+        scop = read_scop(module.body.operations[0])
+        found: dict[bool, set[tuple[str, tuple[int, ...]]]] = {False: set(), True: set()}
+        for part in footprint(scop, scop.loops[0]):
+            assert part.exact
+            assert part.writes.is_equal(part.must_writes)
+            for writes, elements in ((False, part.reads), (True, part.writes)):
+                for name, value in (("lo", low), ("hi", low + size), ("n", n)):
+                    place = elements.find_dim_by_name(isl.dim_type.param, name)
+                    if place >= 0:
+                        elements = elements.fix_val(isl.dim_type.param, place, value)
+                as_map = isl.Map.from_range(elements)
+                found[writes] |= {(part.array.name, at) for _, at in points(as_map, n)}
+    for writes in (False, True):
+        assert found[writes] == {e.element for e in events if e.writes is writes}
