@@ -1,0 +1,32 @@
+"""Random programs of some and of hundreds of tasks, on one to seven ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from avial_lab.runtime.cluster import Cluster
+from tests.differential.cases import try_case
+from tests.differential.generator import random_case
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("seed", range(14))
+def test_some_tasks(seed: int, seven_ranks: Cluster) -> None:
+    sync = ("edges", "levels")[seed // 7]
+    try_case(random_case(seed, 12), seven_ranks, ranks=1 + seed % 7, sync=sync)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("ranks", "sync"), [(4, "levels"), (7, "edges")])
+def test_two_hundred_tasks(ranks: int, sync: str, seven_ranks: Cluster) -> None:
+    try_case(random_case(ranks, 200), seven_ranks, ranks=ranks, sync=sync)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("part", range(8))
+def test_many_programs(part: int, seven_ranks: Cluster) -> None:
+    for seed in range(100 + 50 * part, 150 + 50 * part):
+        sync = ("edges", "levels")[seed % 2]
+        try_case(random_case(seed, 5 + seed % 40), seven_ranks, ranks=1 + seed % 7, sync=sync)
