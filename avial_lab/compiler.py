@@ -153,7 +153,7 @@ class Compiler:
         self._stderr.seek(0)
         output = self._stderr.read().decode(errors="replace")
         last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
-        if last.startswith(("ModuleNotFoundError: No module named 'mlir", "ImportError: ")):
+        if last.startswith("ModuleNotFoundError: No module named 'mlir"):
             return ToolError(f"the compiler cannot start: {last}", hint=install_hint("mlir-opt"))
         where = save_reproducer(question, what, output)
         message = f"{what}: {last.strip()}" if last and "took longer" not in what else what
