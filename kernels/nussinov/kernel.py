@@ -40,7 +40,7 @@ KERNEL = Kernel(
     compute=nussinov,
     flops=_flops,
     dependences="nothing is parallel as written: table[i, j] needs the element left of it and "
-    "those below it; along one diagonal j - i = constant all are independent (a wavefront); k is a max "
-    "reduction.",
+    "those below it; along one diagonal j - i = constant all are independent (a wavefront); k is "
+    "a max reduction.",
     elements=("i32", "i64"),
 )

@@ -122,18 +122,6 @@ def test_bound_holds_for_any_order_of_a_sum() -> None:
         assert (off <= bound).all()
 
 
-def test_bound_is_not_fooled_by_cancellation() -> None:
-    """Another order of 1e8 + 1 - 1e8 is off by 1 in single precision, the result's ulp is 1e-7."""
-    sums = kernels.load("prefix-sum")
-    gemm = kernels.load("gemm")
-    row = np.array([[1e8, -1e8, 1.0]], np.float32)
-    ones = np.ones((3, 1), np.float32)
-    one, nothing = np.float32(1), np.float32(0)
-    bound = gemm.bound({"alpha": one, "beta": nothing, "C": ones[:1].copy(), "A": row, "B": ones})
-    assert bound["C"][0, 0] >= 1
-    assert sums.bound({"x": row[0], "sums": row[0].copy()})["sums"][-1] >= 1
-
-
 # -- what it says of itself ------------------------------------------------------------------------
 
 
