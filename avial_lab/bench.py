@@ -144,7 +144,7 @@ def _growth_figures() -> Iterator[Figure]:
 
 
 def _placed_s(text: str) -> float:
-    """What parsing, the DAG, its levels and the schedule take, without the way between processes."""
+    """What parsing, the DAG, its levels and the schedule take, without transport."""
     analysis = shared_compiler().ask(Analyse(Source(text, "<bench>")))
     gc.collect()
     gc.disable()  # as in the compiler's process
