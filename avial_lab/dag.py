@@ -7,7 +7,7 @@ buffer, region, bytes.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,12 +38,18 @@ class Access:
     `region` counts in the storage's index space and holds every element that may be touched. For a
     write, `exact` says that every element of the region is certainly written; where it is not, the
     old values have to be there first.
+
+    Where places hang on numbers that have no value yet, `region` is all they can reach, `anchor`
+    names in each dimension the sum that is not known (empty where there is none), and `relative` is
+    the region counted from there.
     """
 
     buffer: str
     storage: str
     region: Region
     exact: bool = True
+    anchor: tuple[str, ...] = ()
+    relative: Region = ()
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,7 @@ def build_dag(
     that reads it comes after the writer (RAW), one that writes it after the readers (WAR) and the
     writer (WAW).
     """
-    histories = {storage.name: _History(len(storage.shape)) for storage in storages}
+    histories = {storage.name: _History(storage.shape) for storage in storages}
     itemsize = {storage.name: storage.itemsize for storage in storages}
     dependencies: list[Dependency] = []
     for position, task in enumerate(tasks):
@@ -137,9 +143,9 @@ def build_dag(
             _collect(found, history.readers, access, Hazard.WRITE_AFTER_READ)
             _collect(found, history.writers, access, Hazard.WRITE_AFTER_WRITE)
         for access in task.writes:
-            histories[access.storage].write(access.region, position)
+            histories[access.storage].write(access, position)
         for access in task.reads:
-            histories[access.storage].read(access.region, position)
+            histories[access.storage].readers.add(access, position)
         storage_of = {access.buffer: access.storage for access in (*task.reads, *task.writes)}
         for (before, hazard, buffer), boxes in sorted(found.items(), key=_edge_order):
             region = union(boxes)
@@ -162,30 +168,103 @@ def _edge_order(item: tuple[tuple[int, Hazard, str], list[Box]]) -> tuple[int, i
 
 def _collect(
     found: dict[tuple[int, Hazard, str], list[Box]],
-    earlier: PieceMap[int],
+    earlier: _Touched,
     access: Access,
     hazard: Hazard,
 ) -> None:
-    for box in access.region:
-        for common, position in earlier.overlapping(box):
-            found.setdefault((position, hazard, access.buffer), []).append(common)
+    for common, position in earlier.overlapping(access):
+        found.setdefault((position, hazard, access.buffer), []).append(common)
 
 
 class _History:
     """For every element of a storage: who wrote it last, and who has read it since."""
 
-    def __init__(self, rank: int) -> None:
-        self.writers: PieceMap[int] = PieceMap(rank)
-        self.readers: PieceMap[int] = PieceMap(rank)
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.writers = _Touched(shape)
+        self.readers = _Touched(shape)
 
-    def write(self, region: Region, position: int) -> None:
-        for box in region:
-            self.readers.remove(box)
-            self.writers.remove(box)
+    def write(self, access: Access, position: int) -> None:
+        self.readers.remove(access)
+        self.writers.remove(access)
         # Remove first: the boxes of one region are disjoint, but adding splits nothing.
-        for box in region:
-            self.writers.add(box, position)
+        self.writers.add(access, position)
 
-    def read(self, region: Region, position: int) -> None:
+
+_EVERYWHERE = (-(2**80), 2**80)
+
+
+class _Touched:
+    """Positions of tasks by the elements of a storage they touched, apart by anchor.
+
+    In a dimension where two accesses count from the same sum of unknown numbers they are told apart
+    exactly; where one counts from a sum and the other from another, or from 0, they may touch.
+
+            k        k+50      k+100        anchor k:  [0:50] and [50:100] share nothing
+        ----|---------|---------|----       anchor n:  may share something with both
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._plain = ("",) * len(shape)
+        self._maps: dict[tuple[str, ...], PieceMap[int]] = {}
+
+    def add(self, access: Access, position: int) -> None:
+        anchor, region = self._counted(access)
+        if anchor not in self._maps:
+            self._maps[anchor] = PieceMap(len(self._shape))
         for box in region:
-            self.readers.add(box, position)
+            self._maps[anchor].add(box, position)
+
+    def overlapping(self, access: Access) -> Iterator[tuple[Box, int]]:
+        """(elements that may be common, position) of every earlier access that may touch."""
+        own, region = self._counted(access)
+        for anchor, pieces in self._maps.items():
+            for box in region:
+                if anchor == own == self._plain:
+                    yield from pieces.overlapping(box)
+                else:
+                    for common, position in pieces.overlapping(_seen_from(anchor, own, box)):
+                        yield self._reached(anchor, common, own, box), position
+
+    def remove(self, access: Access) -> None:
+        """Forget what later accesses need not know: whatever touches it touches `access` too."""
+        own, region = self._counted(access)
+        for anchor, pieces in self._maps.items():
+            for box in region:
+                if anchor == own or self._covers(anchor, own, box):
+                    pieces.remove(_seen_from(anchor, own, box))
+
+    def _counted(self, access: Access) -> tuple[tuple[str, ...], Region]:
+        return (access.anchor, access.relative) if access.anchor else (self._plain, access.region)
+
+    def _covers(self, anchor: tuple[str, ...], own: tuple[str, ...], box: Box) -> bool:
+        """Whether the box holds all there is in each dimension that another anchor counts."""
+        return all(
+            theirs == ours or (not ours and start <= 0 and stop >= extent)
+            for theirs, ours, start, stop, extent in zip(
+                anchor, own, box.start, box.stop, self._shape, strict=True
+            )
+        )
+
+    def _reached(self, anchor: tuple[str, ...], common: Box, own: tuple[str, ...], box: Box) -> Box:
+        """The elements that `common`, counted from `anchor`, may be, if they are in `box`."""
+        ends = [
+            (common.start[d], common.stop[d])
+            if not anchor[d]
+            else (box.start[d], box.stop[d])
+            if not own[d]
+            else (0, extent)
+            for d, extent in enumerate(self._shape)
+        ]
+        return Box(tuple(low for low, _ in ends), tuple(high for _, high in ends))
+
+
+def _seen_from(anchor: tuple[str, ...], own: tuple[str, ...], box: Box) -> Box:
+    """`box`, counted from `own`, as far as it is known when counted from `anchor`."""
+    if anchor == own:
+        return box
+    ends = [
+        (start, stop) if theirs == ours else _EVERYWHERE
+        for theirs, ours, start, stop in zip(anchor, own, box.start, box.stop, strict=True)
+    ]
+    return Box(tuple(low for low, _ in ends), tuple(high for _, high in ends))

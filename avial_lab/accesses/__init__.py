@@ -2,7 +2,8 @@
 of.
 """
 
-from avial_lab.accesses.program import entry_function, read_program, schedule_operations
+from avial_lab.accesses.entry import entry_function, schedule_operations
+from avial_lab.accesses.program import read_program
 from avial_lab.accesses.touches import Touch, body_touches
 from avial_lab.accesses.views import view_chain
 

@@ -6,7 +6,8 @@ MLIR index values -> linear forms; arithmetic that may wrap around in its width 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from mlir import ir
 
@@ -14,13 +15,16 @@ from avial_lab.accesses.linear import Linear, apply_map, extreme, ranged, unknow
 from avial_lab.accesses.views import defining, extents_of
 from avial_lab.arrays import UNBOUNDED
 
+NO_SYMBOLS: Mapping[ir.Value, Linear] = MappingProxyType({})
+
 
 class IndexForms:
     """Forms by value. Loops set those of their variables; `launch_ids` are those of the launch
-    being read.
+    being read; `symbols` are those of numbers from outside that have no value yet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS) -> None:
+        self._symbols = symbols
         self.launch_ids: dict[tuple[str, str], Linear] = {}
         self._known: dict[ir.Value, Linear] = {}
 
@@ -29,6 +33,8 @@ class IndexForms:
 
     def of(self, value: ir.Value) -> Linear:
         known = self._known.get(value)
+        if known is None and self._symbols:
+            known = self._symbols.get(value)
         if known is not None:
             return known
         op = defining(value)

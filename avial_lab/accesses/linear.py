@@ -16,13 +16,15 @@ class Variable:
     """A loop variable or thread index: low, low + step, … below high; `full` when it takes each
     value for sure.
 
-    An unknown has `low` None. Variables are compared by identity.
+    An unknown has `low` None; `symbol` names one that is the same number wherever it stands.
+    Variables are compared by identity.
     """
 
     low: int | None
     high: int = 0
     step: int = 1
     full: bool = False
+    symbol: str = ""
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -80,13 +82,36 @@ class Linear:
             extent += stride * (count - 1)
         return all(variable.full for variable, _ in self.terms)
 
-    @property
-    def known(self) -> bool:
-        return all(variable.low is not None for variable, _ in self.terms)
+    def split(self) -> tuple[Linear, Linear]:
+        """Its terms in symbols, and the rest."""
+        symbols = tuple(term for term in self.terms if term[0].symbol)
+        if not symbols:
+            return Linear(0), self
+        rest = tuple(term for term in self.terms if not term[0].symbol)
+        return Linear(0, symbols), Linear(self.constant, rest)
+
+    def symbols(self) -> str:
+        """Its terms in symbols as text, in an order of their own.
+
+        >>> k, n = (Linear(0, ((Variable(None, symbol=name), 1),)) for name in "kn")
+        >>> n.times(-2).plus(k).plus(Linear(50)).symbols()
+        'k - 2 * n'
+        """
+        parts: list[str] = []
+        named = [(variable.symbol, factor) for variable, factor in self.terms if variable.symbol]
+        for name, factor in sorted(named):
+            sign = ("- " if parts else "-") if factor < 0 else ("+ " if parts else "")
+            parts.append(f"{sign}{name}" if abs(factor) == 1 else f"{sign}{abs(factor)} * {name}")
+        return " ".join(parts)
 
 
 def unknown() -> Linear:
     return Linear(0, ((Variable(None), 1),))
+
+
+def symbol(name: str) -> Linear:
+    """A number that is not known, but the same wherever it stands."""
+    return Linear(0, ((Variable(None, symbol=name), 1),))
 
 
 def ranged(low: int, high: int) -> Linear:

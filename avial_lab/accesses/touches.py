@@ -7,12 +7,12 @@ can reach. Exact polyhedral sets are a later module's; boxes are enough to tell 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.accesses.index_forms import IndexForms
+from avial_lab.accesses.index_forms import NO_SYMBOLS, IndexForms
 from avial_lab.accesses.linear import (
     ONE,
     Linear,
@@ -35,12 +35,22 @@ from avial_lab.dialects.avial import SEGMENTS, operand_segments
 from avial_lab.regions import Box
 
 
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """low <= index - symbols < high, where symbols is a sum of numbers without a value."""
+
+    symbols: str
+    low: int
+    high: int
+
+
 @dataclass(frozen=True)
 class Touch:
     """`op` reads or writes `box` of `root`, through `value`: the same memref or a view of it.
 
     `certain` says of a write that every element of the box is written for sure whenever the body
     runs. The box is not yet cut to the root's shape; it is None in a loop that never runs.
+    `anchors` has an entry for each dimension, or none at all where no index hangs on a symbol.
     """
 
     op: ir.Operation
@@ -50,11 +60,15 @@ class Touch:
     writes: bool
     box: Box | None
     certain: bool = False
+    anchors: tuple[Anchored | None, ...] = ()
 
 
-def body_touches(block: ir.Block) -> list[Touch]:
-    """Every touch of a memref in `block`, nested regions included, in program order."""
-    reader = BodyReader()
+def body_touches(block: ir.Block, symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS) -> list[Touch]:
+    """Every touch of a memref in `block`, nested regions included, in program order.
+
+    symbols: the forms of numbers from outside that have no value yet.
+    """
+    reader = BodyReader(symbols)
     reader.read_block(block)
     return reader.touches
 
@@ -73,9 +87,9 @@ class BodyReader:
     forms.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS) -> None:
         self.touches: list[Touch] = []
-        self.forms = IndexForms()
+        self.forms = IndexForms(symbols)
         self.certain = True
         self.unreached = False
         self.guards: tuple[_Guard, ...] = ()
@@ -150,10 +164,10 @@ class BodyReader:
                 indices, windows = [Linear(0)] * len(whole), [Window(1, extent) for extent in whole]
                 certain = False
             root, forms, spans, precise = self._at_root(source, indices, windows)
-            box, filled = self._box(forms, spans)
+            box, filled, anchors = self._box(forms, spans)
             sure = writes and certain and precise and filled and self.certain
             reached = None if self.unreached else box
-            self.touches.append(Touch(op, value, root, reads, writes, reached, sure))
+            self.touches.append(Touch(op, value, root, reads, writes, reached, sure, anchors))
 
     def _at_root(
         self, value: ir.Value, indices: Sequence[Linear], windows: Sequence[Window]
@@ -174,9 +188,12 @@ class BodyReader:
             value = source
         return value, indices, windows, precise
 
-    def _box(self, indices: Sequence[Linear], windows: Sequence[Window]) -> tuple[Box, bool]:
-        """The bounding box of a window, and whether it is filled for sure."""
+    def _box(
+        self, indices: Sequence[Linear], windows: Sequence[Window]
+    ) -> tuple[Box, bool, tuple[Anchored | None, ...]]:
+        """The bounding box of a window, whether it is filled for sure, and its anchors."""
         starts, stops = [], []
+        anchors: dict[int, Anchored | None] = {}
         filled = True
         used: set[Variable] = set()
         guarded: set[int] = set()
@@ -188,6 +205,7 @@ class BodyReader:
                 continue
             bounds = index.bounds()
             if bounds is None:
+                anchors[len(starts)] = _anchored(index, window)
                 starts.append(0)
                 stops.append(UNBOUNDED)
                 filled = False
@@ -206,7 +224,8 @@ class BodyReader:
             used |= variables
         # A guard that narrows none of the indices leaves out elements we cannot tell.
         filled = filled and len(guarded) == len(self.guards)
-        return Box(tuple(starts), tuple(stops)), filled
+        found = tuple(map(anchors.get, range(len(starts)))) if any(anchors.values()) else ()
+        return Box(tuple(starts), tuple(stops)), filled, found
 
     def touch_operands(self, op: ir.Operation) -> None:
         """Not understood: it may read and write every memref it is given, and may not run its
@@ -217,6 +236,17 @@ class BodyReader:
                 self.touch_whole(op, operand, reads=True, writes=True)
         if len(op.regions):
             self.read_regions(op, certain=False)
+
+
+def _anchored(index: Linear, window: Window) -> Anchored | None:
+    """Where the window lies, counted from the symbols in `index`; None where there is none, or more
+    than them is unknown.
+    """
+    symbols, rest = index.split()
+    bounds = rest.bounds()
+    if not symbols.terms or bounds is None:
+        return None
+    return Anchored(symbols.symbols(), bounds[0], bounds[1] + window.extent)
 
 
 # -- operations with regions
@@ -277,6 +307,10 @@ def _enter_loop(
     arguments = list(op.regions[0].blocks[0].arguments)
     for argument, (low, high, step) in zip(arguments, ranges, strict=False):
         first, last = low.bounds(), high.bounds()
+        origin = Linear(0)
+        if first is None or last is None:
+            origin, low, high = _common_origin(low, high)
+            first, last = low.bounds(), high.bounds()
         stride = step.constant if not step.terms and step.constant > 0 else None
         if first is None or last is None or stride is None:
             certain = False
@@ -289,9 +323,17 @@ def _enter_loop(
         fixed = not low.terms and not high.terms
         certain = certain and fixed
         variable = Variable(first[0], last[1], stride if fixed else 1, full=fixed)
-        reader.forms[argument] = Linear(0, ((variable, 1),))
+        reader.forms[argument] = Linear(0, (*origin.terms, (variable, 1)))
     reader.read_regions(op, certain=certain)
     reader.unreached = unreached
+
+
+def _common_origin(low: Linear, high: Linear) -> tuple[Linear, Linear, Linear]:
+    """What both bounds of a loop count from, and the bounds counted from there."""
+    (origin, from_low), (other, from_high) = low.split(), high.split()
+    if origin.symbols() != other.symbols():
+        return Linear(0), low, high
+    return origin, from_low, from_high
 
 
 def _scf_if(reader: BodyReader, op: ir.Operation) -> None:
