@@ -138,7 +138,7 @@ def _alias(e: Elaborator, match: re.Match[str]) -> int:
             if depth == 0:
                 break
             depth -= 1
-        elif depth == 0 and starts_statement(e.text, token):
+        elif depth == 0 and (token[0] == "module" or starts_statement(e.text, token)):
             break
         if token.lastgroup != "comment":
             end = token.end()

@@ -43,8 +43,10 @@ TOKEN = re.compile(
 )
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-BARE_OPS = frozenset({"return", "call", "call_indirect", "constant", "unrealized_conversion_cast"})
-"""Operations that MLIR lets stand without their dialect's name."""
+BARE_OPS = frozenset({"return", "call", "call_indirect", "unrealized_conversion_cast"})
+"""Operations that MLIR lets stand without their dialect's name. (Not `constant`, which begins no
+statement without its result: `memref.global constant @table` has the word too.)
+"""
 
 _MAX_DEPTH = 100
 _BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[(\[{{<]|[)\]}}>]|\"")
