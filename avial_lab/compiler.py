@@ -60,7 +60,7 @@ class Compiler:
 
     def start(self) -> None:
         """Start the worker if none is running; it warms up while the caller goes on."""
-        if self._process is not None and self._process.poll() is None:
+        if self._is_well():
             return
         self.stop()
         # Not the kernel's parent-death signal: that one comes already when the thread that started
@@ -79,6 +79,14 @@ class Compiler:
         )
         self._guardian.watch(self._process.pid)
         theirs.close()
+
+    def _is_well(self) -> bool:
+        """Whether the worker is there. One that somebody killed closes its pipe before it is gone;
+        between questions nothing else can be read from it.
+        """
+        if self._process is None or self._pipe is None:
+            return False
+        return self._process.poll() is None and not self._pipe.poll(0)
 
     def stop(self) -> None:
         """End the worker and what it started."""

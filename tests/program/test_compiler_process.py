@@ -1,0 +1,345 @@
+"""The compiler's process dies, hangs, runs out of memory: the caller is told, and goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from avial_lab.compiler import Compiler
+from avial_lab.errors import CompilerCrash, VerifyError
+from avial_lab.messages import Analyse, Build, Source
+from avial_lab.runtime.launch import is_alive
+from avial_lab.toolchain import ToolError
+
+HEAD = "avial.schedule %a: memref<20xi32>, %b: memref<20xi32> {"
+PROGRAM = (
+    HEAD
+    + """
+  %cpu = avial.target {arch = "cpu"}
+  %t = avial.task %cpu, %a, %b {
+    %k = arith.constant 3 : index
+    %x = memref.load %a[%k]
+    memref.store %x, %b[%k]
+    BODY
+  }
+}
+"""
+)
+GOOD = Source(PROGRAM.replace("BODY", ""), "good")
+ABORTING = Source(
+    # A layout that no strides tell: the bindings of this MLIR abort where it is read.
+    PROGRAM.replace(
+        "BODY",
+        "%q = memref.alloc() : memref<4xi32, affine_map<(d0) -> (d0 mod 2)>>\n"
+        "memref.store %x, %q[%k] : memref<4xi32, affine_map<(d0) -> (d0 mod 2)>>",
+    ),
+    "In [4]",
+)
+HUGE = Source(
+    # As a constant: 1.6 GB.
+    PROGRAM.replace(
+        "BODY",
+        "%q = vector.step : vector<200000000xindex>\n"
+        "%w = vector.extract %q[5] : index from vector<200000000xindex>\n"
+        "%y = memref.load %a[%w]\n memref.store %y, %b[%w]",
+    ),
+    "In [5]",
+)
+NEXT_S = 3.0
+"""The next cell works within so long."""
+
+
+@pytest.fixture(autouse=True)
+def crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where reproducers go in this test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "avial_lab" / "crashes"
+
+
+@pytest.fixture
+def compiler() -> Iterator[Compiler]:
+    """A warm one of our own; nothing of it is left."""
+    before = set(psutil.Process().children(recursive=True))
+    compiler = Compiler()
+    compiler.ask(Analyse(GOOD))
+    yield compiler
+    compiler.stop()
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+def stopped(compiler: Compiler) -> int:
+    """The pid of the worker, which from now on answers nothing."""
+    pid = compiler.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def works(compiler: Compiler) -> bool:
+    """Whether it answers again, soon and rightly."""
+    started = time.monotonic()
+    tasks = compiler.ask(Analyse(GOOD)).graph.tasks
+    return [task.name for task in tasks] == ["t"] and time.monotonic() - started < NEXT_S
+
+
+def left_of(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that still live; a zombie only waits to be collected, by whoever does that here."""
+    deadline = time.monotonic() + 5
+    while alive := [process for process in processes if is_alive(process)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return alive
+
+
+def reproducer(crash: CompilerCrash) -> Path:
+    found = re.search(r"a reproducer is in (\S+); your variables are untouched", crash.hint or "")
+    assert found is not None
+    return Path(found[1])
+
+
+def test_killed_between_questions(compiler: Compiler) -> None:
+    assert compiler.pid is not None
+    worker = psutil.Process(compiler.pid)
+    worker.kill()
+    assert compiler._pipe is not None
+    assert compiler._pipe.poll(10), "its end of the pipe is closed, whether it is collected or not"
+    assert works(compiler)
+    assert compiler.pid != worker.pid
+    assert not psutil.pid_exists(worker.pid), "a zombie is left"
+
+
+def test_killed_during_a_question(compiler: Compiler, crashes: Path) -> None:
+    pid = stopped(compiler)
+    killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(CompilerCrash, match=r"the compiler's process died of SIGKILL") as caught:
+        compiler.ask(Analyse(GOOD))
+    killer.join()
+    folder = reproducer(caught.value)
+    assert folder.parent == crashes
+    assert (folder / "program.avial").read_text() == GOOD.text
+    assert "died of SIGKILL" in (folder / "report.txt").read_text()
+    assert works(compiler)
+    assert not psutil.pid_exists(pid)
+
+
+def test_killed_in_the_middle_of_its_answer(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read then is neither an answer nor the end of the pipe."""
+
+    pid = compiler.pid
+    assert pid is not None
+
+    def broken() -> object:
+        os.kill(pid, signal.SIGKILL)
+        raise OSError("got end of file during message")
+
+    assert compiler._pipe is not None
+    monkeypatch.setattr(compiler._pipe, "recv", broken)
+    with pytest.raises(CompilerCrash):
+        compiler.ask(Analyse(GOOD))
+    assert works(compiler)
+
+
+def test_an_assertion_of_mlir(compiler: Compiler) -> None:
+    with pytest.raises(CompilerCrash, match=r"died of SIGABRT: .*Assertion") as caught:
+        compiler.ask(Build(ABORTING))
+    folder = reproducer(caught.value)
+    assert (folder / "program.avial").read_text() == ABORTING.text
+    report = (folder / "report.txt").read_text()
+    assert "asked: Build\ncell: In [4]" in report
+    assert "Assertion" in report
+    assert works(compiler)
+
+
+def test_out_of_memory() -> None:
+    compiler = Compiler(memory_limit_bytes=1 << 30)
+    try:
+        compiler.ask(Analyse(GOOD))
+        with pytest.raises(CompilerCrash, match=r"Allocation failed|MemoryError|bad_alloc"):
+            compiler.ask(Build(HUGE))
+        assert works(compiler)
+    finally:
+        compiler.stop()
+
+
+def test_a_runaway_compile_is_stopped_with_all_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker waits for a tool that never ends; the time limit ends both."""
+    endless = tmp_path / "cc"
+    endless.write_text("#!/bin/sh\nexec sleep 1000\n")
+    endless.chmod(0o700)
+    monkeypatch.setenv("CC", str(endless))
+    compiler = Compiler()
+    try:
+        compiler.ask(Analyse(GOOD))
+        assert compiler.pid is not None
+        worker = psutil.Process(compiler.pid)
+        started: list[psutil.Process] = []
+        looking = threading.Timer(0.4, lambda: started.extend(worker.children()))
+        looking.start()
+        with pytest.raises(CompilerCrash, match=r"took longer than 0.8 s and was stopped"):
+            compiler.ask(Build(GOOD), timeout_s=0.8)
+        looking.join()
+        assert started, "the tool was not called: this test shows nothing any more"
+        assert left_of(started) == []
+        assert not worker.is_running()
+        assert works(compiler)
+    finally:
+        compiler.stop()
+
+
+def test_ctrl_c_during_a_question(compiler: Compiler) -> None:
+    stopped(compiler)
+    main_thread = threading.main_thread().ident
+    pressed = threading.Timer(0.1, signal.pthread_kill, (main_thread, signal.SIGINT))
+    pressed.start()
+    with pytest.raises(KeyboardInterrupt):
+        compiler.ask(Analyse(GOOD))
+    pressed.join()
+    assert works(compiler), "the answer that was owed must not answer the next question"
+
+
+def test_a_mistake_costs_nothing(compiler: Compiler) -> None:
+    pid = compiler.pid
+    with pytest.raises(VerifyError):
+        compiler.ask(Analyse(Source("", "In [4]")))
+    assert works(compiler)
+    assert compiler.pid == pid
+
+
+def test_a_disk_that_takes_no_reproducer(
+    compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(CompilerCrash) as caught:
+        compiler.ask(Build(ABORTING))
+    assert caught.value.hint == "your variables are untouched and a fresh compiler stands ready"
+    assert works(compiler)
+
+
+def test_the_worker_outlives_the_thread_that_started_it() -> None:
+    """Linux tells a process of its parent's death when the thread ends that started it."""
+    compiler = Compiler()
+    try:
+        thread = threading.Thread(target=compiler.ask, args=(Analyse(GOOD),))
+        thread.start()
+        thread.join()
+        pid = compiler.pid
+        assert works(compiler)
+        assert compiler.pid == pid
+    finally:
+        compiler.stop()
+
+
+def test_threads_take_turns(compiler: Compiler) -> None:
+    answers: list[bool] = []
+    threads = [threading.Thread(target=lambda: answers.append(works(compiler))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [True] * 4
+
+
+def test_without_mlir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mlir.py").write_text("raise ModuleNotFoundError(\"No module named 'mlir'\")")
+    root = str(Path(__file__).parents[2])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), root]))
+    compiler = Compiler()
+    try:
+        with pytest.raises(ToolError, match="the compiler cannot start") as caught:
+            compiler.ask(Analyse(GOOD))
+        assert "pip install" in (caught.value.hint or "")
+    finally:
+        compiler.stop()
+
+
+# What is left behind ------------------------------------------------------------------------------
+
+CHILD = """
+import os, sys, time
+import avial_lab
+from avial_lab.compiler import shared_compiler
+avial_lab.analyse({text!r})
+print(shared_compiler().pid, flush=True)
+"""
+
+
+def child(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """A Python that has a compiler and then does `rest`; and what it has started."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", CHILD.format(text=GOOD.text) + rest],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    worker = int(process.stdout.readline())
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert worker in [member.pid for member in family]
+    return process, family
+
+
+@pytest.mark.parametrize(
+    ("rest", "end"),
+    [
+        ("", lambda _: None),
+        ("raise SystemExit(3)", lambda _: None),
+        ("os.kill(os.getpid(), 15); time.sleep(60)", lambda _: None),
+        ("time.sleep(60)", lambda process: process.kill()),
+        # In the middle of a question, which the worker never answers.
+        (
+            "os.kill(shared_compiler().pid, 19); shared_compiler().ask(avial_lab.messages.Analyse("
+            "avial_lab.messages.Source('', '')))",
+            lambda process: (time.sleep(0.2), process.kill()),
+        ),
+    ],
+    ids=["end", "SystemExit", "SIGTERM", "SIGKILL", "SIGKILL in a question"],
+)
+def test_nothing_is_left_when_the_caller_ends(
+    rest: str, end: Callable[[subprocess.Popen[str]], object]
+) -> None:
+    process, family = child(rest)
+    with process:
+        end(process)
+    assert left_of(family) == []
+
+
+def test_a_forked_child_has_a_compiler_of_its_own() -> None:
+    """And leaves its parent's alone, also at its end."""
+    rest = f"""
+pid = os.fork()
+if pid == 0:
+    avial_lab.analyse({GOOD.text!r})
+    print(shared_compiler().pid, flush=True)
+    sys.exit(0)
+os.waitpid(pid, 0)
+before = shared_compiler().pid
+avial_lab.analyse({GOOD.text!r})
+print(before, shared_compiler().pid, flush=True)
+"""
+    process, family = child(rest)
+    with process:
+        assert process.stdout is not None
+        forked = int(process.stdout.readline())
+        before, after = map(int, process.stdout.readline().split())
+        assert process.wait() == 0
+    assert before == after
+    assert forked != after
+    assert left_of(family) == []
+    assert not psutil.pid_exists(forked)
