@@ -120,6 +120,15 @@ def ranged(low: int, high: int) -> Linear:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """Inside this branch, low <= form <= high."""
+
+    form: Linear
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """`count` elements, `stride` apart, from an index on."""
 

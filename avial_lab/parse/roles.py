@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 from mlir import ir
 
 from avial_lab.accesses import view_chain
-from avial_lab.accesses.index_forms import IndexForms
-from avial_lab.accesses.linear import Linear, unknown
-from avial_lab.accesses.touches import BodyReader
+from avial_lab.accesses.control import CONTROL
+from avial_lab.accesses.linear import Linear, Window
+from avial_lab.accesses.touches import BodyReader, Handler
 from avial_lab.accesses.views import alternatives
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
@@ -38,25 +37,40 @@ class RoleTouch:
     writes: bool
 
 
-class _NoForms(IndexForms):
+class _RoleReader(BodyReader):
     """Roles do not depend on indices: a store in a loop that never runs is a write all the same."""
 
-    def of(self, value: ir.Value) -> Linear:
-        return unknown()
-
-
-class _RoleReader(BodyReader):
     def __init__(self) -> None:
         super().__init__()
-        self.forms = _NoForms()
         self.roles: list[RoleTouch] = []
+
+    @staticmethod
+    def handling(name: str) -> Handler:
+        return _read_regions if name in CONTROL else BodyReader.handling(name)
+
+    def indices(self, values: Sequence[ir.Value]) -> Sequence[Linear]:
+        return ()
+
+    def affine_indices(self, op: ir.Operation, operands: Sequence[ir.Value]) -> Sequence[Linear]:
+        return ()
+
+    def touch_whole(
+        self,
+        op: ir.Operation,
+        value: ir.Value,
+        *,
+        reads: bool = False,
+        writes: bool = False,
+        certain: bool = False,
+    ) -> None:
+        self.touch(op, value, (), (), reads=reads, writes=writes)
 
     def touch(
         self,
         op: ir.Operation,
         value: ir.Value,
-        indices: Sequence[Any],
-        windows: Sequence[Any],
+        indices: Sequence[Linear],
+        windows: Sequence[Window],
         *,
         reads: bool,
         writes: bool,
@@ -64,6 +78,10 @@ class _RoleReader(BodyReader):
     ) -> None:
         for source in alternatives(value):
             self.roles.append(RoleTouch(op, value, source, reads, writes))
+
+
+def _read_regions(reader: BodyReader, op: ir.Operation) -> None:
+    reader.read_regions(op, certain=False)
 
 
 def role_touches(block: ir.Block) -> list[RoleTouch]:
