@@ -87,6 +87,7 @@ TO_HOST: tuple[Pass | str, ...] = (
 )
 
 TO_LLVM = (
+    "func.func(lower-vector-multi-reduction,lower-vector-mask)",
     "convert-vector-to-scf",
     "scf-forall-to-for",
     "convert-scf-to-cf",
@@ -250,11 +251,9 @@ def check_lowered(module: ir.Operation) -> None:
             continue
         if op.name == "builtin.unrealized_conversion_cast":
             # The operation that needs it has not been lowered: it is the one to name.
-            users = [use.owner.name for result in op.results for use in result.uses]
-            name = next(
-                (user for user in users if not user.startswith(("llvm.", "builtin."))), op.name
-            )
-            raise PassError(f"no lowering was found for {name}", span=span_of(op.location))
+            users = [use.owner.operation for result in op.results for use in result.uses]
+            done = ("llvm.", "builtin.")
+            op = next((user for user in users if not user.name.startswith(done)), op)
         raise PassError(f"no lowering was found for {op.name}", span=span_of(op.location))
 
 

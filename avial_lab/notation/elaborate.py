@@ -815,8 +815,15 @@ class Elaborator:
             if self.text.startswith("(", start):
                 stop = self.bracket_end(start)
                 return list(types.split_commas(self.text[start + 1 : stop - 1]))
-            stop = self.type_end(start)
-            return [self.type_aliases.get(self.text[start:stop], self.text[start:stop])]
+            written, stop = self.read_type(start)
+            types_behind = [written]
+            while results.count(",") >= len(types_behind):
+                comma = self.at(stop, ",")
+                if comma is None:
+                    break
+                written, stop = self.read_type(comma)
+                types_behind.append(written)
+            return types_behind
         count = sum(int(part.partition(":")[2] or 1) for part in results.split(",")[:1000])
         operands: dict[str, str] = {}
         for name in used:

@@ -121,18 +121,16 @@ def _explained(message: str, offset: int, source: Source) -> tuple[str, str | No
         if match:
             known = set(re.findall(r"%[\w$.-]+", source.text)) - {match[0]}
             return f"unknown value {match[0]}", did_you_mean(match[0], known)
-    unknown = re.match(r"custom op '([^']*)' is unknown", message)
-    if unknown:
-        full = [op for op in USAGE if op.endswith(f".{unknown[1]}")]
+    unknown = re.match(r"(?:custom op|Dialect `[^']*' not found for custom op) '([^']*)'", message)
+    if unknown and ("is unknown" in message or message.startswith("Dialect")):
+        name = unknown[1].lstrip(".")
+        full = [op for op in (*USAGE, "func.call") if op.endswith(f".{name}")]
         hint = f"did you mean {full[0]}?" if len(full) == 1 else None
-        return f"unknown operation '{unknown[1]}'", hint
+        return f"unknown operation '{name}'", hint
     if message.startswith("redefinition of SSA value"):
         return message, "give one of the two another name"
     if message.startswith("block with no terminator"):
         return "the region does not end in a terminator (return, scf.yield, …)", None
-    if message.startswith("Dialect `"):
-        name = message.split("'")[-2] if message.count("'") > 1 else ""
-        return f"unknown operation '{name}'", None
     return message.splitlines()[0] if message else "this is no MLIR", None
 
 
