@@ -108,12 +108,16 @@ _KEYWORDS = {
 def identifier(name: str) -> str:
     """`name` with what isl does not take in a name replaced.
 
-    >>> identifier("arg-0"), identifier("mod"), identifier("3d")
-    ('arg_0', 'mod_', '_3d')
+    Never one that ends in a digit and an underscore: those are ours (`x0_`, `w0_`).
+
+    >>> identifier("arg-0"), identifier("mod"), identifier("3d"), identifier("x0_")
+    ('arg_0', 'mod_', '_3d', 'x0_v')
     """
     clean = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name) or "_"
     if clean[0].isdigit():
         clean = "_" + clean
+    if clean.endswith("_") and clean[-2:-1].isdigit():
+        clean += "v"
     return clean + "_" if clean.lower() in _KEYWORDS else clean
 
 

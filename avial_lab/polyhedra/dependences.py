@@ -192,7 +192,7 @@ def _between(first: Placed, second: Placed) -> Iterator[Dependence]:
     common = _common(first[0], second[0])
     shared = [loop for loop in first[1].array.loops if loop in common]
     pairs = limited(lambda: _same_element(first[1], second[1], len(shared)), lambda: None)
-    if pairs is not None and pairs.is_empty():
+    if pairs is not None and pairs.plain_is_empty():
         return
     same = first is second or (first[0] is second[0] and first[1] is second[1])
     yield from _levels(first, second, pairs, common)
@@ -205,7 +205,7 @@ def _same_element(first: Access, second: Access, shared: int) -> isl.Map:
     pairs = first.relation.apply_range(second.relation.reverse())
     for dim in range(shared):  # each of these iterations allocates an array of its own
         pairs = pairs.equate(IN, dim, OUT, dim)
-    return pairs
+    return isl.Map.empty(pairs.get_space()) if pairs.is_empty() else pairs
 
 
 def _levels(
@@ -304,8 +304,8 @@ def _when(dependence: Dependence, *, earlier: bool) -> str:
     if iterations is None:
         return f"{'an earlier' if earlier else 'a later'} iteration of {loop}"
     if iterations == 1:
-        return f"the iteration of {loop} {'before' if earlier else 'after'}"
-    return f"the iteration {iterations} {'before' if earlier else 'after'} of {loop}"
+        return f"the iteration of {loop} before" if earlier else f"the next iteration of {loop}"
+    return f"iteration {loop} {'-' if earlier else '+'} {distance}"
 
 
 def _line(statement: Statement) -> str:

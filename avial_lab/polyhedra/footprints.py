@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import islpy as isl
 
 from avial_lab.polyhedra.affine import identifier
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.model import Array, ArrayKind, Loop, Scop, Statement
-from avial_lab.regions import Box, Region, union
+from avial_lab.polyhedra.model import Access, Array, ArrayKind, Loop, Scop, Statement
+from avial_lab.regions import Box, Region
 
 MOST_BOXES = 32
 """A set of more boxes than this is given as their hull."""
@@ -69,10 +71,12 @@ def footprint(
         for access in statement.accesses:
             if access.array.kind is not ArrayKind.MEMORY:
                 continue
-            touched = access.relation.intersect_domain(chosen).range()
+            touched, known = limited(
+                partial(_elements, access, chosen), partial(_all_elements, access)
+            )
             nothing = isl.Set.empty(touched.get_space())
-            sure = touched if statement.must_write(access) else nothing
-            exact = access.exact and statement.exact
+            sure = touched if known and statement.must_write(access) else nothing
+            exact = known and access.exact and statement.exact
             new = Footprint(
                 access.array,
                 nothing if access.writes else touched,
@@ -82,7 +86,23 @@ def footprint(
             )
             old = found.get(access.array.name)
             found[access.array.name] = new if old is None else _both(old, new)
-    return tuple(_tidy(f) for f in found.values())
+    return tuple(found.values())
+
+
+def _elements(access: Access, iterations: isl.Set) -> tuple[isl.Set, bool]:
+    return access.relation.intersect_domain(iterations).range(), True
+
+
+def _all_elements(access: Access) -> tuple[isl.Set, bool]:
+    """All that the array has, for what isl finds too hard."""
+    sizes = access.array.sizes
+    dims = [f"x{k}_" for k in range(len(sizes))]
+    bounds = [
+        f"0 <= {dim} < {size}" if (size or "").isdigit() else f"{dim} >= 0"
+        for dim, size in zip(dims, sizes, strict=True)
+    ]
+    text = f"{{ {access.array}[{', '.join(dims)}] : {' and '.join(bounds) or 'true'} }}"
+    return isl.Set(text), False
 
 
 def _chosen(statement: Statement, loop: Loop | None, low: str, high: str) -> isl.Set:
@@ -109,13 +129,6 @@ def _both(a: Footprint, b: Footprint) -> Footprint:
         a.must_writes.union(b.must_writes),
         a.exact and b.exact,
     )
-
-
-def _tidy(f: Footprint) -> Footprint:
-    def short(elements: isl.Set) -> isl.Set:
-        return limited(lambda: elements.coalesce(), lambda: elements)
-
-    return Footprint(f.array, short(f.reads), short(f.writes), short(f.must_writes), f.exact)
 
 
 def at(elements: isl.Set, values: Mapping[str, int]) -> isl.Set:
@@ -145,12 +158,16 @@ def boxes_of(elements: isl.Set, values: Mapping[str, int] | None = None) -> Boxe
 def _exact_boxes(elements: isl.Set) -> Boxes:
     if elements.is_empty():
         return Boxes((), exact=True)
-    pieces = [isl.Set.from_basic_set(b) for b in elements.coalesce().get_basic_sets()]
-    boxes = [box for piece in pieces if (box := _hull_of(piece)) is not None]
-    region = union(boxes)
-    if len(region) > MOST_BOXES:
-        return Boxes(_hull([elements]), exact=False)
-    return Boxes(region, exact=_as_set(region, elements).is_subset(elements))
+    found = Boxes((), exact=False)
+    # Joining pieces makes boxes of halves, but also octagons of crosses: whichever is exact counts.
+    for form in (elements, elements.coalesce()):
+        region = _hull(isl.Set.from_basic_set(piece) for piece in form.get_basic_sets())
+        if len(region) > MOST_BOXES:
+            region = _hull([elements])
+        found = Boxes(region, exact=_as_set(region, elements).is_subset(elements))
+        if found.exact:
+            break
+    return found
 
 
 def _as_set(region: Region, like: isl.Set) -> isl.Set:
@@ -165,8 +182,34 @@ def _as_set(region: Region, like: isl.Set) -> isl.Set:
 
 
 def _hull(pieces: Iterable[isl.Set]) -> Region:
-    boxes = [box for piece in pieces if (box := _hull_of(piece)) is not None]
-    return union(boxes)
+    return _slabs([box for piece in pieces if (box := _hull_of(piece)) is not None])
+
+
+def _slabs(boxes: Sequence[Box]) -> Region:
+    """The union as disjoint boxes, cut along dimension 0 first, neighbours of one section joined.
+
+       +--+               +--+
+    +--+--+--+   ->    +--------+       a cross is three boxes, however its pieces overlap
+       +--+               +--+
+    """
+    if not boxes or not boxes[0].start:
+        return tuple(boxes[:1])
+    cuts = sorted({cut for box in boxes for cut in (box.start[0], box.stop[0])})
+    found: list[tuple[int, int, Region]] = []
+    for low, high in pairwise(cuts):
+        section = _slabs(
+            [
+                Box(box.start[1:], box.stop[1:])
+                for box in boxes
+                if box.start[0] <= low and high <= box.stop[0]
+            ]
+        )
+        if found and found[-1][1:] == (low, section):
+            low, _, _ = found.pop()
+        found.append((low, high, section))
+    return tuple(
+        Box((low, *box.start), (high, *box.stop)) for low, high, section in found for box in section
+    )
 
 
 def _hull_of(elements: isl.Set) -> Box | None:

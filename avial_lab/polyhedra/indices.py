@@ -8,7 +8,8 @@ to wrap around (or says so: `overflow<nsw>`); that of `index` and i64 is taken n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -40,10 +41,34 @@ class Scope:
     def inside(self, names: Sequence[str], constraints: Sequence[str]) -> Scope:
         return Scope((*self.names, *names), (*self.constraints, *constraints))
 
-    def set_text(self, tuple_name: str, parameters: Sequence[str]) -> str:
-        where = " and ".join(f"({text})" for text in self.constraints)
-        dims = ", ".join(self.names)
-        return f"[{', '.join(parameters)}] -> {{ {tuple_name}[{dims}] : {where or 'true'} }}"
+    def set_text(
+        self, tuple_name: str, parameters: Sequence[str], choices: Mapping[str, str]
+    ) -> str:
+        where = " and ".join(f"({text})" for text in self.constraints) or "true"
+        head = f"[{', '.join(parameters)}] -> {{ {tuple_name}[{', '.join(self.names)}]"
+        return f"{head} : {quantified(where, choices)} }}"
+
+
+def quantified(text: str, choices: Mapping[str, str], variables: Sequence[str] = ()) -> str:
+    """The constraints with the choices they name, and `variables`, as existential variables.
+
+    >>> quantified("x = next", {"next": "(i < n and next = i + 1) or (i >= n and next = 0)"})
+    'exists (next : x = next and ((i < n and next = i + 1) or (i >= n and next = 0)))'
+    """
+    used: list[str] = []
+    parts = [text]
+    while parts:
+        fresh = [n for n in re.findall(r"[A-Za-z_]\w*", parts.pop()) if n in choices]
+        for name in dict.fromkeys(fresh):
+            if name not in used:
+                used.append(name)
+                parts.append(choices[name])
+    names = list(dict.fromkeys([*variables, *used]))
+    if not names:
+        return text
+    return (
+        f"exists ({', '.join(names)} : {' and '.join([text, *(f'({choices[n]})' for n in used)])})"
+    )
 
 
 class Indices:
@@ -60,6 +85,7 @@ class Indices:
         self.names = Names()
         self.parameters: dict[str, ir.Value | None] = {}
         self.known_of_parameters: list[str] = []
+        self.choices: dict[str, str] = {}
         self.inside_a_loop = inside
         self._forms: dict[ir.Value, Affine | None] = {}
         self._sizes: dict[tuple[object, int], Affine] = {}
@@ -109,8 +135,16 @@ class Indices:
     def always(self, constraint: str) -> bool:
         """Whether `constraint` holds in every iteration at the place where the walk stands."""
         broken = self.scope.inside((), (*self.known_of_parameters, f"not ({constraint})"))
-        text = broken.set_text("", tuple(self.parameters))
+        text = broken.set_text("", tuple(self.parameters), self.choices)
         return limited(lambda: isl.Set(text).is_empty(), lambda: False)
+
+    def choice(self, result: ir.Value, condition: Condition, a: Affine, b: Affine) -> Affine:
+        """`a` where the condition holds, else `b`: a name of its own, which isl is told about."""
+        name = self.names.fresh(name_of(result.location) or "choice")
+        self.choices[name] = (
+            f"(({condition.text}) and {name} = {a}) or (not ({condition.text}) and {name} = {b})"
+        )
+        return Affine.of(name)
 
     def fitting(self, form: Affine | None, kind: ir.Type) -> Affine | None:
         """`form`, unless a value of it might not fit into a signed integer of that type."""
@@ -311,11 +345,18 @@ def _quotient(indices: Indices, op: ir.Operation) -> Affine | None:
 
 
 def _remainder(indices: Indices, op: ir.Operation) -> Affine | None:
-    form, divisor = (
-        indices.non_negative(indices.of(op.operands[0])),
-        indices.constant(op.operands[1]),
-    )
-    return form.mod(divisor) if form is not None and divisor is not None and divisor > 0 else None
+    form, divisor = indices.non_negative(indices.of(op.operands[0])), indices.of(op.operands[1])
+    if form is None or divisor is None:
+        return None
+    if divisor.is_constant:
+        return form.mod(divisor.constant) if divisor.constant > 0 else None
+    # A periodic edge, `(i + 1) mod n`: affine as long as it goes round once at most.
+    if indices.always(f"{form} < {divisor}"):
+        return form
+    if indices.always(f"{form} < {divisor.times(2)}"):
+        again = Condition(f"{form} >= {divisor}")
+        return indices.choice(op.results[0], again, form.plus(divisor, -1), form)
+    return None
 
 
 def _extreme(indices: Indices, op: ir.Operation) -> Affine | None:
@@ -347,7 +388,7 @@ def _select(indices: Indices, op: ir.Operation) -> Affine | None:
         return a
     if condition is None or a is None or b is None:
         return None
-    return Affine.of(f"(({condition.text}) ? {a} : {b})")
+    return indices.choice(op.results[0], condition, a, b)
 
 
 def _dim(indices: Indices, op: ir.Operation) -> Affine | None:

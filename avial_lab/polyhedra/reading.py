@@ -7,8 +7,9 @@ is given, and that it runs in program order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import islpy as isl
 from mlir import ir
@@ -16,7 +17,8 @@ from mlir import ir
 from avial_lab.accesses.views import defining, is_memref
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.polyhedra.affine import Affine, Names, extreme, identifier
-from avial_lab.polyhedra.indices import Condition, Indices, Scope, size_of
+from avial_lab.polyhedra.budget import OPERATIONS, TOO_HARD, limited
+from avial_lab.polyhedra.indices import Condition, Indices, Scope, quantified, size_of
 from avial_lab.polyhedra.model import (
     Access,
     Array,
@@ -40,7 +42,8 @@ def read_scop(op: ir.Operation | ir.OpView) -> Scop:
     """The statements of `op`, its loops and arrays.
 
     What is defined outside of `op`, or in it before any loop, counts as a parameter; loops around
-    `op` are fixed.
+    `op` are fixed. Arrays with different roots (function arguments, allocations, globals) are taken
+    not to overlap: whoever binds the arguments checks that. The caller keeps the module alive.
     """
     reader = _Reader(op.operation)
     reader.read(op.operation)
@@ -191,7 +194,7 @@ class _Reader:
 
     def _loop_name(self, wanted: str | None) -> str:
         """Its own name where it is free among the loops around and the parameters."""
-        taken = {*self.indices.parameters, *self.indices.scope.names}
+        taken = {*self.indices.parameters, *self.indices.choices, *self.indices.scope.names}
         free = (k for k in "ijklmnpqrstuvxyz" if k not in taken)
         base = name = identifier(wanted) if wanted else next(free, "i")
         number = 0
@@ -410,16 +413,28 @@ class _Reader:
     def _statement(
         self, name: str, draft: _Draft, parameters: Sequence[str], context: isl.Set
     ) -> Statement:
-        domain = isl.Set(draft.scope.set_text(name, parameters)).intersect_params(context)
+        around, choices = draft.scope, self.indices.choices
+        text = around.set_text(name, parameters, choices)
+        domain = limited(lambda: isl.Set(text).intersect_params(context), lambda: None)
+        hard = domain is None
+        if domain is None:
+            domain = isl.Set(Scope(around.names).set_text(name, parameters, {}))
+        head = f"[{', '.join(parameters)}] -> {{ {name}[{', '.join(around.names)}] -> "
         accesses: list[Access] = []
         for touch in draft.touches:
             for array, each in self._arrays_of(touch):
-                text = _relation_text(name, draft.scope.names, parameters, array, each)
-                relation = isl.Map(text).intersect_domain(domain)
-                accesses.append(Access(array, each.writes, relation, each.exact, each.subscripts))
+                exactly = f"{head}{_range_text(array, each, choices)} }}"
+                relation = limited(partial(_relation, exactly, domain), lambda: None)
+                exact = each.exact and relation is not None
+                if relation is None:
+                    hard = True
+                    anywhere = _range_text(array, replace(each, window=None), {})
+                    relation = _relation(f"{head}{anywhere} }}", domain)
+                accesses.append(Access(array, each.writes, relation, exact, each.subscripts))
+        note = TOO_HARD.format(limit=OPERATIONS) if hard else draft.note
         return Statement(
-            name, draft.op, draft.loops, domain, draft.exact, draft.position, tuple(accesses),
-            span_of(draft.op.location), draft.note,
+            name, draft.op, draft.loops, domain, draft.exact and not hard, draft.position,
+            tuple(accesses), span_of(draft.op.location), note,
         )  # fmt: skip
 
     def _arrays_of(self, touch: _Touch) -> list[tuple[Array, _Touch]]:
@@ -436,16 +451,17 @@ class _Reader:
         return found
 
 
-def _relation_text(
-    statement: str, loops: Sequence[str], parameters: Sequence[str], array: Array, touch: _Touch
-) -> str:
-    """`[N] -> { S0[i, j] -> A[x0, x1] : x0 = i - 1 and x1 = j }`.
+def _relation(text: str, domain: isl.Set) -> isl.Map:
+    return isl.Map(text).intersect_domain(domain)
+
+
+def _range_text(array: Array, touch: _Touch, choices: Mapping[str, str]) -> str:
+    """`A[x0, x1] : x0 = i - 1 and x1 = j`.
 
     Subscripts that are not known lie anywhere in the array.
     """
-    head = f"[{', '.join(parameters)}] -> {{ {statement}[{', '.join(loops)}] -> "
     if touch.text is not None:
-        return f"{head}{touch.text} }}"
+        return touch.text
     window = touch.window or Window(array.value, (None,) * array.rank)
     dims = [f"x{dim}_" for dim in range(array.rank)]
     where: list[str] = []
@@ -457,10 +473,8 @@ def _relation_text(
     for variable, size in window.variables:
         where.append(f"{variable} >= 0" if size is None else f"0 <= {variable} < {size}")
     text = " and ".join(where) or "true"
-    if window.variables:
-        names = ", ".join(variable for variable, _ in window.variables)
-        text = f"exists ({names} : {text})"
-    return f"{head}{array.name}[{', '.join(dims)}] : {text} }}"
+    bound = [variable for variable, _ in window.variables]
+    return f"{array.name}[{', '.join(dims)}] : {quantified(text, choices, bound)}"
 
 
 def _holds(loop: ir.Operation, op: ir.Operation | None) -> bool:

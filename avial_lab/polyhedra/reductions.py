@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import Dependence, carried_by, dependences
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, ReductionKind, Scop, Update
 
@@ -104,6 +105,10 @@ def _is_fixed(dependence: Dependence, loop: Loop) -> bool:
     if access.subscripts is None or not access.exact:
         return False
     place = dependence.source.loops.index(loop)
+
     # With the domain's own constraints forgotten: do the subscripts hold that variable?
-    relation = access.relation.gist_domain(dependence.source.domain)
-    return not relation.involves_dims(isl.dim_type.in_, place, 1)
+    def independent() -> bool:
+        relation = access.relation.gist_domain(dependence.source.domain)
+        return not relation.involves_dims(isl.dim_type.in_, place, 1)
+
+    return limited(independent, lambda: False)

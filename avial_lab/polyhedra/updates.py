@@ -31,13 +31,13 @@ class Combination:
 def combination(old: ir.Value, new: ir.Value) -> Combination | None:
     """The one operation by which `new` accumulates onto `old`; None where there is none.
 
-    Nothing but the chain may use the old value or one in between: a reduction that is looked at
-    halfway depends on its order.
+    Nothing but the chain may use the old value or one in between, nor anything but its one end (a
+    store, a yield) the new: a reduction that is looked at halfway depends on its order.
     """
     chain = _Chain(old)
     if not chain.reaches(new) or chain.found is None or not chain.unseen_elsewhere():
         return None
-    return chain.found
+    return chain.found if sum(1 for _ in new.uses) == 1 else None
 
 
 class _Chain:

@@ -61,8 +61,8 @@ def block(
         if extent == Affine(1) or start is None:
             subscripts.append(start)
             continue
-        variables.append((f"w{dim}", extent))
-        subscripts.append(start.plus(Affine.of(f"w{dim}")))
+        variables.append((f"w{dim}_", extent))
+        subscripts.append(start.plus(Affine.of(f"w{dim}_")))
     return _at_root(indices, memref, tuple(subscripts), tuple(variables))
 
 

@@ -1,0 +1,194 @@
+"""What a part of a loop touches, as sets and as boxes; what statements are."""
+
+from __future__ import annotations
+
+import islpy as isl
+import pytest
+from mlir import ir
+
+from avial_lab.polyhedra import Scop, boxes_of, dependences, footprint
+from avial_lab.polyhedra.budget import limited
+from avial_lab.regions import format_region
+from tests.polyhedra.texts import scop_of
+
+
+def touched(scop: Scop, loop: str, **values: int) -> dict[str, tuple[str, str]]:
+    """Array -> what is read and what is written, `~` before boxes that hold more than that."""
+    found = {}
+    for part in footprint(scop, scop.loop_named(loop)):
+        texts = []
+        for elements in (part.reads, part.writes):
+            boxes = boxes_of(elements, values)
+            texts.append(("" if boxes.exact else "~") + format_region(boxes.region))
+        found[part.array.name] = (texts[0], texts[1])
+    return found
+
+
+JACOBI = """func.func @f(%A: memref<?x?xf32>, %B: memref<?x?xf32>, %n: index, %T: index) {
+  affine.for %t = 0 to %T {
+    affine.for %i = 1 to affine_map<()[s0] -> (s0 - 1)>()[%n] {
+      affine.for %j = 1 to affine_map<()[s0] -> (s0 - 1)>()[%n] {
+        %a = affine.load %A[%i - 1, %j] : memref<?x?xf32>
+        %b = affine.load %A[%i + 1, %j] : memref<?x?xf32>
+        %c = affine.load %A[%i, %j - 1] : memref<?x?xf32>
+        %d = affine.load %A[%i, %j + 1] : memref<?x?xf32>
+        %x = arith.addf %a, %b : f32
+        affine.store %x, %B[%i, %j] : memref<?x?xf32>
+      }
+    }
+  }
+  return }"""
+
+
+def test_jacobi_reads_one_row_on_each_side(context: ir.Context) -> None:
+    scop = scop_of(JACOBI, context)
+    # Loop variables have no names in this text; arguments have.
+    assert [loop.name for loop in scop.loops] == ["i", "j", "k"]
+    assert touched(scop, "j", lo=3, hi=5, n=10, T=4, i=0) == {
+        "A": ("[2:3, 1:9] ∪ [3:5, 0:10] ∪ [5:6, 1:9]", "∅"),
+        "B": ("∅", "[3:5, 1:9]"),
+    }
+    # A part that reaches over the loop's end is cut to it.
+    assert touched(scop, "j", lo=8, hi=20, n=10, T=4, i=0)["B"] == ("∅", "[8:9, 1:9]")
+    assert touched(scop, "j", lo=9, hi=20, n=10, T=4, i=0)["B"] == ("∅", "∅")
+
+
+def test_triangles_and_strides_are_not_boxes(context: ir.Context) -> None:
+    scop = scop_of(
+        """func.func @f(%A: memref<9x9xf32>, %B: memref<20xf32>, %x: f32) {
+          affine.for %i = 0 to 9 {
+            affine.for %j = 0 to affine_map<(d0) -> (d0 + 1)>(%i) {
+              affine.store %x, %A[%i, %j] : memref<9x9xf32>
+            }
+            affine.store %x, %B[2 * %i] : memref<20xf32>
+          }
+          return }""",
+        context,
+    )
+    assert touched(scop, "i", lo=2, hi=5) == {
+        "A": ("∅", "~[2:5, 0:5]"),
+        "B": ("∅", "~[4:9]"),
+    }
+    assert touched(scop, "i", lo=2, hi=3) == {"A": ("∅", "[2:3, 0:3]"), "B": ("∅", "[4:5]")}
+
+
+def test_may_and_must(context: ir.Context) -> None:
+    scop = scop_of(
+        """func.func @f(%A: memref<9xf32>, %B: memref<9xf32>, %p: memref<9xindex>, %x: f32) {
+          affine.for %i = 0 to 9 {
+            %y = affine.load %B[%i] : memref<9xf32>
+            %c = arith.cmpf ogt, %y, %x : f32
+            scf.if %c { memref.store %x, %A[%i] : memref<9xf32> }
+            %k = affine.load %p[%i] : memref<9xindex>
+            memref.store %x, %B[%k] : memref<9xf32>
+          }
+          return }""",
+        context,
+    )
+    parts = {part.array.name: part for part in footprint(scop, scop.loops[0])}
+    assert touched(scop, "i", lo=2, hi=3)["A"] == ("∅", "[2:3]")
+    assert touched(scop, "i", lo=2, hi=3)["B"] == ("[2:3]", "[0:9]")
+    for name in ("A", "B"):
+        assert parts[name].must_writes.is_empty()
+        assert not parts[name].exact
+    assert [s.note for s in scop.statements if s.note] == ["scf.if depends on data"]
+
+
+def test_a_whole_function(context: ir.Context) -> None:
+    scop = scop_of(
+        """func.func @f(%A: memref<4x6xf32>, %B: memref<2x3xf32>) {
+          %v = memref.subview %A[1, 0] [2, 3] [1, 2]
+            : memref<4x6xf32> to memref<2x3xf32, strided<[6, 2], offset: 6>>
+          memref.copy %B, %v : memref<2x3xf32> to memref<2x3xf32, strided<[6, 2], offset: 6>>
+          return }""",
+        context,
+    )
+    written = {part.array.name: part for part in footprint(scop)}["A"]
+    want = "{ A[x, y] : 1 <= x <= 2 and 0 <= y <= 4 and y mod 2 = 0 }"
+    assert written.must_writes.is_equal(isl.Set(want))
+
+
+@pytest.mark.parametrize(
+    ("view", "element", "root"),
+    [
+        pytest.param(
+            "%v = memref.collapse_shape %A [[0, 1]] : memref<4x6xf32> into memref<24xf32>\n"
+            "memref.store %x, %v[%c9] : memref<24xf32>", None, "[1:2, 3:4]", id="collapse"),
+        pytest.param(
+            "%v = memref.expand_shape %A [[0], [1, 2]] output_shape [4, 2, 3]\n"
+            ": memref<4x6xf32> into memref<4x2x3xf32>\n"
+            "memref.store %x, %v[%c2, %c1, %c2] : memref<4x2x3xf32>", None, "[2:3, 5:6]",
+            id="expand"),
+        pytest.param(
+            "%v = memref.transpose %A (i, j) -> (j, i)\n"
+            ": memref<4x6xf32> to memref<6x4xf32, strided<[1, 6]>>\n"
+            "memref.store %x, %v[%c1, %c2] : memref<6x4xf32, strided<[1, 6]>>", None,
+            "[2:3, 1:2]", id="transpose"),
+        pytest.param(
+            "%v = memref.reinterpret_cast %A to offset: [7], sizes: [5], strides: [2]\n"
+            ": memref<4x6xf32> to memref<5xf32, strided<[2], offset: 7>>\n"
+            "memref.store %x, %v[%c2] : memref<5xf32, strided<[2], offset: 7>>", None,
+            "[1:2, 5:6]", id="reinterpret"),
+        pytest.param(
+            "%v = memref.subview %A[2, 0] [1, 6] [1, 1]\n"
+            ": memref<4x6xf32> to memref<6xf32, strided<[1], offset: 12>>\n"
+            "memref.store %x, %v[%c1] : memref<6xf32, strided<[1], offset: 12>>", None,
+            "[2:3, 1:2]", id="a row"),
+        pytest.param(
+            "%u = memref.cast %A : memref<4x6xf32> to memref<*xf32>\n"
+            "%v = memref.cast %u : memref<*xf32> to memref<?x?xf32>\n"
+            "memref.store %x, %v[%c1, %c2] : memref<?x?xf32>", None, "[0:4, 0:6]", id="unranked"),
+        pytest.param(
+            "%v = vector.broadcast %x : f32 to vector<3xf32>\n"
+            "vector.store %v, %A[%c1, %c2] : memref<4x6xf32>, vector<3xf32>", None, "[1:2, 2:5]",
+            id="a vector"),
+    ],
+)  # fmt: skip
+def test_views(view: str, element: None, root: str, context: ir.Context) -> None:
+    constants = "\n".join(f"%c{k} = arith.constant {k} : index" for k in range(10))
+    text = f"func.func @f(%A: memref<4x6xf32>, %x: f32) {{\n{constants}\n{view}\nreturn }}"
+    (part,) = footprint(scop_of(text, context))
+    assert format_region(boxes_of(part.writes).region) == root
+
+
+def test_statements_say_where_they_stand(context: ir.Context) -> None:
+    scop = scop_of(JACOBI, context)
+    store = scop.statements[-1]
+    assert str(store) == "S4: B[j, k]"
+    assert store.position == (0, 0, 0, 4)
+    assert store.span is not None
+    assert store.span.line == 10
+    # Every statement's schedule and domain agree, and all schedules tell the statements apart.
+    times = [statement.schedule.range() for statement in scop.statements]
+    for k, time in enumerate(times):
+        assert scop.statements[k].schedule.domain().is_equal(scop.statements[k].domain)
+        assert all(time.is_disjoint(other) for other in times[:k])
+
+
+def test_unbounded_sets_are_refused() -> None:
+    with pytest.raises(ValueError, match="not bounded in dimension 0"):
+        boxes_of(isl.Set("[n] -> { A[x] : 0 <= x < n }"))
+
+
+def test_what_isl_finds_too_hard_is_taken_to_be_possible(
+    context: ir.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scop = scop_of(JACOBI, context)
+    exact = dependences(scop)
+    monkeypatch.setattr("avial_lab.polyhedra.budget.limited.__kwdefaults__", {"limit": 5})
+    coarse = dependences(scop)
+    assert {(d.source.name, d.target.name, d.carrier) for d in exact} <= {
+        (d.source.name, d.target.name, d.carrier) for d in coarse
+    }
+    noted = [d for d in coarse if d.note]
+    assert noted
+    assert all(not d.exact for d in noted)
+    assert "isl gave up" in noted[0].reason()
+    coarse_scop = scop_of(JACOBI, context)
+    assert "isl gave up" in coarse_scop.notes[0]
+    monkeypatch.undo()
+    assert not any(s.exact for s in coarse_scop.statements)
+    for ours, theirs in zip(scop.statements, coarse_scop.statements, strict=True):
+        assert ours.domain.is_subset(theirs.domain)
+        assert ours.accesses[0].relation.is_subset(theirs.accesses[0].relation)
+    assert limited(lambda: isl.Set("{ [i] : 0 <= i < 3 }").is_empty(), lambda: True) is False
