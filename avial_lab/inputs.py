@@ -106,8 +106,8 @@ def _scalar(value: str) -> Scalar | None:
 def _made(name: str, shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
     try:
         return _values(shape, rng)
-    except (MemoryError, ValueError) as error:  # NumPy has two ways to say that it is too large
-        raise BindError(f"--in {name}={shape[0]} is too large: {error}") from None
+    except (MemoryError, ValueError):  # NumPy has two ways to say that it is too large
+        raise BindError(f"--in {name}={shape[0]} does not fit into memory") from None
 
 
 def _values(shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
@@ -134,8 +134,10 @@ def _loaded(name: str, path: Path) -> np.ndarray:
         ) from None
     except EOFError:
         raise BindError(f"--in {name}: {path} is empty") from None
-    except (OSError, ValueError) as error:
-        raise BindError(f"--in {name}: {path} is not a .npy file ({error})") from None
+    except OSError as error:
+        raise BindError(f"--in {name}: cannot read {path}: {error.strerror or error}") from None
+    except ValueError:
+        raise BindError(f"--in {name}: {path} is not a .npy file of numbers") from None
     if array.dtype == np.dtype("V2"):
         # NumPy saves bfloat16 as two untyped bytes.
         return array.view(dtype_of_element("bf16"))

@@ -49,7 +49,8 @@ def outline_tasks(
         key = (arch, captured.fingerprint()) if share else name
         symbol = known.get(key)
         if symbol is None:
-            symbol = name
+            # Assemblers take no symbol that begins with a digit, and `%3` is a name of MLIR's own.
+            symbol = f"task{name}" if name[0].isdigit() else name
             while symbol in taken:
                 symbol += "_"
             taken.add(symbol)
