@@ -59,8 +59,8 @@ def environment(ranks: int) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(paths),
         "UCX_HANDLE_ERRORS": "none",  # a crash is reported by us, not in a page of C frames
         "UCX_LOG_LEVEL": "fatal",
-        # One thread of a rank talks to MPI; the locks of MPI_THREAD_MULTIPLE, mpi4py's default, cost
-        # a fifth of a small message.
+        # One thread of a rank talks to MPI; the locks of MPI_THREAD_MULTIPLE, mpi4py's default,
+        # cost a fifth of a small message.
         "MPI4PY_RC_THREAD_LEVEL": "funneled",
     }
     if ranks > cores():

@@ -408,6 +408,7 @@ def child():
         stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], start_new_session=True,
     )  # fmt: skip
     with process:
+        assert process.stdout is not None
         engine = int(process.stdout.readline().split()[1])
         family = psutil.Process(process.pid).children(recursive=True)
         assert process.stdout.readline() == "running\n"

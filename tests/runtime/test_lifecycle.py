@@ -60,7 +60,7 @@ def test_a_start_that_fails_shows_what_mpiexec_said(tmp_path, monkeypatch):
     monkeypatch.setattr(engines_module, "tool", lambda name: broken)
     with pytest.raises(ClusterError, match="no slots left in the queue") as caught:
         Cluster.start(cpu=1, gpu=0)
-    assert "doctor" in caught.value.hint
+    assert "doctor" in str(caught.value.hint)
 
 
 @pytest.mark.usefixtures("_no_child_left")
@@ -130,7 +130,9 @@ def test_a_profile_of_ipyparallel_and_somebody_elses_cluster(build, a, tmp_path,
     )
     with Cluster.start(cpu=2, gpu=0, profile="lab") as cluster:
         run(alone(build, a, ADD_ONE), {"a": a}, cluster, timeout=30)
-        cluster_id = cluster._engines.result().launcher.cluster_id
+        launcher = cluster._engines.result().launcher
+        assert launcher is not None
+        cluster_id = launcher.cluster_id
         with Cluster.connect(cluster_id, profile="lab") as attached:
             assert attached.topology.ranks == 2
             run(alone(build, a, ADD_ONE), {"a": a}, attached, timeout=30)
