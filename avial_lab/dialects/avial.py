@@ -5,6 +5,7 @@ MLIR's bindings find these classes by themselves once `avial_lab.dialects.regist
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from mlir import ir
@@ -26,6 +27,29 @@ def buffer_of(handle: ir.Value) -> ir.Value:
         return handle
     operands = owner.operation.operands
     return operands[0] if len(operands) == 1 else handle
+
+
+def rebuilt(
+    op: ir.Operation, operands: Sequence[ir.Value], changed: Mapping[str, ir.Attribute]
+) -> ir.Operation:
+    """The same operation over other operands, in its place; the old one is gone."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes.update(changed)
+    new = ir.Operation.create(
+        op.name,
+        results=[result.type for result in op.results],
+        operands=operands,
+        attributes=attributes,
+        regions=1,
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+    for block in list(op.regions[0]):
+        block.append_to(new.regions[0])
+    for before, after in zip(op.results, new.results, strict=True):
+        before.replace_all_uses_with(after)
+    op.erase()
+    return new
 
 
 @_cext.register_dialect

@@ -12,24 +12,25 @@ from collections.abc import Mapping
 from mlir import ir
 
 from avial_lab.arrays import Binding
-from avial_lab.errors import VerifyError
-from avial_lab.notation import loops, tasks, types, vectors  # noqa: F401  they fill RULES
-from avial_lab.notation.elaborate import (
-    _ALIAS,
-    MODULE_OPS,
-    QUOTED_MODULE_OPS,
-    TERMINATORS,
-    Elaboration,
-    Elaborator,
-    Program,
-    Scalar,
-    Type,
+from avial_lab.notation import (  # noqa: F401  they fill RULES
+    arithmetic,
+    blocks,
+    converge,
+    loops,
+    memory,
+    tasks,
+    vectors,
 )
-from avial_lab.notation.loops import _close
-from avial_lab.notation.operations import RULES
+from avial_lab.notation.blocks import close
+from avial_lab.notation.buffers import bound_type, check_written, no_array
+from avial_lab.notation.elaborate import Elaborator
+from avial_lab.notation.elaboration import Elaboration, Program, Scalar, Type
 from avial_lab.notation.output import Output
+from avial_lab.notation.rules import RULES
 from avial_lab.notation.source import STATEMENT, TOKEN, Source, quote, starts_statement
+from avial_lab.notation.vocabulary import MODULE_OPS, QUOTED_MODULE_OPS, TERMINATORS
 
+_ALIAS = re.compile(r"([#!][\w$.-]+)\s*=\s*")
 _FUNCTION = re.compile(
     r'\s*(?:(?:private|public|nested)\s+)?@(?:[\w$.-]+|"(?:[^"\\\n]|\\.)*")\s*\('
 )
@@ -161,7 +162,7 @@ def _module_op(e: Elaborator, op: str, start: int, offset: int) -> int:
         e.out.put(e.text[start:opened] + "\n", start)
         end = _module_level(e, opened, closing=True)
         e.out.put("}", end - 1)
-        return _close(e, None, start, end)
+        return close(e, None, start, end)
     return RULES.get(op, _copy_whole)(e, None, op, start, offset)
 
 
@@ -207,7 +208,7 @@ def _function(e: Elaborator, results: str | None, op: str, start: int, offset: i
         e.out.put(f"return{e.loc(start)}\n", closed - 1)
     e.out.put("}", closed - 1)
     e.program = program
-    return _close(e, None, start, closed)
+    return close(e, None, start, closed)
 
 
 def _arguments(e: Elaborator, start: int, offset: int) -> tuple[list[tuple[str, Type, int]], int]:
@@ -221,11 +222,11 @@ def _arguments(e: Elaborator, start: int, offset: int) -> tuple[list[tuple[str, 
         colon = e.at(offset, ":")
         if colon is not None:
             type_, offset = e.read_type(colon)
-            tasks.check_written(e, name, type_, where)
+            check_written(e, name, type_, where)
         else:
-            bound = tasks.bound_type(e, name[1:])
+            bound = bound_type(e, name[1:])
             if bound is None:
-                raise tasks.no_array(e, name, where)
+                raise no_array(e, name, where)
             type_ = bound
         e.out.put(f"{', ' if found else ''}", where)
         e.out.put(f"{name}: {type_}", where)
@@ -270,9 +271,4 @@ def _body_brace(e: Elaborator, offset: int) -> tuple[int | None, bool]:
     return None, has_results
 
 
-def _region_module(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    return e.copied(results, op, start, offset)
-
-
 RULES["func.func"] = _function
-__all__ = ["VerifyError", "elaborate", "types"]

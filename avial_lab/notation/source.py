@@ -172,3 +172,14 @@ def ascii_names(text: str) -> str:
         return _NOT_ASCII.sub(lambda char: f"${ord(char[0]):x}$", match[0])
 
     return _NAMES.sub(spell, text)
+
+
+_FIRST = re.compile(ID)
+
+
+def first_name(results: str | None) -> str:
+    """`%x:2, %y` -> `x`."""
+    if results is None:
+        return ""
+    match = _FIRST.match(results)
+    return match[0][1:] if match else ""

@@ -1,43 +1,31 @@
-"""avial's own operations in short notation; the grammar stands in `elaborate.py`.
+"""Schedules, targets and tasks in short notation; the grammar stands in `elaborate.py`.
 
-A task in plain form gets its roles from `roles.py` after MLIR has parsed the body; until then its
-buffers are listed as read.
+A task in plain form gets its roles from `parse/roles.py` after MLIR has parsed the body; until then
+its buffers are listed as read.
 """
 
 from __future__ import annotations
 
 import re
 
-from avial_lab.errors import AvialError, BindError, ParseError, VerifyError
+from avial_lab.errors import ParseError, VerifyError
 from avial_lab.notation import types
-from avial_lab.notation.elaborate import _SCALAR, BUFFER, Elaborator, Listed, Type, _first_name
-from avial_lab.notation.loops import _close
-from avial_lab.notation.operations import RULES, USAGE
+from avial_lab.notation.blocks import close
+from avial_lab.notation.buffers import buffer_type_of
+from avial_lab.notation.elaborate import Elaborator
+from avial_lab.notation.elaboration import BUFFER, Listed
+from avial_lab.notation.rules import RULES, USAGE
 from avial_lab.notation.source import ID, did_you_mean, quote
+from avial_lab.notation.types import SCALAR
 
 TARGET, TASK = "!avial.target_ref", "!avial.task_ref"
 _NAMES = re.compile(rf"({ID})")
 _PLAIN = re.compile(rf"\s*({ID})((?:\s*,\s*{ID})*)\s*\{{")
-_FLOAT = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
-_COUNT = re.compile(r"\d+")
-_PREDICATES = {
-    "<": "lt",
-    "<=": "le",
-    ">": "gt",
-    ">=": "ge",
-    "lt": "lt",
-    "le": "le",
-    "gt": "gt",
-    "ge": "ge",
-}
-_PREDICATE = re.compile(r"<=|>=|<|>|[a-z]+")
-
 USAGE |= {
     "avial.schedule": "avial.schedule %a, %b { … }",
     "avial.task": "%task1 = avial.task %cpu, %a, %b { … }",
     "avial.replicate": "%all = avial.replicate %cpu, %a, %b { … }",
     "avial.target": '%cpu = avial.target {arch = "x86_64"}',
-    "avial.converge": "avial.converge until %error lt 1.0e-6 max 1000 { … }",
 }
 
 
@@ -56,8 +44,8 @@ def _schedule(e: Elaborator, results: str | None, op: str, start: int, offset: i
         colon = e.at(offset, ":")
         if colon is not None:
             written, offset = e.read_type(colon)
-        type_ = _buffer(e, name, where, written, undefined)
-        if _SCALAR.fullmatch(type_) is None and name not in [known for known, _ in buffers]:
+        type_ = buffer_type_of(e, name, where, written, undefined)
+        if SCALAR.fullmatch(type_) is None and name not in [known for known, _ in buffers]:
             buffers.append((name, type_))
         comma = e.at(offset, ",")
         if comma is None:
@@ -73,101 +61,15 @@ def _schedule(e: Elaborator, results: str | None, op: str, start: int, offset: i
     signature = ", ".join([BUFFER] * len(buffers))
     e.out.put(f'"{op}"({", ".join(refs.values())}) ({{\n', start)
     program.in_schedule = True
-    end = _body(e, start, end)
+    end = body(e, start, end)
     program.in_schedule = False
     if not program.in_main:
         e.leave(mark)
     e.out.put(f"}}) : ({signature}) -> ()", end - 1)
-    return _close(e, None, start, end)
+    return close(e, None, start, end)
 
 
-def _buffer(
-    e: Elaborator, name: str, where: int, written: str | None, undefined: list[tuple[str, str]]
-) -> str:
-    """The type of a schedule's buffer; one nothing defines becomes an argument of @main."""
-    key = name[1:]
-    if name in e.values:
-        known = e.type_of(name, where)
-        if known is not None and written is not None and _plain(written) != _plain(known):
-            raise e.error(f"{name} is {known}, not {written}", where, kind=VerifyError)
-        if known is None and written is None:
-            raise e.error(f"the type of {name} cannot be told here", where, f"write {name}: TYPE")
-        return known or written or ""
-    if not e.program.in_main:
-        raise e.unknown_value(name, where)
-    if written is not None:
-        check_written(e, name, written, where)
-    type_ = written or bound_type(e, key)
-    if type_ is None:
-        raise no_array(e, name, where)
-    if _SCALAR.fullmatch(type_) is None and types.memref(type_) is None:
-        raise e.error(
-            f"{name} is {type_}; a buffer is a memref or a number", where,
-            "memref<20xi32>, for example",
-            VerifyError,
-        )  # fmt: skip
-    e.program.buffers[key] = (type_, where)
-    undefined.append((name, type_))
-    return type_
-
-
-def _plain(type_: str) -> str:
-    return re.sub(r"\s+", "", type_)
-
-
-def bound_type(e: Elaborator, name: str) -> str | None:
-    """The type of the caller's array or number of that name."""
-    buffer = e.binding.buffer(name) if e.binding is not None else None
-    if buffer is not None:
-        return types.buffer_type(buffer)
-    if name in e.scalars:
-        number = e.scalars[name]
-        if isinstance(number, bool):
-            return "i1"
-        return "index" if isinstance(number, int) else "f64"
-    return None
-
-
-def check_written(e: Elaborator, name: str, written: str, where: int) -> None:
-    """The element type and the sizes that a buffer is written with have to be those of the caller's
-    array.
-    """
-    buffer = e.binding.buffer(name[1:]) if e.binding is not None else None
-    known = types.memref(written)
-    if buffer is None or known is None or known.shape is None:
-        return
-    if re.match(r"-?\d|i\d+\D|f\d+\D", known.element):
-        raise e.error(f"{written} is no type: {known.element} is no type of elements", where)
-    if known.element != buffer.element:
-        problem = f"holds {buffer.element}"
-    elif len(known.shape) != len(buffer.shape):
-        dims = len(buffer.shape)
-        problem = f"has {dims} dimension{'' if dims == 1 else 's'}"
-    elif any(n not in (types.DYNAMIC, m) for n, m in zip(known.shape, buffer.shape, strict=True)):
-        problem = f"has shape {buffer.shape}"
-    else:
-        return
-    raise e.error(
-        f"{name} is written {written}, but the array '{buffer.name}' {problem}",
-        where,
-        f"write {name}: {types.buffer_type(buffer)}, or leave the type out",
-        BindError,
-    )
-
-
-def no_array(e: Elaborator, name: str, where: int) -> AvialError:
-    known = [f"%{b.name}" for b in e.binding.buffers] if e.binding is not None else []
-    hint = did_you_mean(name, known)
-    hint = f"{hint} Or pass" if hint else "pass"
-    return e.error(
-        f"buffer {name} has no type and no array of the caller is named '{name[1:]}'",
-        where,
-        f"{hint} the array {name[1:]}, or write its type: {name}: memref<20xf32>",
-        BindError,
-    )
-
-
-def _body(e: Elaborator, start: int, opened: int) -> int:
+def body(e: Elaborator, start: int, opened: int) -> int:
     """The region of an avial operation with its terminator; the place behind the brace."""
     end = e.region(opened, fresh_constants=True, opened_at=opened - 1)
     if e.last_op not in ("omp.terminator", '"omp.terminator"'):
@@ -175,7 +77,7 @@ def _body(e: Elaborator, start: int, opened: int) -> int:
     return end
 
 
-def _require_schedule(e: Elaborator, op: str, start: int) -> None:
+def require_schedule(e: Elaborator, op: str, start: int) -> None:
     if not e.program.in_schedule:
         raise e.error(
             f"{op} stands outside avial.schedule", start, "put it into avial.schedule %a, … { … }",
@@ -184,7 +86,7 @@ def _require_schedule(e: Elaborator, op: str, start: int) -> None:
 
 
 def _target(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    _require_schedule(e, op, start)
+    require_schedule(e, op, start)
     if results is None or not _NAMES.fullmatch(results):
         raise e.error("avial.target needs a name", start, f"{USAGE[op]}")
     found = e.dictionary(offset)
@@ -197,12 +99,12 @@ def _target(e: Elaborator, results: str | None, op: str, start: int, offset: int
     e.out.put(", ".join(pieces), e.source.skip(end if found is None else e.source.skip(offset) + 1))
     e.out.put(f"}} : () -> {TARGET}", end)
     e.define(results, TARGET)
-    return _close(e, results, start, end)
+    return close(e, results, start, end)
 
 
 def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     """avial.task and avial.replicate."""
-    _require_schedule(e, op, start)
+    require_schedule(e, op, start)
     if results is not None and not _NAMES.fullmatch(results):
         raise e.error(f"{op} has one result", start, USAGE[op])
     plain: list[tuple[str, int]] = []
@@ -237,8 +139,8 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     after: list[tuple[str, int]] = []
     extra: dict[str, str] = {}
     if simple is None:
-        after, offset = _after(e, results, offset)
-        extra, offset = _attributes(e, offset)
+        after, offset = tasks_after(e, results, offset)
+        extra, offset = extra_attributes(e, offset)
         opened = e.at(offset, "{") or e.expect(
             offset, "{", f"after the head of {op}", _head_hint(e, offset, op)
         )
@@ -246,7 +148,7 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
         opened = simple.end()
     for name, at in (*plain, *roles.get("reads", ()), *roles.get("writes", ())):
         _check_buffer(e, name, at)
-    name, written = _unique_name(e, results, extra, start)
+    name, written = unique_name(e, results, extra, start)
     place = e.source.line_and_column(start)
     e.result.listed[place] = Listed(
         None if roles else tuple(plain),
@@ -260,7 +162,7 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     signature = ", ".join([TARGET, *[BUFFER] * (len(reads) + len(writes)), *[TASK] * len(after)])
     head = f"{results} = " if results else ""
     e.out.put(f'{head}"{op}"({", ".join(operands)}) ({{\n', start)
-    end = _body(e, start, opened)
+    end = body(e, start, opened)
     sizes = f"1, {len(reads)}, {len(writes)}, {len(after)}"
     e.out.put(
         f"}}) {{name = {quote(name)}, operandSegmentSizes = array<i32: {sizes}>{written}}}"
@@ -269,7 +171,7 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
     )
     if results:
         e.define(results, TASK)
-        return _close(e, results, start, end)
+        return close(e, results, start, end)
     e.out.put(f"{e.loc(start, name)}\n", start)
     return end
 
@@ -313,12 +215,12 @@ def _check_buffer(e: Elaborator, name: str, where: int) -> None:
     type_ = e.type_of(name, where)
     if type_ == TASK:
         raise e.error(f"{name} is a task", where, f"to wait for it: after {name}", VerifyError)
-    if type_ is not None and (type_ == TARGET or _SCALAR.fullmatch(type_)):
+    if type_ is not None and (type_ == TARGET or SCALAR.fullmatch(type_)):
         hint = "a number need not be listed" if type_ != TARGET else None
         raise e.error(f"{name} is no buffer but {type_}", where, hint, VerifyError)
 
 
-def _after(e: Elaborator, own: str | None, offset: int) -> tuple[list[tuple[str, int]], int]:
+def tasks_after(e: Elaborator, own: str | None, offset: int) -> tuple[list[tuple[str, int]], int]:
     """`after %task1, %task2`, in the head of the task named `own`."""
     match = e.take(re.compile(r"after\b"), offset)
     if match is None:
@@ -345,7 +247,7 @@ def _after(e: Elaborator, own: str | None, offset: int) -> tuple[list[tuple[str,
     return list({name: (name, where) for name, where in found}.values()), offset
 
 
-def _attributes(e: Elaborator, offset: int) -> tuple[dict[str, str], int]:
+def extra_attributes(e: Elaborator, offset: int) -> tuple[dict[str, str], int]:
     """`attributes {key = value, …}` by key."""
     match = e.take(re.compile(r"attributes\b"), offset)
     if match is None:
@@ -362,7 +264,7 @@ def _attributes(e: Elaborator, offset: int) -> tuple[dict[str, str], int]:
     return result, found[1]
 
 
-def _unique_name(
+def unique_name(
     e: Elaborator, results: str | None, extra: dict[str, str], start: int
 ) -> tuple[str, str]:
     """The task's name, and its further attributes as text."""
@@ -406,90 +308,9 @@ def _unquoted(text: str) -> str:
     return raw.decode(errors="replace")
 
 
-def _converge(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    _require_schedule(e, op, start)
-    until = e.take(re.compile(r"until\b"), offset)
-    operand: list[str] = []
-    signature: list[str] = []
-    attributes = ""
-    if until is not None:
-        name, where, offset = e.value(until.end(), "after 'until'")
-        type_ = _condition_type(e, name, where)
-        operand, signature = [name], [type_]
-        match = e.take(_PREDICATE, offset)
-        if match is None or match[0] not in _PREDICATES:
-            raise e.expected_error("lt, le, gt or ge", offset, f"after {name}")
-        number = e.take(_FLOAT, match.end())
-        if number is None:
-            raise e.expected_error("a number", match.end(), f"after {match[0]}")
-        threshold = float(number[0])
-        if threshold in (float("inf"), float("-inf")):
-            raise e.error(f"{number[0]} is no finite number", number.start())
-        attributes = (
-            f', predicate = "{_PREDICATES[match[0]]}", threshold = {_float_text(threshold)} : f64'
-        )
-        bound = e.take(re.compile(r"max\b"), number.end())
-        if bound is None:
-            raise e.expected_error(
-                "'max'", number.end(), "after the condition", "bound the rounds: max 1000"
-            )
-        offset = bound.end()
-    count = e.take(_COUNT, offset)
-    if count is None:
-        raise e.expected_error(
-            "a number of rounds or 'until'", offset, f"after {op}", f"write it as: {USAGE[op]}"
-        )
-    if len(count[0]) > 18 or int(count[0]) < 1:
-        raise e.error(f"{count[0]} rounds; at least 1 is needed", count.start(), kind=VerifyError)
-    after, offset = _after(e, results, count.end())
-    extra, offset = _attributes(e, offset)
-    for key in ("max", "predicate", "threshold"):
-        extra.pop(key, None)
-    opened = e.expect(offset, "{", "after the number of rounds")
-    name, written = _unique_name(e, results, extra, start)
-    operands = ", ".join([*operand, *(n for n, _ in after)])
-    types_ = ", ".join([*signature, *[TASK] * len(after)])
-    head = f"{results} = " if results else ""
-    e.out.put(f'{head}"{op}"({operands}) ({{\n', start)
-    end = _body(e, start, opened)
-    e.out.put(
-        f"}}) {{name = {quote(name)}, max = {count[0]} : i64{attributes}, "
-        f"operandSegmentSizes = array<i32: {len(operand)}, {len(after)}>{written}}}"
-        f" : ({types_}) -> {TASK}",
-        end - 1,
-    )
-    if results:
-        e.define(results, TASK)
-        return _close(e, results, start, end)
-    e.out.put(f"{e.loc(start, name)}\n", start)
-    return end
-
-
-def _condition_type(e: Elaborator, name: str, where: int) -> str:
-    type_ = e.type_of(name, where)
-    known = types.memref(type_) if type_ else None
-    if type_ is None or known is None or known.shape is None:
-        raise e.error(f"{name} is no buffer but {type_}", where, kind=VerifyError)
-    if any(n != 1 for n in known.shape):
-        raise e.error(
-            f"{name} is {type_}; 'until' compares a buffer of one element", where,
-            "reduce it into a memref of one element first", VerifyError,
-        )  # fmt: skip
-    return type_
-
-
-def _float_text(number: float) -> str:
-    text = repr(number)
-    mantissa, exponent, power = text.partition("e")
-    return text if "." in mantissa else f"{mantissa}.0{exponent}{power}"
-
-
 RULES |= {
     "avial.schedule": _schedule,
     "avial.target": _target,
     "avial.task": _task,
     "avial.replicate": _task,
-    "avial.converge": _converge,
 }
-
-__all__ = ["Type", "_first_name"]

@@ -16,6 +16,10 @@ Extent = int | str
 """A size, stride or offset: a number, or `?`."""
 
 
+SCALAR = re.compile(r"index|i\d+|f16|bf16|f32|f64")
+"""The types of numbers a caller may give."""
+
+
 @dataclass(frozen=True)
 class MemRef:
     """`memref<4x?xf32, LAYOUT, SPACE>`; layout and space are text, empty where not written.

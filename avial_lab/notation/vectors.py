@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 
 from avial_lab.notation import types
-from avial_lab.notation.elaborate import Elaborator, Type, _first_name
-from avial_lab.notation.operations import _LOAD, _STORE, RULES, _finish, no_type
-from avial_lab.notation.source import VALUE
+from avial_lab.notation.elaborate import Elaborator
+from avial_lab.notation.elaboration import Type
+from avial_lab.notation.memory import LOAD, STORE
+from avial_lab.notation.rules import RULES, finish, no_type
+from avial_lab.notation.source import VALUE, first_name
 
 _GROUP = re.compile(r"\b(ins|outs)\s*(?=\()")
 _VALUE = re.compile(VALUE)
@@ -110,7 +112,7 @@ def _after_groups(
             e.out.put("}", end - 1)
             e.leave(mark)
             e.owner = owner
-            e.out.put(f"{e.loc(start, _first_name(results))}\n", start)
+            e.out.put(f"{e.loc(start, first_name(results))}\n", start)
             return end
     return e.copied(
         results,
@@ -131,7 +133,7 @@ def _only_attributes(e: Elaborator, start: int, end: int) -> bool:
 
 
 def _vector_load(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    match = _LOAD.match(e.text, offset)
+    match = LOAD.match(e.text, offset)
     if match is None:
         return e.copied(results, op, start, offset)
     end = match.end()
@@ -162,14 +164,14 @@ def _vector_load(e: Elaborator, results: str | None, op: str, start: int, offset
         return e.copied(results, op, start, end, found=[second])
     if base is None:
         raise no_type(e, op, start)
-    loc = e.loc(start, _first_name(results))
+    loc = e.loc(start, first_name(results))
     e.out.put(f"{e.text[start:end]} : {base}, {first}{loc}\n", start)
     e.define_results(results, [first])
     return stop
 
 
 def _vector_store(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    match = _STORE.match(e.text, offset)
+    match = STORE.match(e.text, offset)
     if match is None:
         return e.copied(results, op, start, offset)
     value = e.type_of(match[1], match.start(1))
@@ -185,7 +187,7 @@ def _vector_store(e: Elaborator, results: str | None, op: str, start: int, offse
             e.type_of(mask[1], mask.start(1))
             end = mask.end()
     suffix = None if None in pair else f" : {pair[0]}, {pair[1]}"
-    return _finish(e, results, op, start, end, suffix, [])
+    return finish(e, results, op, start, end, suffix, [])
 
 
 _REDUCTION = re.compile(
@@ -202,28 +204,28 @@ def _reduction(e: Elaborator, results: str | None, op: str, start: int, offset: 
     if match[2]:
         e.type_of(match[2], match.start(2), element)
     suffix = None if element is None else f" : {type_} into {element}"
-    return _finish(e, results, op, start, match.end(), suffix, [element])
+    return finish(e, results, op, start, match.end(), suffix, [element])
 
 
 def _extract(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    match = _LOAD.match(e.text, offset)
+    match = LOAD.match(e.text, offset)
     if match is None:
         return e.copied(results, op, start, offset)
     type_ = e.type_of(match[1], match.start(1))
     part = _part(type_, match[2])
     suffix = None if part is None else f" : {part} from {type_}"
-    return _finish(e, results, op, start, match.end(), suffix, [part])
+    return finish(e, results, op, start, match.end(), suffix, [part])
 
 
 def _insert(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
-    match = _STORE.match(e.text, offset)
+    match = STORE.match(e.text, offset)
     if match is None:
         return e.copied(results, op, start, offset)
     type_ = e.type_of(match[2], match.start(2))
     part = _part(type_, match[3])
     value = e.type_of(match[1], match.start(1), part)
     suffix = None if value is None or type_ is None else f" : {value} into {type_}"
-    return _finish(e, results, op, start, match.end(), suffix, [type_])
+    return finish(e, results, op, start, match.end(), suffix, [type_])
 
 
 def _part(type_: str | None, indices: str) -> str | None:

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping
 from mlir import ir
 from mlir.dialects import arith, memref
 
+from avial_lab.accesses.views import DYNAMIC
 from avial_lab.arrays import Binding, Buffer
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import BindError, VerifyError
-from avial_lab.notation.elaborate import Scalar
+from avial_lab.notation.elaboration import Scalar
 from avial_lab.notation.source import did_you_mean
 from avial_lab.notation.types import buffer_type
-
-DYNAMIC = -(2**63)
 
 
 def bind_arguments(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, operand_segments
+from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, operand_segments, rebuilt
 from avial_lab.parse.roles import WORK
 
 Handles = dict[ir.Value, ir.Value]
@@ -63,7 +63,7 @@ def _walk(block: ir.Block, known: Handles, order: dict[ir.Value, int]) -> None:
         if op.name == "avial.schedule":
             buffers = _distinct([buffer_of(handle) for handle in op.operands])
             handles = _handles(buffers, known, order, op)
-            new = _rebuilt(op, [handles[b] for b in buffers], {})
+            new = rebuilt(op, [handles[b] for b in buffers], {})
             _walk(new.regions[0].blocks[0], dict(known), order)
         elif op.name == "avial.converge":
             _walk(op.regions[0].blocks[0], dict(known), order)
@@ -80,7 +80,7 @@ def _work(op: ir.Operation, known: Handles, order: dict[ir.Value, int]) -> None:
     handles = _handles(_distinct([*reads, *writes]), known, order, op)
     segments = ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), len(after)])
     values = [operands[0], *(handles[b] for b in (*reads, *writes)), *after]
-    _rebuilt(op, values, {SEGMENTS: segments})
+    rebuilt(op, values, {SEGMENTS: segments})
 
 
 def _distinct(values: Sequence[ir.Value]) -> list[ir.Value]:
@@ -99,25 +99,3 @@ def _handles(
         )
         known[buffer] = cast.results[0]
     return {buffer: known[buffer] for buffer in buffers}
-
-
-def _rebuilt(
-    op: ir.Operation, operands: list[ir.Value], changed: dict[str, ir.Attribute]
-) -> ir.Operation:
-    """The same operation over other operands."""
-    attributes = {name: op.attributes[name] for name in op.attributes} | changed
-    new = ir.Operation.create(
-        op.name,
-        results=[result.type for result in op.results],
-        operands=operands,
-        attributes=attributes,
-        regions=1,
-        loc=op.location,
-        ip=ir.InsertionPoint(op),
-    )
-    for block in list(op.regions[0]):
-        block.append_to(new.regions[0])
-    for before, after in zip(op.results, new.results, strict=True):
-        before.replace_all_uses_with(after)
-    op.erase()
-    return new

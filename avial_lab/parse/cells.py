@@ -18,9 +18,9 @@ from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.verify import verify_program
 from avial_lab.errors import AvialError, InternalError, ParseError, VerifyError
-from avial_lab.notation.elaborate import Elaboration, Scalar
-from avial_lab.notation.operations import USAGE
+from avial_lab.notation.elaboration import Elaboration, Scalar
 from avial_lab.notation.programs import elaborate
+from avial_lab.notation.rules import USAGE
 from avial_lab.notation.source import STATEMENT, Source, did_you_mean
 from avial_lab.parse.arguments import bind_arguments, program_function
 from avial_lab.parse.canonical import canonicalize_operands

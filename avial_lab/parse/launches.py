@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf
 
 from avial_lab.accesses import view_chain
+from avial_lab.accesses.views import DYNAMIC
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import VerifyError
 from avial_lab.parse.roles import role_touches
@@ -18,7 +19,6 @@ BLOCK = 256
 """Threads of a block where the indices need more than one."""
 LARGEST_BLOCK = 1024
 """Threads of a block on every GPU since 2010 (CUDA's compute capability 2.0)."""
-DYNAMIC = -(2**63)
 
 
 def size_launches(launches: list[ir.Operation]) -> None:

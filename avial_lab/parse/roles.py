@@ -17,10 +17,10 @@ from avial_lab.accesses.control import CONTROL
 from avial_lab.accesses.linear import Linear, Window
 from avial_lab.accesses.touches import BodyReader, Handler
 from avial_lab.accesses.views import alternatives
-from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
+from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments, rebuilt
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import AvialError, BindError, CellSpan, VerifyError
-from avial_lab.notation.elaborate import Elaboration, Listed
+from avial_lab.notation.elaboration import Elaboration, Listed
 from avial_lab.notation.source import did_you_mean
 
 WORK = ("avial.task", "avial.replicate")
@@ -323,25 +323,9 @@ class _Task:
 
     def _rebuild(self, reads: list[ir.Value], writes: list[ir.Value]) -> None:
         """The same task with these roles."""
-        op = self.op
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        attributes[SEGMENTS] = ir.DenseI32ArrayAttr.get(
-            [1, len(reads), len(writes), len(self.after)]
-        )
-        new = ir.Operation.create(
-            op.name,
-            results=[result.type for result in op.results],
-            operands=[self.target, *(self.handles[v] for v in (*reads, *writes)), *self.after],
-            attributes=attributes,
-            regions=1,
-            loc=op.location,
-            ip=ir.InsertionPoint(op),
-        )
-        for block in list(op.regions[0]):
-            block.append_to(new.regions[0])
-        for old, fresh in zip(op.results, new.results, strict=True):
-            old.replace_all_uses_with(fresh)
-        op.erase()
+        segments = ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), len(self.after)])
+        handles = [self.handles[value] for value in (*reads, *writes)]
+        rebuilt(self.op, [self.target, *handles, *self.after], {SEGMENTS: segments})
 
 
 def _name(value: ir.Value) -> str:
