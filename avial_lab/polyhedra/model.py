@@ -86,7 +86,8 @@ class Access:
 
     `relation`: `{ S0[i, j] -> A[i - 1, j] : … }`, its domain that of the statement. Where `exact`
     is false it may hold more pairs than there are (an indirect index, a memref that may be one of
-    several); it never holds fewer. `subscripts` are as written, None for a whole array.
+    several), but only elements the array has; it never holds fewer. `subscripts` are as written,
+    None for a whole array.
     """
 
     array: Array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from mlir.passmanager import PassManager
 
 import kernels
 from avial_lab.polyhedra import LoopKind, Scop, dependences, forbidding, read_scop
-from tests.polyhedra.nests import Nest, affine_text, nests
+from tests.polyhedra.nests import For, If, Nest, Node, affine_text, nests
 from tests.polyhedra.test_properties import SLOW
 
 
@@ -84,7 +85,23 @@ def test_a_kernel_is_analysed_within_a_third_of_a_second(name: str) -> None:
 @given(nest=nests)
 def test_random_nests(nest: Nest) -> None:
     with ir.Context():
-        agree(affine_text(nest))
+        agree(affine_text(without_else(nest)))
+
+
+def without_else(nodes: Nest) -> Nest:
+    """Upstream takes the `else` of an affine.if to run where the condition holds.
+
+    So it calls `affine.if (i == 5) {} else { A[0] = x }` parallel, which it is not.
+    """
+    kept: list[Node] = []
+    for node in nodes:
+        if isinstance(node, If):
+            kept.append(replace(node, otherwise=()))
+        elif isinstance(node, For):
+            kept.append(replace(node, body=without_else(node.body)))
+        else:
+            kept.append(node)
+    return tuple(kept)
 
 
 def test_whiles_are_never_parallel() -> None:
