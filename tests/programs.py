@@ -50,7 +50,7 @@ def copy_together(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Copies that share memory with each other exactly where the originals do."""
     bounds = {name: np.lib.array_utils.byte_bounds(array) for name, array in arrays.items()}
     copies: dict[str, tuple[int, bytearray]] = {}
-    low = high = -1
+    low, high, memory = -1, -1, bytearray()
     for name in sorted(arrays, key=bounds.__getitem__):
         start, stop = bounds[name]
         if start >= high:

@@ -51,6 +51,8 @@ _PLAIN = frozenset(
         "memref.assume_alignment",
         "mpi.isend",
         "mpi.irecv",
+        "mpi.send",
+        "mpi.recv",
         "memref.rank",
     }
 )

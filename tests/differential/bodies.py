@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,10 +22,17 @@ def floats(rng: Generator, *shape: int, dtype: str = "float64") -> np.ndarray:
     return rng.standard_normal(shape).astype(dtype)
 
 
-def _case(name: str, body: str, arrays: object, meaning: object, **options: object) -> None:
+def _case(
+    name: str,
+    body: str,
+    arrays: Callable[[Generator], Arrays],
+    meaning: Callable[[Arrays], object],
+    *,
+    arch: str = "cpu",
+    rtol: float = 0.0,
+) -> None:
     names = ", ".join(arrays(np.random.default_rng(0)))
-    arch = options.pop("arch", "cpu")
-    CASES[name] = Case(one_task(body, names, arch=arch), arrays, meaning, **options)
+    CASES[name] = Case(one_task(body, names, arch=arch), arrays, meaning, rtol=rtol)
 
 
 # -- loops -----------------------------------------------------------------------------------------

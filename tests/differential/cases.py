@@ -25,7 +25,7 @@ class Case:
 
     text: str
     arrays: Callable[[np.random.Generator], Arrays]
-    meaning: Callable[[Arrays], None]
+    meaning: Callable[[Arrays], object]
     scalars: Mapping[str, float] = field(default_factory=dict)
     rtol: float = 0.0
 

@@ -473,3 +473,77 @@ CASES["a game of life between two ranks"] = Case(
     },
     _game_of_life,
 )
+
+
+def _as_printed(m: Arrays) -> None:
+    x = m["in"][:5]
+    m["out"][:5] = ((x * 1 + 2) * x + 3) * x + 4
+    m["out"][5:] = m["in"][5:] * np.float32(0.5)
+    m["out"][0, :3] = np.abs(m["out"][:3, 0])
+
+
+CASES["a module as mlir-opt prints it: aliases, a table, functions that call each other"] = Case(
+    """
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#set = affine_set<(d0) : (d0 - 5 >= 0)>
+module attributes {test.name = "printed"} {
+  memref.global "private" constant @table : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+  func.func private @poly(%x: f32) -> f32 {
+    %t = memref.get_global @table : memref<4xf32>
+    %zero = arith.constant 0.0 : f32
+    %r = affine.for %i = 0 to 4 iter_args(%s = %zero) -> (f32) {
+      %k = affine.load %t[%i] : memref<4xf32>
+      %m = arith.mulf %s, %x : f32
+      %n = arith.addf %m, %k : f32
+      affine.yield %n : f32
+    }
+    return %r : f32
+  }
+  func.func private @row(%in: memref<10x7xf32>, %out: memref<10x7xf32>, %i: index) {
+    affine.for %j = 0 to 7 {
+      %x = memref.load %in[%i, %j] : memref<10x7xf32>
+      %y = func.call @poly(%x) : (f32) -> f32
+      memref.store %y, %out[%i, %j] : memref<10x7xf32>
+    }
+    return
+  }
+  func.func @work(%in: memref<10x7xf32>, %out: memref<10x7xf32>, %n: index, %alpha: f32) {
+    avial.schedule %in, %out {
+      %cpu = avial.target {arch = "x86_64"}
+      %gpu = avial.target {arch = "sm_90"}
+      %top = avial.task %cpu, %in, %out {
+        affine.for %i = 0 to 5 {
+          func.call @row(%in, %out, %i) : (memref<10x7xf32>, memref<10x7xf32>, index) -> ()
+        }
+      }
+      %bottom = avial.task %gpu, %in, %out {
+        affine.for %i = 0 to 10 {
+          affine.if #set(%i) {
+            affine.for %j = 0 to 7 {
+              %x = affine.load %in[%i, %j] : memref<10x7xf32>
+              %y = arith.mulf %x, %alpha : f32
+              affine.store %y, %out[%i, %j] : memref<10x7xf32>
+            }
+          }
+        }
+      }
+      %mix = avial.task %cpu, %out {
+        %c0 = arith.constant 0 : index
+        scf.for %i = 0 to %n {
+          %v = memref.load %out[%i, %c0] : memref<10x7xf32>
+          %w = math.absf %v : f32
+          memref.store %w, %out[%c0, %i] : memref<10x7xf32>
+        }
+      }
+    }
+    return
+  }
+}
+""",
+    lambda rng: {
+        "in": rng.standard_normal((10, 7)).astype("float32"),
+        "out": rng.standard_normal((10, 7)).astype("float32"),
+    },
+    _as_printed,
+    scalars={"n": 3, "alpha": 0.5},
+)

@@ -10,7 +10,7 @@ from tests.differential.programs import CASES
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("ranks", "sync"), [(1, "levels"), (3, "levels"), (7, "edges")])
+@pytest.mark.parametrize(("ranks", "sync"), [(3, "levels"), (7, "edges")])
 @parametrised(CASES)
 def test_program(case: Case, ranks: int, sync: str, seven_ranks: Cluster) -> None:
     try_case(case, seven_ranks, ranks=ranks, sync=sync)

@@ -17,7 +17,9 @@ def test_some_tasks(seed: int, seven_ranks: Cluster) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("ranks", "sync"), [(4, "levels"), (7, "edges")])
+@pytest.mark.parametrize(
+    ("ranks", "sync"), [(7, "edges"), pytest.param(4, "levels", marks=pytest.mark.slow)]
+)
 def test_two_hundred_tasks(ranks: int, sync: str, seven_ranks: Cluster) -> None:
     try_case(random_case(ranks, 200), seven_ranks, ranks=ranks, sync=sync)
 
