@@ -1,0 +1,28 @@
+"""What stands inside what.
+
+MLIR operations and values -> yes or no, the operation around.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+
+def holds(loop: ir.Operation, op: ir.Operation | None) -> bool:
+    """Whether `op` stands somewhere inside `loop`."""
+    while op is not None:
+        if op == loop:
+            return True
+        op = parent_of(op)
+    return False
+
+
+def parent_of(op: ir.Operation) -> ir.Operation | None:
+    # `.operation`: an OpView's `name` may be its symbol.
+    return op.parent.operation if op.parent is not None else None
+
+
+def defined_in(op: ir.Operation, value: ir.Value) -> bool:
+    owner = value.owner
+    inner = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+    return holds(op, inner)
