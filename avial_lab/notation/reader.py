@@ -148,24 +148,29 @@ class Reader:
 
     def bracket_end(self, start: int) -> int:
         """One past the bracket that closes the one at `start`."""
-        stack = [self.text[start]]
+        stack = [(self.text[start], start)]
         for match in TOKEN.finditer(self.text, start + 1):
             kind = match.lastgroup
             if kind == "open":
-                stack.append(match[0])
+                stack.append((match[0], match.start()))
             elif kind == "close":
-                if match[0] == "}" and stack[-1] != "{":
-                    raise self.error(f"'{stack[-1]}' is never closed", start)
-                if match[0] != CLOSING[stack[-1]]:
-                    raise self.error(
-                        f"'{match[0]}' where '{CLOSING[stack[-1]]}' should close "
-                        f"the '{stack[-1]}' of line {self.source.line_and_column(start)[0]}",
-                        match.start(),
-                    )
+                self.check_pair(*stack[-1], match)
                 stack.pop()
                 if not stack:
                     return match.end()
         raise self.error(f"'{self.text[start]}' is never closed", start)
+
+    def check_pair(self, opener: str, opened: int, closer: re.Match[str]) -> None:
+        """Whether the bracket that was opened last is the one that is closed."""
+        if CLOSING[opener] == closer[0]:
+            return
+        if closer[0] == "}":
+            raise self.error(f"'{opener}' is never closed", opened)
+        raise self.error(
+            f"'{closer[0]}' where '{CLOSING[opener]}' should close the '{opener}' "
+            f"of line {self.source.line_and_column(opened)[0]}",
+            closer.start(),
+        )
 
     def dictionary(self, offset: int) -> tuple[str, int] | None:
         """The text between the braces of an attribute dictionary at `offset`, and its end."""

@@ -86,7 +86,7 @@ class Scope(Reader):
         if found is None or isinstance(found, str):
             return found
         if isinstance(found, Constant):
-            chosen = wanted or self._default(found.literal)
+            chosen = wanted or self.default_type(found.literal)
             self._complete(found, chosen)
         else:
             chosen = self._ask(found)
@@ -124,7 +124,8 @@ class Scope(Reader):
         return self.error(f"unknown value {name}", offset, hint, VerifyError)
 
     @staticmethod
-    def _default(literal: str) -> str:
+    def default_type(literal: str) -> str:
+        """What MLIR takes a literal without a type for."""
         if literal in ("true", "false"):
             return "i1"
         return "i64" if re.fullmatch(r"-?(\d+|0x[0-9a-fA-F]+)", literal) else "f64"
@@ -150,7 +151,7 @@ class Scope(Reader):
         """Constants whose type no use has told are what MLIR takes them for: i64, f64."""
         for constant in self.open_constants:
             if constant.output.pieces[constant.piece][-1:] != "\n":
-                self._complete(constant, self._default(constant.literal))
+                self._complete(constant, self.default_type(constant.literal))
         self.open_constants.clear()
 
     def _ask(self, unknown: Unknown) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from avial_lab.notation import types
+from avial_lab.notation.copied import check_integers
 from avial_lab.notation.elaborate import Elaborator
 from avial_lab.notation.elaboration import Type
 from avial_lab.notation.memory import LOAD, STORE
@@ -97,7 +98,7 @@ def _after_groups(
         opened = re.compile(r"[^{}()%]*(\()(?=\s*%)").match(e.text, place)
         if opened is not None:
             for word in re.compile(r"\bdimensions\b").finditer(e.text, place, opened.end()):
-                e.check_integers(word)
+                check_integers(e, word)
             e.out.put(e.text[begun : opened.end()], begun)
             mark = len(e.undo)
             owner, e.owner = e.owner, e.place(start)

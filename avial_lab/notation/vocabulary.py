@@ -19,6 +19,17 @@ TERMINATORS = frozenset({
     "llvm.unreachable", "llvm.return", '"func.return"', '"omp.terminator"', '"ub.unreachable"',
     "cf.assert",
 })  # fmt: skip
+IMPLIED_TERMINATORS = {
+    "scf.for": "scf.yield",
+    "scf.if": "scf.yield",
+    "scf.index_switch": "scf.yield",
+    "scf.parallel": "scf.reduce",
+    "affine.for": "affine.yield",
+    "affine.if": "affine.yield",
+    "affine.parallel": "affine.yield",
+    "gpu.launch": "gpu.terminator",
+    "memref.alloca_scope": "memref.alloca_scope.return",
+}
 BARE = frozenset(
     {"return", "call", "call_indirect", "constant", "module", "unrealized_conversion_cast"}
 )
