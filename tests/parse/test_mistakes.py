@@ -688,7 +688,7 @@ Hint: add %a to writes(…)\
 
 def test_of_brackets_that_do_not_fit_the_inner_one_is_shown(context: ir.Context) -> None:
     text = 'func.func @f(%a: memref<4xf32> {\n  avial.name = "a")}) {\n}'
-    with pytest.raises(ParseError, match="should close the '{' of line 1") as caught:
+    with pytest.raises(ParseError, match=r"should close the '\{' of line 1") as caught:
         parse_cell(text, cell="In [4]", context=context)
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == (2, 19)
