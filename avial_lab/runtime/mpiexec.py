@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,29 +121,29 @@ class _Ranks:
 def _started(program: Sequence[str], ranks: int, directory: Path) -> Generator[_Ranks]:
     """The ranks; none is left on the way out, whichever way that is."""
     log = directory / "log"
-    guardian = Guardian()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [tool("mpiexec"), "-n", str(ranks), *mpiexec_options(), *witnessed(program, directory)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=os.environ | environment(ranks),
-            cwd=directory,  # not the caller's: a numpy.py there would be imported
-            start_new_session=True,  # Ctrl-C comes to the caller, who then kills
-        )
-    started = _Ranks(process, directory, log, ranks)
-    try:
-        guardian.watch(process.pid)
-        yield started
-    finally:
-        if process.poll() is None:
-            kill_all([psutil.Process(process.pid)])
-            process.wait()
-        started.find()
-        kill_all(list(started.processes.values()))
-        guardian.release(process.pid)
-        guardian.close()
+    command = [tool("mpiexec"), "-n", str(ranks), *mpiexec_options()]
+    with closing(Guardian()) as guardian:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*command, *witnessed(program, directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=os.environ | environment(ranks),
+                cwd=directory,  # not the caller's: a numpy.py there would be imported
+                start_new_session=True,  # Ctrl-C comes to the caller, who then kills
+            )
+        started = _Ranks(process, directory, log, ranks)
+        try:
+            guardian.watch(process.pid)
+            yield started
+        finally:
+            if process.poll() is None:
+                kill_all([psutil.Process(process.pid)])
+                process.wait()
+            started.find()
+            kill_all(list(started.processes.values()))
+            guardian.release(process.pid)
 
 
 def _await(
