@@ -277,6 +277,7 @@ import avial_lab
 from avial_lab.compiler import shared_compiler
 avial_lab.analyse({text!r})
 print(shared_compiler().pid, flush=True)
+sys.stdin.readline()
 """
 
 
@@ -284,6 +285,7 @@ def child(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """A Python that has a compiler and then does `rest`; and what it has started."""
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", CHILD.format(text=GOOD.text) + rest],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
@@ -292,6 +294,9 @@ def child(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     worker = int(process.stdout.readline())
     family = psutil.Process(process.pid).children(recursive=True)
     assert worker in [member.pid for member in family]
+    assert process.stdin is not None
+    process.stdin.write("go on\n")
+    process.stdin.flush()
     return process, family
 
 
