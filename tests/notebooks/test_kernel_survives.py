@@ -100,6 +100,7 @@ class Session:
             time.sleep(0.01)
 
     def has_process(self, words: str) -> bool:
+        assert self._manager.provisioner is not None
         return any(words in command for command in _commands(self._manager.provisioner.pid))
 
     def interrupt(self) -> None:
