@@ -10,6 +10,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from avial_lab.arrays import ELEMENT_OF_DTYPE
+from avial_lab.program import compile as compile_program
 from avial_lab.runtime.cluster import Cluster
 from tests.differential.cases import Arrays, Case, parametrised, try_case
 
@@ -416,3 +417,17 @@ SHARED["a sliding window, read only"] = Case(
 @parametrised(SHARED)
 def test_shared_memory(case: Case, ranks: int, seven_ranks: Cluster) -> None:
     try_case(case, seven_ranks, ranks=ranks, sync="levels" if ranks == 1 else "edges")
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_offsets_wrap_around_only_where_an_array_runs_backwards(step: int) -> None:
+    """LLVM may do anything with an offset of -1 that was promised not to be 2^64 - 1.
+
+    It does so only now and then, so the promise is what is looked for.
+    """
+    base = np.arange(9, dtype=np.int32)
+    arrays = {"x": base, "y": base[::step]}
+    text = _program(("cpu", "x, y", _shift("x", "y", 9, add=1)))
+    stage = compile_program(text, arrays=arrays, ranks=1).stages["llvm"]
+    assert ("nuw" in stage.text) == (step > 0)
+    assert ("signed-offsets" in stage.command) == (step < 0)
