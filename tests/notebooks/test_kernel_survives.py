@@ -79,13 +79,13 @@ class Session:
                 continue
             kind, content = message["msg_type"], message["content"]
             if kind == "status" and content["execution_state"] == "idle":
-                return "\n".join(shown), error
+                return "".join(shown), error
             if kind == "error":
                 error = "\n".join(content["traceback"])
             elif kind == "stream":
                 shown.append(content["text"])
             elif kind in ("execute_result", "display_data", "update_display_data"):
-                shown.append(content["data"]["text/plain"])
+                shown.append(content["data"]["text/plain"] + "\n")
 
     def value(self, expression: str) -> str:
         shown, error = self.run(f"print({expression})")
