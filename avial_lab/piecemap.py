@@ -49,8 +49,6 @@ class PieceMap(Generic[Value]):
 
     def overlapping(self, box: Box) -> list[tuple[Box, Value]]:
         """(the part inside `box`, value) of every piece that overlaps it."""
-        if box.empty:
-            return []
         found = [
             (entry, common)
             for pieces, first, last in self._windows(box)
@@ -62,8 +60,6 @@ class PieceMap(Generic[Value]):
 
     def remove(self, box: Box) -> None:
         """Forget what is known inside `box`; pieces that stick out keep their rest."""
-        if box.empty:
-            return
         rests: list[tuple[Box, Value]] = []
         for pieces, first, last in self._windows(box):
             kept: list[tuple[int, int, Box, Value]] = []

@@ -63,10 +63,10 @@ class Box(NamedTuple):
         return True
 
     def contains(self, other: Box) -> bool:
-        return other.empty or all(
-            a <= c and d <= b
-            for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True)
-        )
+        for a, b, c, d in zip(self.start, self.stop, other.start, other.stop, strict=True):
+            if c < a or b < d:
+                return other.empty
+        return True
 
     def intersection(self, other: Box) -> Box | None:
         """The common elements, or None where there are none."""

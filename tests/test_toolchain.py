@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from avial_lab import toolchain
@@ -50,17 +50,17 @@ def test_a_child_that_does_not_end_is_killed_with_its_children() -> None:
     outcome = run(("sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; wait"), limit_s=0.5)
     assert outcome.timed_out
     assert outcome.complaint == "no answer in time"
-    assert not _alive(int(outcome.stdout))
+    gone, alive = psutil.wait_procs(_processes(int(outcome.stdout)), timeout=10)
+    assert not alive, gone
 
 
-def _alive(pid: int) -> bool:
-    """Whether `pid` still runs; one that ended and waits for init to collect it does not."""
+def _processes(pid: int) -> list[psutil.Process]:
+    """The process of that id, unless it has ended and only waits for init to collect it."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        process = psutil.Process(pid)
+        return [] if process.status() == psutil.STATUS_ZOMBIE else [process]
+    except psutil.NoSuchProcess:
+        return []
 
 
 @pytest.mark.parametrize(
