@@ -2,7 +2,6 @@
 of.
 """
 
-from avial_lab.accesses.entry import entry_function, schedule_operations
 from avial_lab.accesses.program import read_program
 from avial_lab.accesses.touches import Touch, body_touches
 from avial_lab.accesses.views import view_chain
@@ -10,8 +9,6 @@ from avial_lab.accesses.views import view_chain
 __all__ = [
     "Touch",
     "body_touches",
-    "entry_function",
     "read_program",
-    "schedule_operations",
     "view_chain",
 ]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from mlir import ir
 
 from avial_lab.accesses.buffers import program_buffers
-from avial_lab.accesses.entry import entry_function, schedule_operations
 from avial_lab.accesses.linear import Linear
 from avial_lab.accesses.storage_regions import Part, access
 from avial_lab.accesses.summary import summary
@@ -22,6 +21,7 @@ from avial_lab.arrays import Binding, Buffer, Storage
 from avial_lab.dag import Access, Task, TaskKind
 from avial_lab.dialects.avial import buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
+from avial_lab.dialects.program import schedule_operations, scheduled_function
 from avial_lab.errors import PassError
 from avial_lab.regions import Box
 from avial_lab.topology import Target
@@ -37,7 +37,7 @@ def read_program(
     own, and numbers without a value are symbols. Raises PassError for what may not stand between
     tasks, or where there is no task.
     """
-    function = entry_function(module)
+    function = scheduled_function(module)
     buffers, storages = program_buffers(function, binding)
     # A program that is run has all its numbers: whoever moves data need not know of symbols.
     symbols = unbound_numbers(function) if binding is None else {}

@@ -10,10 +10,10 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.accesses.buffers import argument_name, fresh_name
-from avial_lab.accesses.entry import schedule_operations, top_operations
 from avial_lab.accesses.index_forms import IndexForms
 from avial_lab.accesses.linear import Linear, symbol
 from avial_lab.dialects.places import name_of
+from avial_lab.dialects.program import schedule_operations, top_operations
 
 
 def unbound_numbers(function: ir.Operation) -> dict[ir.Value, Linear]:

@@ -41,6 +41,8 @@ class Elaboration:
     """Whether some avial operation stands in MLIR's generic form."""
     labels: bool = False
     """Whether some block is labelled (`^bb0:`)."""
+    main: int | None = None
+    """Where the first statement outside of all functions begins: they are in a @main of ours."""
 
 
 @dataclass

@@ -8,38 +8,67 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from avial_lab.notation.source import quote
+from avial_lab.notation.vocabulary import MODULE_OPS, QUOTED_MODULE_OPS
 
 _TOKEN = re.compile(
     r"""//[^\n]*                     # comment
       | "(?:[^"\\\n]|\\.)*"          # string, or a quoted operation name
       | %[\w$.\-]+                   # value
+      | @(?:[\w$.\-]+|"[^"\n]*")     # symbol
+      | \^[\w$.\-]+                  # block
       | ->
       | [A-Za-z_][A-Za-z0-9_$.]*     # keyword or operation name
       | [{}()]
     """,
     re.VERBOSE,
 )
+_OTHERS = MODULE_OPS | QUOTED_MODULE_OPS
 _SCHEDULE = ("avial.schedule", '"avial.schedule"')
 
 
-def program_names(text: str) -> tuple[str, ...]:
+def program_names(text: str, *, function: str | None = None) -> tuple[str, ...]:
     """The arguments of the function that holds the schedules, or else the operands of all
-    schedules.
+    schedules; in a text without any, the arguments of `function`, by default the one that can be
+    meant.
 
     >>> program_names("avial.schedule %a, %b: memref<4xf32> { }")
     ('a', 'b')
     >>> program_names("func.func @f(%x: memref<4xf32>) { avial.schedule %x { } return }")
     ('x',)
+    >>> program_names("func.func @f(%x: memref<?xf32>, %n: index) { return }")
+    ('x', 'n')
     """
-    tokens = [t for t in _TOKEN.findall(text) if not t.startswith("//")]
+    tokens = _tokens(text)
     names: dict[str, None] = {}
     inside = _functions(tokens)
+    plain = True
     for at, token in enumerate(tokens):
         if token not in _SCHEDULE:
             continue
+        plain = False
         start = next((start for start, body, end in inside if body <= at < end), None)
         names.update(dict.fromkeys(_values(tokens, at if start is None else start)))
+    if plain:
+        for chosen in _meant(_heads(tokens, inside), function):
+            names.update(dict.fromkeys(chosen.arguments))
     return tuple(names)
+
+
+def holds_schedule(text: str) -> bool:
+    """Whether the text has an avial.schedule; one without is a plain function.
+
+    >>> holds_schedule("// avial.schedule"), holds_schedule('"avial.schedule"() ({ }) : () -> ()')
+    (False, True)
+    """
+    return any(token in _SCHEDULE for token in _tokens(text))
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for token in _TOKEN.findall(text) if not token.startswith("//")]
 
 
 def place_of(text: str, name: str) -> tuple[int, int] | None:
@@ -53,6 +82,87 @@ def place_of(text: str, name: str) -> tuple[int, int] | None:
             start = match.start()
             return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return None
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A function with a body, as far as its text tells."""
+
+    name: str
+    private: bool
+    arguments: tuple[str, ...]
+    names: frozenset[str]
+    """Symbols in its body: what it may call."""
+
+
+def _meant(heads: list[_Head], function: str | None) -> list[_Head]:
+    """The functions that may be meant, as `parse/functions.py` decides: several, or none, are an
+    error there.
+    """
+    if function is not None:
+        return [head for head in heads if head.name == function.removeprefix("@")]
+    found = [head for head in heads if not head.private] or heads
+    called = {name for head in found for name in head.names - {head.name}}
+    return [head for head in found if head.name not in called] or found
+
+
+def _heads(tokens: list[str], inside: list[tuple[int, int, int]]) -> list[_Head]:
+    """Every function with a body, those in MLIR's generic form behind the others."""
+    heads: list[_Head] = []
+    for start, body, end in inside:
+        if body >= len(tokens) or not _OTHERS.isdisjoint(tokens[start + 1 : body]):
+            continue  # a declaration: the brace is another one's
+        named = next((k for k in range(start, body) if tokens[k].startswith("@")), start)
+        private = "private" in tokens[start:named]
+        symbols = _symbols(tokens[body:end])
+        heads.append(_Head(_bare(tokens[named]), private, tuple(_values(tokens, start)), symbols))
+    quoted = [k for k, token in enumerate(tokens) if token == quote("func.func")]
+    for start, end in pairwise([*quoted, len(tokens)]):
+        head = _generic_head(tokens[start:end])
+        if head is not None:
+            heads.append(head)
+    return heads
+
+
+def _generic_head(tokens: list[str]) -> _Head | None:
+    """`"func.func"() <{sym_name = "f", …}> ({ ^bb0(%a: …): … })`; None without a body."""
+    opened = next((k for k, pair in enumerate(pairwise(tokens)) if pair == ("(", "{")), None)
+    if opened is None or tokens[opened + 2 : opened + 3] in ([], ["}"]):
+        return None
+    label, arguments = tokens[opened + 2], tokens[opened + 3 :]
+    labelled = label.startswith("^") and arguments[:1] == ["("]
+    visibility = _attribute(tokens, "sym_visibility")
+    return _Head(
+        _attribute(tokens, "sym_name"),
+        visibility not in ("", "public"),
+        tuple(_until_closed(arguments[1:])) if labelled else (),
+        _symbols(tokens),
+    )
+
+
+def _symbols(tokens: list[str]) -> frozenset[str]:
+    return frozenset(_bare(token) for token in tokens if token.startswith("@"))
+
+
+def _bare(token: str) -> str:
+    return token.removeprefix("@").strip('"')
+
+
+def _attribute(tokens: list[str], name: str) -> str:
+    """The string behind `name =`, "" where there is none."""
+    at = tokens.index(name) if name in tokens else len(tokens)
+    return _bare(tokens[at + 1]) if at + 1 < len(tokens) else ""
+
+
+def _until_closed(tokens: list[str]) -> Iterator[str]:
+    """The values before the parenthesis that closes."""
+    depth = 1
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token, 0)
+        if depth == 0:
+            return
+        if token.startswith("%"):
+            yield token[1:]
 
 
 def _functions(tokens: list[str]) -> list[tuple[int, int, int]]:

@@ -25,6 +25,7 @@ from avial_lab.notation.blocks import close
 from avial_lab.notation.buffers import bound_type, check_written, no_array
 from avial_lab.notation.elaborate import Elaborator
 from avial_lab.notation.elaboration import Elaboration, Program, Scalar, Type
+from avial_lab.notation.header import holds_schedule
 from avial_lab.notation.output import Output
 from avial_lab.notation.rules import RULES
 from avial_lab.notation.source import STATEMENT, TOKEN, Source, quote, starts_statement
@@ -109,6 +110,7 @@ def _module_level(e: Elaborator, offset: int, *, closing: bool) -> int:
     e.out, e.program = outer, program
     e.out.extend(functions)
     if first is not None:
+        e.result.main = first
         _write_main(e, here, main, first)
     return offset
 
@@ -159,7 +161,17 @@ def _module_op(e: Elaborator, op: str, start: int, offset: int) -> int:
         if head["attributes"]:
             end = e.bracket_end(end)
         opened = e.expect(end, "{", "after 'module'")
-        e.out.put(e.text[start:opened] + "\n", start)
+        if head["attributes"] and not holds_schedule(e.text):
+            # Of another compiler: what it knew of its machine, in the words of its own version.
+            kept = e.text[head.start("attributes") : opened]
+            e.out.put(e.text[start : head.start("attributes")], start)
+            e.out.put(
+                "attributes {gpu.container_module} {" if "gpu.container_module" in kept else "{",
+                start,
+            )
+        else:
+            e.out.put(e.text[start:opened], start)
+        e.out.put("\n", opened)
         end = _module_level(e, opened, closing=True)
         e.out.put("}", end - 1)
         return close(e, None, start, end)

@@ -6,7 +6,7 @@ Function arguments and a Binding -> arguments of the arrays' own types; numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from mlir import ir
 from mlir.dialects import arith, memref
@@ -21,29 +21,40 @@ from avial_lab.notation.types import buffer_type
 
 
 def bind_arguments(
-    function: ir.Operation, binding: Binding | None, scalars: Mapping[str, Scalar]
+    function: ir.Operation,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+    *,
+    all_numbers: bool = True,
 ) -> frozenset[ir.Value]:
     """Every argument of the program's function gets its name, its array's type or its number.
 
     An argument with `?` in its type becomes static, and a memref.cast gives the body the type it
-    was written for. Returns the arguments whose arrays are read-only.
+    was written for. Without `all_numbers`, those that the function never uses may be missing.
+    Returns the arguments whose arrays are read-only.
     """
     names = _names(function)
     block = function.regions[0].blocks[0]
     arguments = list(block.arguments)
-    if binding is not None:
+    if binding is not None or scalars:
         _check_known(binding, scalars, names, function)
     keep: list[int] = []
     read_only: set[ir.Value] = set()
     for k, (argument, name) in enumerate(zip(arguments, names, strict=True)):
-        if isinstance(argument.type, ir.MemRefType):
+        if isinstance(argument.type, ir.MemRefType | ir.UnrankedMemRefType):
             keep.append(k)
+            if name in scalars:
+                raise BindError(
+                    f"%{name} is {argument.type}, an array, but a number is given",
+                    span=span_of(argument.location),
+                    hint=f"pass the array {name}",
+                )
             buffer = binding.buffer(name) if binding is not None else None
             if buffer is not None:
                 _bind_array(argument, buffer, block)
                 if not buffer.writable:
                     read_only.add(argument)
-            elif binding is not None and not argument.type.has_static_shape:
+            elif binding is not None and not _has_static_shape(argument.type):
                 raise BindError(
                     f"buffer %{name} is {argument.type}, and no array says how long it is",
                     span=span_of(argument.location),
@@ -51,7 +62,21 @@ def bind_arguments(
                 )
         elif name in scalars:
             _bind_number(argument, name, scalars[name], block)
-        elif binding is not None and _is_number(argument.type):
+        elif not _is_number(argument.type):
+            raise VerifyError(
+                f"%{name} is {argument.type}, neither a memref nor a number",
+                span=span_of(argument.location),
+                hint="write it as a memref, %a: memref<20xf32> for example",
+            )
+        elif binding is not None and binding.buffer(name) is not None:
+            raise BindError(
+                f"%{name} is {argument.type}, a number, but an array is given",
+                span=span_of(argument.location),
+                hint=f"pass a number: {name}.item(), where the array has one element",
+            )
+        elif binding is not None and not (all_numbers or any(True for _ in argument.uses)):
+            pass  # whatever it is
+        elif binding is not None:
             raise BindError(
                 f"no value for %{name} ({argument.type})",
                 span=span_of(argument.location),
@@ -61,33 +86,6 @@ def bind_arguments(
             keep.append(k)
     _set_signature(function, names, keep)
     return frozenset(read_only)
-
-
-def program_function(module: ir.Module) -> ir.Operation:
-    """The one function that holds the schedules; `verify_program` has seen that there is one."""
-    found: list[ir.Operation] = []
-    for operation in _functions(module.operation):
-        regions = operation.regions
-        if len(regions) and any(
-            op.operation.name == "avial.schedule" for block in regions[0] for op in block
-        ):
-            found.append(operation)
-    if len(found) > 1:
-        span = span_of(found[1].location)
-        raise VerifyError(
-            "a second function holds an avial.schedule", span=span,
-            hint="keep the program's schedules in one function",
-        )  # fmt: skip
-    return found[0]
-
-
-def _functions(module: ir.Operation) -> Iterator[ir.Operation]:
-    for op in module.regions[0].blocks[0]:
-        operation = op.operation
-        if operation.name == "func.func":
-            yield operation
-        elif operation.name == "builtin.module":
-            yield from _functions(operation)
 
 
 def _names(function: ir.Operation) -> list[str]:
@@ -110,15 +108,15 @@ def _names(function: ir.Operation) -> list[str]:
 
 
 def _check_known(
-    binding: Binding,
+    binding: Binding | None,
     scalars: Mapping[str, Scalar],
     names: list[str],
     function: ir.Operation,
 ) -> None:
-    given = [*(buffer.name for buffer in binding.buffers), *scalars]
-    for name in given:
+    arrays = [buffer.name for buffer in binding.buffers] if binding is not None else []
+    for name in (*arrays, *scalars):
         if name not in names:
-            what = "array" if binding.buffer(name) is not None else "number"
+            what = "array" if name in arrays else "number"
             buffers = ", ".join(f"%{known}" for known in names) or "none"
             raise BindError(
                 f"{what} '{name}' is no buffer of the program",
@@ -128,12 +126,18 @@ def _check_known(
 
 
 def _bind_array(argument: ir.BlockArgument, buffer: Buffer, block: ir.Block) -> None:
-    written, wanted = ir.MemRefType(argument.type), ir.Type.parse(buffer_type(buffer))
+    written, wanted = argument.type, ir.Type.parse(buffer_type(buffer))
     if written == wanted:
         return
-    _check_fit(argument, written, ir.MemRefType(wanted), buffer)
-    if written.has_static_shape and written.layout == wanted.layout:
-        return
+    if isinstance(written, ir.MemRefType):
+        _check_fit(argument, written, ir.MemRefType(wanted), buffer)
+        if written.has_static_shape and written.layout == wanted.layout:
+            return
+    elif str(written.element_type) != buffer.element:
+        raise BindError(
+            f"%{buffer.name} is {written}, but the array '{buffer.name}' holds {buffer.element}",
+            span=span_of(argument.location),
+        )
     location = argument.location
     argument.set_type(wanted)
     with ir.InsertionPoint.at_block_begin(block), location:
@@ -210,6 +214,10 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
     with ir.InsertionPoint.at_block_begin(block), argument.location:
         constant = arith.ConstantOp(type_, value)
     argument.replace_all_uses_with(constant.result)
+
+
+def _has_static_shape(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.MemRefType) and type_.has_static_shape
 
 
 def _set_signature(function: ir.Operation, names: list[str], keep: list[int]) -> None:

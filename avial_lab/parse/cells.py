@@ -16,16 +16,24 @@ from mlir import ir
 from avial_lab.arrays import Binding
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
+from avial_lab.dialects.program import functions_of, scheduled_function
 from avial_lab.dialects.verify import verify_program
 from avial_lab.errors import AvialError, InternalError, ParseError, VerifyError
 from avial_lab.notation.elaboration import Elaboration, Scalar
+from avial_lab.notation.header import holds_schedule
 from avial_lab.notation.programs import elaborate
 from avial_lab.notation.rules import USAGE
 from avial_lab.notation.source import STATEMENT, Source, did_you_mean
-from avial_lab.parse.arguments import bind_arguments, program_function
+from avial_lab.parse.arguments import bind_arguments
 from avial_lab.parse.canonical import canonicalize_operands
+from avial_lab.parse.foreign import read_mlir
+from avial_lab.parse.functions import (
+    drop_foreign_attributes,
+    one_function,
+    results_to_arguments,
+)
 from avial_lab.parse.launches import size_launches
-from avial_lab.parse.roles import resolve_roles
+from avial_lab.parse.roles import check_unwritten, resolve_roles
 
 NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
 
@@ -37,26 +45,24 @@ def parse_cell(
     context: ir.Context,
     binding: Binding | None = None,
     scalars: Mapping[str, Scalar] = NO_SCALARS,
+    function: str | None = None,
 ) -> ir.Module:
     """The program in `text`, which its user knows as `cell`.
 
     `binding` gives the types that buffers of the program leave out; `scalars` replace arguments of
-    int, float or index type. Raises ParseError, VerifyError or BindError with the place in `text`.
+    int, float or index type. A text without an avial operation is MLIR of another compiler, of
+    which `function` is meant (by default the only one it can be): in the module that is the one
+    public function, with its helpers inlined and its results made arguments. Raises ParseError,
+    VerifyError or BindError with the place in `text`.
     """
     register(context)
     source = Source(text, cell)
     try:
-        elaboration = elaborate(source, context, binding=binding, scalars=scalars)
         with context:
-            module = _parsed(elaboration)
-            launches = _name_arguments(module, elaboration)
-            verify_program(module, regions=elaboration.generic or elaboration.labels)
-            function = program_function(module)
-            if elaboration.generic:
-                canonicalize_operands(function)
-            read_only = bind_arguments(function, binding, scalars)
-            size_launches(launches)
-            resolve_roles(function, elaboration, read_only)
+            if holds_schedule(text):
+                module = _program(source, context, binding, scalars)
+            else:
+                module = _plain(source, context, binding, scalars, function)
             _verified(module, source)
     except AvialError as error:
         if error.span is None and isinstance(error, VerifyError):
@@ -65,6 +71,78 @@ def parse_cell(
             error.span = replace(error.span, text=text)
         raise
     return module
+
+
+def _program(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+) -> ir.Module:
+    """A text with avial's operations."""
+    elaboration = elaborate(source, context, binding=binding, scalars=scalars)
+    module = _parsed(elaboration)
+    launches = _name_arguments(module, elaboration)
+    verify_program(module, regions=elaboration.generic or elaboration.labels)
+    function = scheduled_function(module)
+    if elaboration.generic:
+        canonicalize_operands(function)
+    read_only = bind_arguments(function, binding, scalars)
+    size_launches(launches)
+    resolve_roles(function, elaboration, read_only)
+    return module
+
+
+def _plain(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+    name: str | None,
+) -> ir.Module:
+    """A text without: any func.func that MLIR reads, in short notation too."""
+    module = _read_plain(source, context, binding, scalars)
+    if not any(True for _ in functions_of(module)):
+        verify_program(module)  # says that there is no task
+    drop_foreign_attributes(module)
+    function = one_function(module, name)
+    results_to_arguments(function)
+    # C compiled by Polygeist hands sizes over that nobody looks at.
+    read_only = bind_arguments(function, binding, scalars, all_numbers=False)
+    check_unwritten(function, read_only)
+    return module
+
+
+def _read_plain(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+) -> ir.Module:
+    """By the notation, which knows names and short forms; else, as MLIR alone reads it.
+
+    Where neither can, the error is the notation's.
+    """
+    context.allow_unregistered_dialects = True
+    try:
+        elaboration = elaborate(source, context, binding=binding, scalars=scalars)
+        if elaboration.main is not None:
+            raise source.error(
+                "a statement stands outside of any function",
+                elaboration.main,
+                hint="put it into func.func @f(…) { … }, or into an avial.schedule",
+                kind=VerifyError,
+            )
+        module = _parsed(elaboration)
+        size_launches(_name_arguments(module, elaboration))
+        return module
+    except AvialError as error:
+        module = read_mlir(source)
+        if module is None:
+            raise error from None
+        return module
+    finally:
+        context.allow_unregistered_dialects = False
 
 
 def _parsed(elaboration: Elaboration) -> ir.Module:

@@ -99,6 +99,20 @@ def resolve_roles(
         _Task(op, elaboration).resolve(read_only)
 
 
+def check_unwritten(function: ir.Operation, read_only: Set[ir.Value]) -> None:
+    """BindError where a plain function writes one of the arguments whose arrays are `read_only`."""
+    for block in function.regions[0].blocks if read_only else ():
+        for touch in role_touches(block):
+            root = view_chain(touch.source)[-1]
+            if touch.writes and root in read_only:
+                name = _name(root)
+                raise BindError(
+                    f"the function writes %{name}, but the array '{name}' is read-only",
+                    span=span_of(touch.op.location),
+                    hint=f"pass a copy: {name}.copy()",
+                )
+
+
 def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
     """Tasks and replicates in program order, those inside a converge included."""
 

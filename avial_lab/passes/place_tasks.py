@@ -14,13 +14,9 @@ from mlir import ir
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.dag import TaskGraph
 from avial_lab.dialects.places import span_of
+from avial_lab.dialects.program import scheduled_function, schedules_of, tasks_of
 from avial_lab.errors import PassError
-from avial_lab.passes.program import (
-    program_function,
-    schedules_of,
-    tasks_of,
-    text_attribute,
-)
+from avial_lab.passes.program import text_attribute
 from avial_lab.schedule import Schedule, Transfer
 
 
@@ -36,7 +32,7 @@ class PlaceTasks:
     schedule: Schedule
 
     def __call__(self, module: ir.Operation) -> None:
-        function = program_function(module)
+        function = scheduled_function(module)
         placements = {placed.task: (k, placed) for k, placed in enumerate(self.schedule.placements)}
         with module.context:
             i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
@@ -80,7 +76,7 @@ class PlaceInOrder:
         return PlaceInOrder(graph.buffers, graph.storages)
 
     def __call__(self, module: ir.Operation) -> None:
-        function = program_function(module)
+        function = scheduled_function(module)
         with module.context:
             i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
             rank = ir.IntegerAttr.get(i32, 0)

@@ -1,16 +1,17 @@
-"""The program in a module: its function, its tasks, and what may stand between them.
+"""What may stand between tasks, and what a pass asks of an operation.
 
-Module -> the operations a pass works on. Read only.
+Operation -> facts about it. Read only. (`dialects.program` knows the function and its tasks.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mlir import ir
 
 from avial_lab.dialects.places import span_of
+from avial_lab.dialects.program import program_function
 from avial_lab.errors import PassError
+
+__all__ = ["PURE_BETWEEN_TASKS", "is_pure", "program_function", "text_attribute"]
 
 PURE_BETWEEN_TASKS = frozenset(
     {
@@ -44,45 +45,6 @@ def is_pure(op: ir.Operation) -> bool:
     them.
     """
     return op.name in PURE_BETWEEN_TASKS or op.name.startswith(("arith.", "index.", "math."))
-
-
-def program_function(module: ir.Operation) -> ir.Operation:
-    """The function that holds the schedules; PassError where there is none, or more than one."""
-    found = [
-        op.operation
-        for op in module.regions[0].blocks[0].operations
-        if op.operation.name == "func.func" and any(True for _ in schedules_of(op.operation))
-    ]
-    if not found:
-        raise PassError(
-            "there is no avial.schedule in this module",
-            hint="wrap the tasks in avial.schedule { … }",
-        )
-    if len(found) > 1:
-        raise PassError(
-            "several functions hold an avial.schedule; not yet lowered",
-            span=span_of(found[1].location),
-            hint="keep one function for the program; put all schedules into it",
-        )
-    return found[0]
-
-
-def schedules_of(function: ir.Operation) -> Iterator[ir.Operation]:
-    """The function's `avial.schedule` operations, in program order."""
-    region = function.regions[0]
-    if len(region.blocks) == 0:
-        return
-    for op in region.blocks[0].operations:
-        if op.operation.name == "avial.schedule":
-            yield op.operation
-
-
-def tasks_of(function: ir.Operation) -> Iterator[ir.Operation]:
-    """The program's tasks, in program order."""
-    for schedule in schedules_of(function):
-        for op in schedule.regions[0].blocks[0].operations:
-            if op.operation.name == "avial.task":
-                yield op.operation
 
 
 def text_attribute(op: ir.Operation, name: str) -> str:

@@ -13,9 +13,10 @@ from mlir import ir
 from mlir.dialects import func
 
 from avial_lab.dialects.places import span_of
+from avial_lab.dialects.program import tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.program import is_pure, tasks_of, text_attribute
+from avial_lab.passes.program import is_pure, text_attribute
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,10 @@ from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
 from avial_lab.dialects.places import name_of, span_of
+from avial_lab.dialects.program import scheduled_function, schedules_of, tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import itemsize_of
-from avial_lab.passes.program import (
-    is_pure,
-    program_function,
-    schedules_of,
-    tasks_of,
-    text_attribute,
-)
+from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.task_functions import TaskFunction, outline_tasks
 from avial_lab.regions import Box
 
@@ -50,7 +45,7 @@ class TasksToMpi:
     share: bool = True
 
     def __call__(self, module: ir.Operation) -> None:
-        function = program_function(module)
+        function = scheduled_function(module)
         _check_supported(function)
         _check_others(module, function)
         _check_number(function)

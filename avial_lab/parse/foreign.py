@@ -1,0 +1,52 @@
+"""Text as MLIR alone reads it, for what the notation does not understand.
+
+Cell text -> ir.Module whose operations and block arguments have the user's names and places, or
+None.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mlir import ir
+
+from avial_lab.notation.source import Source
+
+_RESULT_BEFORE = re.compile(r"(%[\w$.-]+)(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*\s*=\s*\Z")
+_VALUE = re.compile(r"%([\w$.-]+)")
+_UNNAMED = "-"
+"""What MLIR calls the file of a text without one."""
+
+
+def read_mlir(source: Source) -> ir.Module | None:
+    """The module in the text; None where MLIR cannot read it."""
+    try:
+        module = ir.Module.parse(source.text)
+    except ir.MLIRError:
+        return None
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        op.location = _located(op.location, source, result=True)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.set_location(_located(argument.location, source, result=False))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return module
+
+
+def _located(location: ir.Location, source: Source, *, result: bool) -> ir.Location:
+    """The same place under the cell's name, and the value's name around it."""
+    if not location.is_a_file() or location.filename != _UNNAMED:
+        return location
+    line, column = location.start_line, location.start_col
+    place = ir.Location.file(source.cell, line, column)
+    offset = source.offset_of(line, column)
+    if result:
+        before = source.text[source.line_starts[line - 1] if line else 0 : offset]
+        match = _RESULT_BEFORE.search(before)
+        return ir.Location.name(match[1][1:], place) if match else place
+    match = _VALUE.match(source.text, offset)
+    return ir.Location.name(match[1], place) if match else place

@@ -1,0 +1,296 @@
+"""A module of plain functions as one program: the function that is meant, with what it calls.
+
+Module without an avial operation, as another compiler wrote it -> the same module with one public
+function: its helpers private, functions it does not need gone, attributes of dialects we do not
+know gone, results turned into arguments.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import memref
+
+from avial_lab.accesses.views import defining, view_chain
+from avial_lab.dialects.places import name_of, span_of
+from avial_lab.dialects.program import functions_of, has_body, is_public, symbol_of
+from avial_lab.errors import VerifyError
+from avial_lab.notation.source import did_you_mean
+
+_MACHINE = ("llvm.data_layout", "llvm.target_triple", "dlti.dl_spec", "dlti.target_system_spec")
+"""What a front end says of the machine it compiled for, which need not be this one."""
+
+
+def one_function(module: ir.Module, name: str | None) -> ir.Operation:
+    """The function `name`, or the only one that can be meant: public now, what it calls private,
+    and what it does not call gone.
+    """
+    _hoist(module)
+    chosen = _chosen(module, name)
+    if chosen.parent != module.operation:
+        raise VerifyError(
+            f"@{symbol_of(chosen)} stands in a module beside others",
+            span=span_of(chosen.location),
+            hint="move the function out of its module",
+        )
+    _keep_reachable(module, chosen)
+    _come_back_elsewhere(module, chosen)
+    private = ir.StringAttr.get("private", module.context)
+    for function in functions_of(module):
+        if function != chosen:
+            function.attributes["sym_visibility"] = private
+    if "sym_visibility" in chosen.attributes:
+        del chosen.attributes["sym_visibility"]
+    return chosen
+
+
+def drop_foreign_attributes(module: ir.Module) -> None:
+    """Attributes of dialects that this MLIR does not know, and what is said of another machine.
+
+    Raises VerifyError at an operation of such a dialect: nobody knows what it does.
+    """
+    context = module.context
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if not context.is_registered_operation(op.name):
+            raise VerifyError(f"unknown operation '{op.name}'", span=span_of(op.location))
+        for key in list(op.attributes):
+            if key in _MACHINE or _is_foreign(key, context):
+                del op.attributes[key]
+        if op.name == "func.func":
+            for key in ("arg_attrs", "res_attrs"):
+                if key in op.attributes:
+                    _drop_argument_attributes(op, key)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+def _is_foreign(key: str, context: ir.Context) -> bool:
+    dialect, dot, _ = key.partition(".")
+    if not dot:
+        return False
+    try:
+        context.get_dialect_descriptor(dialect)
+    except ValueError:
+        return True
+    return False
+
+
+def _drop_argument_attributes(function: ir.Operation, key: str) -> None:
+    """Promises to LLVM (`llvm.noalias`) say nothing of a memref, and end its lowering."""
+    kept = [
+        ir.DictAttr.get(
+            {named.name: named.attr for named in each if named.name.startswith("avial.")},
+            function.context,
+        )
+        for each in ir.ArrayAttr(function.attributes[key])
+    ]
+    if any(len(each) for each in kept):
+        function.attributes[key] = ir.ArrayAttr.get(kept, function.context)
+    else:
+        del function.attributes[key]
+
+
+# Which function -----------------------------------------------------------------------------------
+
+
+def _hoist(module: ir.Module) -> None:
+    """A module that holds nothing but one module: its operations move up."""
+    while True:
+        top = [view.operation for view in module.body.operations]
+        if len(top) != 1 or top[0].name != "builtin.module":
+            return
+        for view in list(top[0].regions[0].blocks[0].operations):
+            view.operation.move_before(top[0])
+        top[0].erase()
+
+
+def _chosen(module: ir.Module, name: str | None) -> ir.Operation:
+    functions = [function for function in functions_of(module) if has_body(function)]
+    names = [symbol_of(function) for function in functions]
+    listed = ", ".join(f"@{known}" for known in names) or "none"
+    if name is not None:
+        wanted = name.removeprefix("@")
+        if wanted not in names:
+            raise VerifyError(
+                f"the program has no function @{wanted}",
+                hint=did_you_mean(wanted, names) or f"its functions: {listed}",
+            )
+        return functions[names.index(wanted)]
+    found = [function for function in functions if is_public(function)] or functions
+    if len(found) > 1:
+        # A helper need not be private: compilers of C export every function that is not static.
+        called = {callee for function in found for callee in _callees(function, itself=False)}
+        found = [function for function in found if symbol_of(function) not in called] or found
+    if len(found) > 1:
+        raise VerifyError(
+            f"the program has {len(found)} functions: "
+            f"{', '.join(f'@{symbol_of(function)}' for function in found)}",
+            span=span_of(found[1].location),
+            hint=f"say which: function='{symbol_of(found[0])}' (--fn {symbol_of(found[0])})",
+        )
+    if not found:
+        raise VerifyError(
+            "the program has no function with a body",
+            hint="write func.func @f(%a: memref<20xf32>) { … return }, or an avial.schedule",
+        )
+    return found[0]
+
+
+def _callees(function: ir.Operation, *, itself: bool = True) -> set[str]:
+    """Every symbol that an operation in the function names (calls, addresses, globals)."""
+    found: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for key in op.attributes:
+            attribute = op.attributes[key]
+            if isinstance(attribute, ir.SymbolRefAttr):
+                found.update(attribute.value)
+            elif isinstance(attribute, ir.FlatSymbolRefAttr):
+                found.add(attribute.value)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found if itself else found - {symbol_of(function)}
+
+
+def _keep_reachable(module: ir.Module, chosen: ir.Operation) -> None:
+    """Erase the functions that `chosen` does not reach by any chain of names."""
+    functions = {symbol_of(function): function for function in functions_of(module)}
+    waiting, kept = [symbol_of(chosen)], {symbol_of(chosen)}
+    while waiting:
+        for callee in _callees(functions[waiting.pop()]):
+            if callee in functions and callee not in kept:
+                kept.add(callee)
+                waiting.append(callee)
+    for symbol, function in functions.items():
+        if symbol not in kept:
+            function.erase()
+
+
+def _come_back_elsewhere(module: ir.Module, chosen: ir.Operation) -> None:
+    """Calls that come back to the program's function go to a copy of it: the function itself is
+    called once, with the caller's numbers.
+    """
+    name = symbol_of(chosen)
+    functions = list(functions_of(module))
+    if not any(name in _callees(function) for function in functions):
+        return
+    taken = {symbol_of(function) for function in functions}
+    again = next(fresh for k in range(len(taken) + 1) if (fresh := f"{name}_{k}") not in taken)
+    copy = chosen.clone(ip=ir.InsertionPoint(chosen)).operation
+    with module.context:
+        copy.attributes["sym_name"] = ir.StringAttr.get(again)
+        target = ir.FlatSymbolRefAttr.get(again)
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for key in ("callee", "value"):
+            if key in op.attributes and str(op.attributes[key]) == f"@{name}":
+                op.attributes[key] = target
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+def results_to_arguments(function: ir.Operation) -> None:
+    """What the function returns becomes arguments behind its own, named result0, result1, ….
+
+    before:  func.func @f(%a: memref<8xf32>) -> (f32, memref<8xf32>) { … return %sum, %own }
+    after:   func.func @f(%a: memref<8xf32>, %result0: memref<f32>, %result1: memref<8xf32>) {
+               … memref.store %sum, %result0[]  return }      with %result1 in place of %own
+
+    An array of the caller's that is handed back is no result: the caller has it. Raises VerifyError
+    for what is neither a memref nor a number.
+    """
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    if not len(kind.results):
+        return
+    returns = [
+        op
+        for block in function.regions[0].blocks
+        for op in [block.operations[len(block.operations) - 1].operation]
+        if op.name == "func.return"
+    ]
+    entry = function.regions[0].blocks[0]
+    given = set(entry.arguments)
+    for k, result in enumerate(kind.results):
+        values = [op.operands[k] for op in returns]
+        if isinstance(result, ir.MemRefType) and all(
+            view_chain(value)[-1] in given and _same_array(value) for value in values
+        ):
+            continue
+        place = ir.Location.name(_fresh(f"result{k}", entry), function.location)
+        with place:
+            argument = entry.add_argument(_argument_type(result, function), place)
+        own = defining(values[0])
+        if len(returns) == 1 and own is not None and _becomes(own, argument):
+            own.results[0].replace_all_uses_with(argument)
+            own.erase()
+            continue
+        for op, value in zip(returns, values, strict=True):
+            with ir.InsertionPoint(op), op.location:
+                if isinstance(result, ir.MemRefType):
+                    memref.CopyOp(value, argument)
+                else:
+                    memref.StoreOp(value, argument, [])
+    for op in returns:
+        with ir.InsertionPoint(op), op.location:
+            ir.Operation.create("func.return", [], [])
+        op.erase()
+    if "res_attrs" in function.attributes:
+        del function.attributes["res_attrs"]
+    _settle(function, len(kind.inputs))
+
+
+def _fresh(name: str, entry: ir.Block) -> str:
+    """`name`, with underscores behind it while an argument is called so."""
+    taken = {name_of(argument.location) for argument in entry.arguments}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _becomes(own: ir.Operation, argument: ir.BlockArgument) -> bool:
+    """Whether the memory the function allocates and hands back may be the caller's instead."""
+    return (
+        own.name == "memref.alloc"
+        and own.results[0].type == argument.type
+        and ir.MemRefType(argument.type).has_static_shape
+        and own.block == argument.owner
+        and all(use.owner.operation.name != "memref.dealloc" for use in own.results[0].uses)
+    )
+
+
+def _same_array(value: ir.Value) -> bool:
+    """Whether the memref is an argument as it is, not a part of one."""
+    while (op := defining(value)) is not None:
+        if op.name != "memref.cast":
+            return False
+        value = op.operands[0]
+    return True
+
+
+def _argument_type(result: ir.Type, function: ir.Operation) -> ir.Type:
+    if isinstance(result, ir.MemRefType):
+        return ir.MemRefType.get(list(result.shape), result.element_type)
+    if isinstance(result, ir.IntegerType | ir.IndexType | ir.FloatType):
+        return ir.MemRefType.get([], result)
+    raise VerifyError(
+        f"@{symbol_of(function)} returns {result}, neither a memref nor a number",
+        span=span_of(function.location),
+        hint="write what it computes into a memref argument",
+    )
+
+
+def _settle(function: ir.Operation, count: int) -> None:
+    """The function's type after its block; arguments from `count` on have no attributes yet."""
+    block = function.regions[0].blocks[0]
+    types = [argument.type for argument in block.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    if "arg_attrs" in function.attributes:
+        old = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+        new = [ir.DictAttr.get({}) for _ in range(len(types) - count)]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*old, *new])
