@@ -153,6 +153,23 @@ def dependences(statements: Scop | Sequence[Statement]) -> tuple[Dependence, ...
     return tuple(found)
 
 
+def carried_among(loop: Loop, statements: Sequence[Statement]) -> tuple[Dependence, ...]:
+    """The dependences that `loop` carries among the statements in it; cheaper than all of them.
+
+    In the order of `carried_by`.
+    """
+    inside = [s for s in statements if loop in s.loops]
+    placed = [(statement, access) for statement in inside for access in statement.accesses]
+    found: list[Dependence] = []
+    for k, first in enumerate(placed):
+        for second in placed[k:]:
+            if first[1].array.name == second[1].array.name and (
+                first[1].writes or second[1].writes
+            ):
+                found += _between(first, second, only=loop)
+    return carried_by(loop, found)
+
+
 def carried_by(
     loop: Loop | ir.Operation | ir.OpView, among: Scop | Sequence[Dependence]
 ) -> tuple[Dependence, ...]:
@@ -186,8 +203,8 @@ def _common(a: Statement, b: Statement) -> tuple[Loop, ...]:
 Placed = tuple[Statement, Access]
 
 
-def _between(first: Placed, second: Placed) -> Iterator[Dependence]:
-    """The dependences between two accesses of one array, both ways."""
+def _between(first: Placed, second: Placed, *, only: Loop | None = None) -> Iterator[Dependence]:
+    """The dependences between two accesses of one array, both ways; all, or those of one loop."""
     # Values carried from iteration to iteration are never overwritten: each has its own element.
     common = _common(first[0], second[0])
     shared = [loop for loop in first[1].array.loops if loop in common]
@@ -195,10 +212,10 @@ def _between(first: Placed, second: Placed) -> Iterator[Dependence]:
     if pairs is not None and pairs.plain_is_empty():
         return
     same = first is second or (first[0] is second[0] and first[1] is second[1])
-    yield from _levels(first, second, pairs, common)
+    yield from _levels(first, second, pairs, common, only)
     if not same:
         back = pairs.reverse() if pairs is not None else None
-        yield from _levels(second, first, back, common)
+        yield from _levels(second, first, back, common, only)
 
 
 def _same_element(first: Access, second: Access, shared: int) -> isl.Map:
@@ -209,16 +226,20 @@ def _same_element(first: Access, second: Access, shared: int) -> isl.Map:
 
 
 def _levels(
-    source: Placed, target: Placed, pairs: isl.Map | None, common: Sequence[Loop]
+    source: Placed,
+    target: Placed,
+    pairs: isl.Map | None,
+    common: Sequence[Loop],
+    only: Loop | None,
 ) -> Iterator[Dependence]:
     """The pairs in program order, split by the loop that carries them."""
     before: tuple[Loop, ...] = ()
     for loop in common:
-        found = _ordered(source, target, pairs, before, loop)
+        found = _ordered(source, target, pairs, before, loop) if only in (None, loop) else None
         if found is not None:
             yield found
         before = (*before, loop)
-    if source[0].position < target[0].position:
+    if only is None and source[0].position < target[0].position:
         found = _ordered(source, target, pairs, before, None)
         if found is not None:
             yield found

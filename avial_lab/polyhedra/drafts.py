@@ -82,7 +82,8 @@ def statement_of(
                 hard = True
                 anywhere = _range_text(array, replace(each, window=None), choices)
                 relation = _relation(f"{head}{anywhere} }}", domain)
-            accesses.append(Access(array, each.writes, relation, exact, each.subscripts))
+            forms = each.window.subscripts if each.window is not None else None
+            accesses.append(Access(array, each.writes, relation, exact, each.subscripts, forms))
     note = TOO_HARD.format(limit=OPERATIONS) if hard else draft.note
     return Statement(
         name, draft.op, draft.loops, domain, draft.exact and not hard, draft.position,

@@ -84,11 +84,12 @@ class Indices:
         self.scope = Scope()
         self.names = Names()
         self.parameters: dict[str, ir.Value | None] = {}
+        self.sizes: dict[str, tuple[ir.Value, int]] = {}
         self.known_of_parameters: list[str] = []
         self.choices: dict[str, str] = {}
         self.inside_a_loop = inside
         self._forms: dict[ir.Value, Affine | None] = {}
-        self._sizes: dict[tuple[object, int], Affine] = {}
+        self._sizes: dict[tuple[ir.Value, int], Affine] = {}
 
     def __setitem__(self, value: ir.Value, form: Affine | None) -> None:
         self._forms[value] = form
@@ -122,14 +123,15 @@ class Indices:
             self.known_of_parameters.append(f"{low} <= {name} <= {high}")
         return Affine.of(name)
 
-    def size_parameter(self, key: object, array: str, dimension: int) -> Affine:
+    def size_parameter(self, memref: ir.Value, array: str, dimension: int) -> Affine:
         """The parameter for a size that only run time knows: `A_0` for dimension 0 of A."""
-        found = self._sizes.get((key, dimension))
+        found = self._sizes.get((memref, dimension))
         if found is None:
             name = self.names.fresh(f"{array}_{dimension}")
             self.parameters[name] = None
+            self.sizes[name] = memref, dimension
             self.known_of_parameters.append(f"{name} >= 0")
-            found = self._sizes[key, dimension] = Affine.of(name)
+            found = self._sizes[memref, dimension] = Affine.of(name)
         return found
 
     def always(self, constraint: str) -> bool:

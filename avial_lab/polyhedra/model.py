@@ -21,6 +21,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.errors import CellSpan
+from avial_lab.polyhedra.affine import Affine
 
 
 class LoopKind(Enum):
@@ -87,7 +88,7 @@ class Access:
     `relation`: `{ S0[i, j] -> A[i - 1, j] : … }`, its domain that of the statement. Where `exact`
     is false it may hold more pairs than there are (an indirect index, a memref that may be one of
     several), but only elements the array has; it never holds fewer. `subscripts` are as written,
-    None for a whole array.
+    None for a whole array; `forms` are those of the array itself, through views, where known.
     """
 
     array: Array
@@ -95,6 +96,7 @@ class Access:
     relation: isl.Map
     exact: bool
     subscripts: tuple[str, ...] | None
+    forms: tuple[Affine | None, ...] | None = None
 
     def __str__(self) -> str:
         """`A[i - 1, j]`; `A[…]` for what has no subscripts."""
@@ -153,7 +155,8 @@ class Scop:
     """A piece of code as statements in textual order.
 
     `parameters` are the names that domains and relations may hold, each with the MLIR value it
-    stands for (None: the size of an array, `A_0` for dimension 0 of A, or a fixed loop around).
+    stands for (None: the size of an array, `A_0` for dimension 0 of A, or a fixed loop around);
+    `sizes` are those that are sizes, each with the memref and the dimension.
     A scop ("static control part") in the strict sense has every statement and access exact.
     """
 
@@ -165,6 +168,7 @@ class Scop:
     context: isl.Set = field(compare=False)
     updates: tuple[Update, ...] = ()
     notes: tuple[str, ...] = ()
+    sizes: dict[str, tuple[ir.Value, int]] = field(compare=False, default_factory=dict)
 
     def loops_of(self, op: ir.Operation) -> tuple[Loop, ...]:
         """The loops that `op` is, one for each of its dimensions."""

@@ -360,4 +360,5 @@ class Reader:
         return Scop(
             self.root, tuple(self.all_loops), arrays, statements,
             dict(self.indices.parameters), context, tuple(self.updates), tuple(self.notes),
+            dict(self.indices.sizes),
         )  # fmt: skip

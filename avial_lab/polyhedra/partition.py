@@ -1,0 +1,173 @@
+"""What of a function runs on all ranks at once, what on one, and what runs around it on each.
+
+A function of loops -> a tree of nodes: nests whose iterations are split, loops and conditions that
+every rank goes through around those, nests that run on one rank, and the single operations between,
+each with the reason why it is not more.
+
+    for t                               Around          t: A[i] is written by the iteration before
+      for i: B[i] = A[i-1] + A[i+1]       Split i       part k runs its own i; B[i] is its element
+      for i: A[i] = B[i]                  Split i
+    for i: x[i] = x[i-1]                Sequential      x[i - 1] is written by the iteration before
+    y[0] = 1                            Scalar          every rank runs it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.dialects.places import span_of
+from avial_lab.polyhedra.bounds import trip_count
+from avial_lab.polyhedra.model import ArrayKind, Loop, Scop, Statement
+from avial_lab.polyhedra.reading import read_scop
+from avial_lab.polyhedra.splits import Nest, Split, Splitter, holds_loops
+
+
+@dataclass(frozen=True)
+class Around:
+    """A loop or condition that every rank goes through, with work inside.
+
+    `children` in textual order, all regions of `op` one after the other; `reasons`: why a loop is
+    not split itself.
+    """
+
+    op: ir.Operation
+    children: tuple[Node, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """It runs on one rank."""
+
+    op: ir.Operation
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Operations one after the other that every rank runs: arithmetic, single elements."""
+
+    ops: tuple[ir.Operation, ...]
+
+
+Node = Split | Around | Sequential | Scalar
+
+MUCH = 1 << 16
+"""So many terms, or not known how many, make it worth while to sum up a nest without inner loops
+at each turn of a loop around it.
+"""
+
+
+def partition(function: ir.Operation | ir.OpView) -> tuple[Node, ...]:
+    """The nodes of the function's body in textual order, its terminator left out.
+
+    Loops whose values are handed from iteration to iteration (iter_args) are not split by
+    themselves, also where those accumulate: a pass makes memory of such values first.
+    """
+    op = function.operation
+    if any(len(region.blocks) != 1 for region in op.regions):
+        return (Sequential(op, (f"{op.name} has jumps between blocks",)),)
+    return _Partition(read_scop(op)).block(op.regions[0].blocks[0])
+
+
+class _Partition:
+    def __init__(self, scop: Scop) -> None:
+        self._splitter = Splitter(scop)
+        self._by_loop: dict[Loop, list[Statement]] = {}
+        self._loops: dict[ir.Operation, list[Loop]] = {}
+        self._opaque: dict[ir.Operation, Statement] = {}
+        for loop in scop.loops:
+            self._loops.setdefault(loop.op, []).append(loop)
+        for statement in scop.statements:
+            for loop in statement.loops:
+                self._by_loop.setdefault(loop, []).append(statement)
+            if any(access.array.kind is ArrayKind.EFFECT for access in statement.accesses):
+                self._opaque[statement.op] = statement
+
+    def block(self, body: ir.Block) -> tuple[Node, ...]:
+        found: list[Node] = []
+        straight: list[ir.Operation] = []
+        for view in list(body.operations):
+            op = view.operation
+            node = self._node(op)
+            if node is None:
+                if not _ends_block(op):
+                    straight.append(op)
+                continue
+            if straight:
+                found.append(Scalar(tuple(straight)))
+                straight = []
+            found.append(node)
+        return (*found, Scalar(tuple(straight))) if straight else tuple(found)
+
+    def _node(self, op: ir.Operation) -> Node | None:
+        """What `op` is; None for a single operation that every rank can run."""
+        if op in self._loops:
+            return self._loop(op)
+        if op in self._opaque or op.name in _BULK or op.name.startswith("linalg."):
+            return Sequential(op, self._why(op))
+        if not len(op.regions):
+            return None
+        if any(inner in self._opaque for inner in _operations_in(op)):
+            return self._around(op, ()) or Sequential(op, self._why(op))
+        if not holds_loops(op):
+            return None
+        return self._around(op, ()) or Sequential(op, self._why(op))
+
+    def _loop(self, op: ir.Operation) -> Node | None:
+        loops = tuple(self._loops[op])
+        nest = Nest(op, loops, tuple(self._by_loop.get(loops[0], ())))
+        if not nest.statements:
+            return None
+        found = self._splitter.split(nest)
+        if isinstance(found, Split):
+            return found
+        return self._around(op, found.reasons) or Sequential(op, found.reasons)
+
+    def _around(self, op: ir.Operation, reasons: tuple[str, ...]) -> Around | None:
+        """`op` as control that every rank goes through, where that leaves something to split."""
+        if any(len(region.blocks) > 1 for region in op.regions):
+            return None
+        children = tuple(
+            node for region in op.regions for body in region.blocks for node in self.block(body)
+        )
+        return Around(op, children, reasons) if any(map(_worth_while, children)) else None
+
+    def _why(self, op: ir.Operation) -> tuple[str, ...]:
+        for inner in (op, *_operations_in(op)):
+            if inner in self._opaque:
+                line = span_of(inner.location)
+                where = f": line {line.line}" if line is not None else ""
+                return (f"{inner.name} is not understood{where}",)
+        return (f"{op.name} is not a loop whose iterations could be told apart",)
+
+
+def _worth_while(node: Node) -> bool:
+    """Whether what is split in there pays for the ranks meeting at it, at each turn around."""
+    if isinstance(node, Around):
+        return any(map(_worth_while, node.children))
+    if not isinstance(node, Split):
+        return False
+    if not (node.thin and node.reductions):
+        return True
+    count = trip_count(node.loops[0])
+    return count is None or count >= MUCH
+
+
+_BULK = {"memref.copy"}
+_ENDS = {"func.return", "affine.yield", "scf.yield", "scf.condition", "scf.reduce"}
+
+
+def _ends_block(op: ir.Operation) -> bool:
+    return op.name in _ENDS and not any(True for region in op.regions for _ in region.blocks)
+
+
+def _operations_in(op: ir.Operation) -> Iterable[ir.Operation]:
+    for region in op.regions:
+        for body in region.blocks:
+            for view in body.operations:
+                yield view.operation
+                yield from _operations_in(view.operation)
