@@ -26,6 +26,11 @@ def operations_in(op: ir.Operation) -> Iterator[ir.Operation]:
                 yield from children
 
 
+def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
+    """Its attributes, inherent ones too, to make another operation with."""
+    return {name: op.attributes[name] for name in op.attributes}
+
+
 def itemsize_of(element: ir.Type) -> int:
     """Bytes of one element in memory."""
     known = ITEMSIZE.get(str(element))

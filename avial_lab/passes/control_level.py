@@ -1,0 +1,146 @@
+"""Control level: the code that every rank runs alike, around the nests that are divided.
+
+A function -> its blocks at control level and which loops end it there.
+
+    affine.for %t … {            sequential, with parallel loops inside: its body is control level
+      affine.for %i … { … }      parallel: what stands inside belongs to one phase
+      affine.for %k … { … }      sequential, nothing in it is parallel: one phase, on one rank
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import islpy as isl
+from mlir import ir
+
+from avial_lab.passes.operations import operations_in
+from avial_lab.polyhedra import ArrayKind, Loop, Scop, Statement, dependences, read_scop
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.model import Access, Array
+from avial_lab.polyhedra.nesting import holds
+from avial_lab.polyhedra.reductions import forbidding
+
+LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.parallel", "scf.while"})
+CONDITIONS = frozenset({"affine.if", "scf.if", "scf.index_switch", "scf.execute_region"})
+_DECLARED_PARALLEL = frozenset({"affine.parallel", "scf.parallel"})
+
+
+def structured_functions(module: ir.Operation) -> list[ir.Operation]:
+    """Functions whose control flow is that of loops and conditions; not those that jump."""
+    return [
+        op
+        for op in (view.operation for view in module.regions[0].blocks[0].operations)
+        if op.name == "func.func" and len(op.regions[0].blocks) == 1
+    ]
+
+
+class ControlLevel:
+    """What is known of a function's loops; nothing is analysed before it is asked for."""
+
+    def __init__(self, function: ir.Operation) -> None:
+        self._function = function
+        self._parallel: dict[ir.Operation, bool] = {}
+
+    @cached_property
+    def scop(self) -> Scop:
+        return read_scop(self._function)
+
+    @cached_property
+    def _dependences(self) -> tuple:
+        return dependences(self.scop)
+
+    def is_parallel(self, loop: ir.Operation) -> bool:
+        """Whether its iterations may run at the same time, reductions and private memory apart."""
+        if loop not in self._parallel:
+            self._parallel[loop] = loop.name in _DECLARED_PARALLEL or self._proved(loop)
+        return self._parallel[loop]
+
+    def _proved(self, op: ir.Operation) -> bool:
+        loops = self.scop.loops_of(op)
+        return bool(loops) and all(
+            self.is_private(dependence.array, loop)
+            for loop in loops
+            for dependence in forbidding(loop, self.scop, self._dependences)
+        )
+
+    def is_control(self, loop: ir.Operation) -> bool:
+        """Whether every rank runs the loop itself: it is sequential, around something parallel."""
+        return not self.is_parallel(loop) and any(
+            self.is_parallel(inner) for inner in operations_in(loop) if inner.name in LOOPS
+        )
+
+    def blocks(self) -> Iterator[ir.Block]:
+        """The function's body, and those of control loops and of conditions, outer before inner."""
+        pending = [block for region in self._function.regions for block in region.blocks]
+        while pending:
+            block = pending.pop(0)
+            yield block
+            for view in block.operations:
+                op = view.operation
+                if op.name in CONDITIONS or (op.name in LOOPS and self.is_control(op)):
+                    pending += [inner for region in op.regions for inner in region.blocks]
+
+    # -- private memory
+
+    def is_private(self, array: Array, loop: Loop) -> bool:
+        """Whether each iteration of `loop` reads of `array` only what it wrote itself before.
+
+        The function's own memory only, and only what is used in that loop alone: each iteration
+        may then have an array of its own.
+        """
+        op = array.value.owner if array.value is not None else None
+        if array.kind is not ArrayKind.MEMORY or op is None or isinstance(op, ir.Block):
+            return False
+        if op.operation.name not in ("memref.alloc", "memref.alloca"):
+            return False
+        if not all(holds(loop.op, user) for user in users_of(op.operation)):
+            return False
+        touching = [s for s in self.scop.statements if any(a.array == array for a in s.accesses)]
+        return _reads_its_own([s for s in touching if loop in s.loops], array, loop)
+
+
+def users_of(allocation: ir.Operation) -> list[ir.Operation]:
+    """Who uses the memory, but for what frees it."""
+    users = [use.owner.operation for use in allocation.results[0].uses]
+    return [user for user in users if user.name != "memref.dealloc"]
+
+
+def _reads_its_own(users: Iterable[Statement], array: Array, loop: Loop) -> bool:
+    touches = [(s, a) for s in users for a in s.accesses if a.array == array]
+    writes = [(s, a) for s, a in touches if s.must_write(a)]
+
+    def covered(reader: Statement, access: Access) -> bool:
+        left = access.relation
+        for writer, write in writes:
+            order = _before(writer, reader, loop)
+            if order is not None:
+                left = left.subtract(order.reverse().apply_range(write.relation))
+        return left.is_empty()
+
+    return all(
+        limited(lambda s=s, a=a: covered(s, a), lambda: False) for s, a in touches if not a.writes
+    )
+
+
+def _before(first: Statement, second: Statement, within: Loop) -> isl.Map | None:
+    """{ first[x] -> second[y] }, x before y in one iteration of the loop `within`."""
+    pairs = isl.Map.from_domain_and_range(first.domain, second.domain)
+    depth = within.depth + 1
+    common = depth
+    for a, b in zip(first.loops[depth:], second.loops[depth:], strict=False):
+        if a != b:
+            break
+        common += 1
+    for dim in range(depth):
+        pairs = pairs.equate(isl.dim_type.in_, dim, isl.dim_type.out, dim)
+    found: isl.Map | None = None
+    for dim in range(depth, common):
+        earlier = pairs.order_lt(isl.dim_type.in_, dim, isl.dim_type.out, dim)
+        found = earlier if found is None else found.union(earlier)
+        pairs = pairs.equate(isl.dim_type.in_, dim, isl.dim_type.out, dim)
+    if first.position < second.position:
+        found = pairs if found is None else found.union(pairs)
+    return found

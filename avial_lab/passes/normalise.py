@@ -1,0 +1,113 @@
+"""A plain function in the form the drop-in analysis works on.
+
+Module with func.func of affine, scf, linalg, memref -> the same values computed by loops over
+memory: calls written out, no linalg, loops that count in `index`, scratch memory where it belongs,
+and no value handed from loop to loop at control level but through memory.
+
+    before:  linalg.matmul …       %s = affine.for … iter_args(…)       scf.for %i … : i32
+    after:   affine.for … {…}      affine.for … { store %next, %sum[] }  scf.for %i … : index
+
+Every operation keeps its place in the cell, and every element its order of additions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlir import ir, passmanager
+
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import PassError
+from avial_lab.passes.carried_to_memory import CarriedToMemory
+from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.index_loops import IndexLoops
+from avial_lab.passes.inline_calls import InlineCalls
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.own_memory import OwnMemory
+from avial_lab.passes.parallel_first import ParallelFirst
+
+
+@dataclass(frozen=True)
+class OnlyLoops:
+    """Refuse what would be one big step to the analysis: tensors, and linalg without loops."""
+
+    def __call__(self, module: ir.Operation) -> None:
+        for op in operations_in(module):
+            if any(isinstance(v.type, ir.RankedTensorType) for v in (*op.operands, *op.results)):
+                raise PassError(
+                    f"{op.name} works on tensors, and no memory was found for them",
+                    span=span_of(op.location),
+                    hint="take memrefs as arguments; one-shot-bufferize turns tensors into them",
+                )
+            if op.name.startswith("linalg."):
+                raise PassError(f"no loops were found for {op.name}", span=span_of(op.location))
+
+    def __str__(self) -> str:
+        return "only-loops"
+
+
+@dataclass(frozen=True)
+class KeepPlaces:
+    """What a named operation was made of stands where that stands: MLIR forgets it."""
+
+    def __call__(self, module: ir.Operation) -> None:
+        for op in operations_in(module):
+            if op.name == "linalg.generic":
+                for inner in operations_in(op):
+                    if span_of(inner.location) is None:
+                        inner.location = op.location
+
+    def __str__(self) -> str:
+        return "keep-places"
+
+
+STEPS = (
+    InlineCalls(),
+    "one-shot-bufferize",
+    "canonicalize",
+    "linalg-generalize-named-ops",
+    KeepPlaces(),
+    ParallelFirst(),
+    "convert-linalg-to-affine-loops",
+    OnlyLoops(),
+    CopiesToLoops(),
+    "scf-forall-to-parallel",
+    IndexLoops(),
+    "canonicalize",
+    "cse",
+    "mem2reg",
+    OwnMemory(),
+    CarriedToMemory(),
+    "canonicalize",
+)
+"""One after the other; a string is one of MLIR's."""
+
+
+@dataclass(frozen=True)
+class Normalise:
+    """Run STEPS, each verified.
+
+    before:  %s = scf.for %i … : i32 iter_args(%sum = %zero) -> f64 { … }
+    after:   memref.store %zero, %sum[]
+             scf.for %i … { %old = memref.load %sum[] …  memref.store %next, %sum[] }
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            steps = passmanager.PassManager("builtin.module")
+            for step in STEPS:
+                if isinstance(step, str):
+                    steps.add(step)
+                else:
+                    steps.add(_adapted(step), name=str(step))
+            steps.run(module)
+
+    def __str__(self) -> str:
+        return "normalise"
+
+
+def _adapted(
+    step: Callable[[ir.Operation], None],
+) -> Callable[[ir.Operation, passmanager.ExternalPass], None]:
+    return lambda operation, _pass: step(operation)
