@@ -27,13 +27,15 @@ class Source:
     """A program as the caller has it: its text, the cell it stands in, and what its buffers are
     bound to.
 
-    Without a binding every buffer has to be typed in place.
+    Without a binding every buffer has to be typed in place. `function` is the one that is meant
+    where the text holds plain functions, None for the only one there is.
     """
 
     text: str
     cell: str
     binding: Binding | None = None
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
+    function: str | None = None
 
 
 @dataclass(frozen=True)

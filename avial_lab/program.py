@@ -15,7 +15,7 @@ import pickle
 import platform
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from avial_lab.arrays import bind_arrays, checked_array, read_box
+from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
 from avial_lab.binary import Binary
 from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.compiler import shared_compiler
@@ -47,7 +47,7 @@ from avial_lab.messages import (
     Scalar,
     Source,
 )
-from avial_lab.notation.header import place_of, program_names
+from avial_lab.notation.header import holds_schedule, place_of, program_names
 from avial_lab.plot import report_html
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
@@ -97,11 +97,15 @@ def compile(
     topology: Topology | None = None,
     policy: Policy | str = Policy.LEVELS,
     sync: Sync | str = Sync.EDGES,
+    function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
     timeout: float | None = None,
 ) -> Program:
     """Parse, analyse, place, lower and build `text`, a program in avial's notation or in MLIR.
+
+    A text without avial operations is plain MLIR; `function` is the func.func that is meant, by
+    default the only one. Its arrays go by the arguments' names, or by their positions ("0").
 
     `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
     may hold anything: only what the program names is taken from it. The machine is `topology`, or
@@ -111,7 +115,7 @@ def compile(
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died.
     """
-    source, bound = _source(text, cell, arrays, scalars or {})
+    source, bound = _source(text, cell, arrays, scalars or {}, function)
     ranks = _rank_count(ranks)
     if gpus is not None and not 0 <= gpus <= ranks:
         raise ScheduleError(
@@ -125,7 +129,8 @@ def compile(
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
     )
-    return Program(name, bound, question, _built(question, timeout))
+    built = _built(question, timeout)
+    return Program(name, bound | _result_arrays(source, bound, built), question, built)
 
 
 def analyse(
@@ -133,10 +138,11 @@ def analyse(
     *,
     arrays: Mapping[str, object] | None = None,
     scalars: Mapping[str, Scalar] | None = None,
+    function: str | None = None,
     cell: str = "<program>",
 ) -> Analysis:
     """The tasks of `text` and their dependencies, without placing or building anything."""
-    source, _ = _source(text, cell, arrays, scalars or {})
+    source, _ = _source(text, cell, arrays, scalars or {}, function)
     return shared_compiler().ask(Analyse(source))
 
 
@@ -245,6 +251,8 @@ class Program:
 
     def _reference_ended(self, step: int, crash: CompilerCrash) -> RunError:
         """The error for a reference run that did not come back from its task number `step`."""
+        if not holds_schedule(self.text):  # it runs a plain function as one, whatever its tasks
+            return RunError(f"the sequential reference run ended: {crash.message}", hint=crash.hint)
         task = self.graph.tasks[step]
         return RunError(
             f"the sequential reference run ended in task '{task.name}': {crash.message}",
@@ -304,16 +312,21 @@ def _differing(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def _source(
-    text: str, cell: str, arrays: Mapping[str, object] | None, scalars: Mapping[str, Scalar]
+    text: str,
+    cell: str,
+    arrays: Mapping[str, object] | None,
+    scalars: Mapping[str, Scalar],
+    function: str | None,
 ) -> tuple[Source, dict[str, np.ndarray]]:
     _check_types(text, arrays)
-    scalars = {name: _number(name, value) for name, value in scalars.items()}
+    known = program_names(text, function=function)
+    scalars = {_named(name, known): _number(name, value) for name, value in scalars.items()}
     if arrays is None:
-        return Source(text, cell, None, scalars), {}
-    given = dict(arrays)
+        return Source(text, cell, None, scalars, function), {}
+    given = {_named(name, known): value for name, value in arrays.items()}
     if isinstance(arrays, Namespace):
         # A number given by itself (-D n=3) is meant, whatever the namespace has under that name.
-        names = [name for name in program_names(text) if name in arrays and name not in scalars]
+        names = [name for name in known if name in arrays and name not in scalars]
         given = {name: arrays[name] for name in names}
         for name in [
             name for name, value in given.items() if isinstance(value, Scalar | np.generic)
@@ -323,7 +336,27 @@ def _source(
     if twice is not None:
         raise BindError(f"'{twice}' is given as an array and as a number", hint="leave one out")
     bound = {name: _array(name, value, text, cell) for name, value in given.items()}
-    return Source(text, cell, bind_arrays(bound), scalars), bound
+    return Source(text, cell, bind_arrays(bound), scalars, function), bound
+
+
+def _result_arrays(
+    source: Source, bound: Mapping[str, np.ndarray], built: Built
+) -> dict[str, np.ndarray]:
+    """Arrays for what a plain function returns (result0, …), which no caller can know of."""
+    if holds_schedule(source.text):
+        return {}
+    known = program_names(source.text, function=source.function)
+    return {
+        buffer.name: np.zeros(buffer.shape, dtype_of_element(buffer.element))
+        for buffer in built.schedule.graph.buffers
+        if not (buffer.temporary or buffer.name in bound or buffer.name in known)
+    }
+
+
+def _named(name: str, known: Sequence[str]) -> str:
+    """The name itself; of a number that is no name, the argument at that position."""
+    position = int(name) if name.isascii() and name.isdigit() else len(known)
+    return name if name in known or position >= len(known) else known[position]
 
 
 def _check_types(text: object, arrays: object) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 
 from mlir import ir
 
-from avial_lab.accesses import read_program
+from avial_lab.accesses import caller_memory, read_program
 from avial_lab.dag import Task, TaskGraph, build_dag
+from avial_lab.dialects.program import program_function
 from avial_lab.errors import AvialError, CellSpan, InternalError
 from avial_lab.messages import (
     Analyse,
@@ -36,7 +37,7 @@ from avial_lab.messages import (
     Source,
     Violation,
 )
-from avial_lab.parse import parse_cell, print_module
+from avial_lab.parse import is_plain, parse_cell, print_module
 from avial_lab.pipelines import build
 from avial_lab.schedule import schedule_tasks
 from avial_lab.simulator.reference import reference
@@ -99,6 +100,7 @@ def _parse(source: Source) -> ir.Module:
         context=ir.Context(),
         binding=source.binding,
         scalars=source.scalars,
+        function=source.function,
     )
 
 
@@ -147,9 +149,13 @@ def _gpus(question: Build, graph: TaskGraph) -> int:
 
 def _reference(question: RunReference) -> Referenced:
     module = _parse(question.source)
-    graph = _graph(module, question.source)
+    if is_plain(module):
+        buffers, storages = caller_memory(program_function(module), question.source.binding)
+    else:
+        graph = _graph(module, question.source)
+        buffers, storages = graph.buffers, graph.storages
     step = None if question.journal is None else _mapped(question.journal)
-    result = reference(module, graph.buffers, graph.storages, question.data, journal=step)
+    result = reference(module, buffers, storages, question.data, journal=step)
     violations = tuple(
         Violation(found.message, _with_text(found.span, question.source))
         for found in result.violations

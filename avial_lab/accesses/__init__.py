@@ -2,6 +2,7 @@
 of.
 """
 
+from avial_lab.accesses.buffers import caller_memory
 from avial_lab.accesses.program import read_program
 from avial_lab.accesses.touches import Touch, body_touches
 from avial_lab.accesses.views import view_chain
@@ -9,6 +10,7 @@ from avial_lab.accesses.views import view_chain
 __all__ = [
     "Touch",
     "body_touches",
+    "caller_memory",
     "read_program",
     "view_chain",
 ]

@@ -11,9 +11,9 @@ from mlir import ir
 
 from avial_lab.accesses.views import DYNAMIC
 from avial_lab.arrays import ITEMSIZE, UNBOUNDED, Binding, Buffer, Storage, row_major
-from avial_lab.dialects.places import name_of
+from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import schedule_operations, top_operations
-from avial_lab.errors import PassError
+from avial_lab.errors import BindError, PassError
 
 
 def program_buffers(
@@ -45,6 +45,27 @@ def program_buffers(
         own = Storage(buffer.name, buffer.shape, buffer.itemsize, (buffer.name,))
         storages.setdefault(buffer.storage, shared.get(buffer.storage, own))
     return roots, tuple(storages.values())
+
+
+def caller_memory(
+    function: ir.Operation, binding: Binding | None
+) -> tuple[tuple[Buffer, ...], tuple[Storage, ...]]:
+    """The arrays behind the function's memref arguments, in their order, and their storages.
+
+    Raises BindError where no array says how long one is, or no value what a number is.
+    """
+    for argument in function.regions[0].blocks[0].arguments:
+        if not isinstance(argument.type, ir.MemRefType) or not argument.type.has_static_shape:
+            name = name_of(argument.location)
+            raise BindError(
+                f"%{name} is {argument.type}, and nothing of the caller's stands for it",
+                span=span_of(argument.location),
+                hint=f"pass {name}",
+            )
+    roots, storages = program_buffers(function, binding)
+    buffers = tuple(buffer for buffer in roots.values() if not buffer.temporary)
+    kept = {buffer.storage for buffer in buffers}
+    return buffers, tuple(storage for storage in storages if storage.name in kept)
 
 
 def argument_name(arg_attrs: ir.Attribute | None, position: int) -> str | None:

@@ -80,7 +80,11 @@ def _drop_argument_attributes(function: ir.Operation, key: str) -> None:
     """Promises to LLVM (`llvm.noalias`) say nothing of a memref, and end its lowering."""
     kept = [
         ir.DictAttr.get(
-            {named.name: named.attr for named in each if named.name.startswith("avial.")},
+            {
+                named.name: named.attr
+                for named in ir.DictAttr(each)
+                if named.name.startswith("avial.")
+            },
             function.context,
         )
         for each in ir.ArrayAttr(function.attributes[key])

@@ -1,6 +1,7 @@
 """The truth: the program in program order, in one process, without MPI.
 
-Module, storages, arrays -> the arrays afterwards, and the first access outside an array.
+Module, storages, arrays -> the arrays afterwards, and the first access outside an array. A plain
+function runs as it is written, with no task made of it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 from mlir import ir
-from mlir.dialects import llvm
+from mlir.dialects import func, llvm
 
-from avial_lab.arrays import Buffer, Storage
+from avial_lab.arrays import Buffer, Storage, row_major
 from avial_lab.binary import compile_llvm_ir
+from avial_lab.dialects.program import is_plain, program_function, symbol_of
 from avial_lab.errors import CellSpan
 from avial_lab.passes.check_bounds import CheckBounds, Site, sites_of
 from avial_lab.passes.copies_to_loops import CopiesToLoops
@@ -64,7 +66,7 @@ def reference(
     bounds_checks: bool = True,
     journal: ctypes.c_int64 | None = None,
 ) -> ReferenceResult:
-    """Run `module` task by task in program order.
+    """Run `module` task by task in program order, or its plain function from begin to end.
 
     `data` holds the values of each storage before the run, by the storage's name, in the storage's
     shape (bytes where several buffers share it); a storage that is missing, as a temporary one is,
@@ -73,8 +75,13 @@ def reference(
     left out too.
     """
     work = module.operation.clone().operation
-    run_passes(work, (PlaceInOrder(tuple(buffers), tuple(storages)),))
-    run_passes(work, _CHECKED if bounds_checks else _UNCHECKED)
+    plain = is_plain(work)
+    if plain:
+        _write_entry(work)
+    else:
+        run_passes(work, (PlaceInOrder(tuple(buffers), tuple(storages)),))
+    passes = _CHECKED if bounds_checks else _UNCHECKED
+    run_passes(work, passes[plain:])  # no tasks, no tasks-to-mpi
     sites = sites_of(work)
     lower_to_llvm(work, text_of(work))
     code = compile_llvm_ir(llvm.translate_module_to_llvmir(work))
@@ -88,13 +95,43 @@ def reference(
         step = ctypes.c_int64(-1) if journal is None else journal
         _set_pointer(library, "avial_journal", step)
         _set_pointer(library, "avial_bounds", record)
-        descriptors = [_Descriptor(result[storage.name]) for storage in storages]
+        if plain:
+            descriptors = [
+                _Descriptor.of_buffer(result[buffer.storage], buffer) for buffer in buffers
+            ]
+        else:
+            descriptors = [_Descriptor.of_storage(result[storage.name]) for storage in storages]
         entry = library["_mlir_ciface_main"]
         entry.restype = None
         started = time.perf_counter()
         entry(*[ctypes.byref(descriptor.fields) for descriptor in descriptors])
         seconds = time.perf_counter() - started
     return ReferenceResult(result, _violations(record, sites), seconds)
+
+
+def _write_entry(module: ir.Operation) -> None:
+    """`@main`, which runs the plain function as its one step.
+
+    before:  func.func @f(%a: memref<20xi32>) {…}
+    after:   func.func @f(%a: memref<20xi32>) {…}
+             func.func @main(%a: memref<20xi32>) attributes {avial.ranks = 1} {
+               call @f(%a) {avial.step = 0}  return }
+    """
+    function = program_function(module)
+    with module.context, function.location:
+        name = symbol_of(function)
+        if name == "main":
+            name = "the program"
+            function.attributes["sym_name"] = ir.StringAttr.get(name)
+        types = [argument.type for argument in function.regions[0].blocks[0].arguments]
+        with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+            entry = func.FuncOp("main", (types, []))
+        entry.attributes["avial.ranks"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
+        with ir.InsertionPoint(entry.add_entry_block()):
+            call = func.CallOp([], name, list(entry.arguments))
+            step = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+            call.operation.attributes["avial.step"] = step
+            func.ReturnOp([])
 
 
 def _values(storage: Storage, first: Buffer, given: np.ndarray | None) -> np.ndarray:
@@ -123,15 +160,26 @@ class _Descriptor:
     elements).
     """
 
-    def __init__(self, array: np.ndarray) -> None:
-        rank = array.ndim
+    def __init__(
+        self, memory: np.ndarray, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> None:
+        rank = len(shape)
         words = (ctypes.c_int64 * (3 + 2 * rank))()
-        words[0] = words[1] = array.ctypes.data
-        for d in range(rank):
-            words[3 + d] = array.shape[d]
-            words[3 + rank + d] = array.strides[d] // max(array.itemsize, 1)
-        self.array = array  # keeps the memory
+        words[0] = words[1] = address
+        words[3 : 3 + rank] = shape
+        words[3 + rank :] = strides
+        self.memory = memory  # keeps it
         self.fields = words
+
+    @staticmethod
+    def of_storage(memory: np.ndarray) -> _Descriptor:
+        return _Descriptor(memory, memory.ctypes.data, memory.shape, row_major(memory.shape))
+
+    @staticmethod
+    def of_buffer(memory: np.ndarray, buffer: Buffer) -> _Descriptor:
+        """One array, inside the memory of its storage."""
+        address = memory.ctypes.data + buffer.offset_bytes
+        return _Descriptor(memory, address, buffer.shape, buffer.strides)
 
 
 @contextmanager
