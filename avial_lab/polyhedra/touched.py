@@ -1,0 +1,383 @@
+"""What one part of a phase touches, as boxes: the arguments of the ownership runtime's calls.
+
+Statements, the loops that are split -> for each array the boxes that a part reads, writes and
+reduces, with the part's ends as parameters.
+
+    for i = 1 to n - 1               part lo <= i < hi
+      B[i] = A[i - 1] + A[i + 1]     read A[max(lo, 1) - 1 : min(hi, n - 1) - 1], A[… + 1 : … + 1]
+                                     write B[max(lo, 1) : min(hi, n - 1)], exact
+
+What a part certainly writes before it reads it does not have to be there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+import islpy as isl
+from mlir import ir
+
+from avial_lab.accesses.views import defining
+from avial_lab.polyhedra.boxes import (
+    MOST_BOXES,
+    SET,
+    ParametricBox,
+    box_around,
+    boxes_around,
+    one_box,
+    pieces_of,
+    union_of,
+    without_contained,
+)
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.model import (
+    Access,
+    Array,
+    ArrayKind,
+    Loop,
+    LoopKind,
+    Scop,
+    Statement,
+    Update,
+)
+from avial_lab.polyhedra.nesting import holds, parent_of
+
+RANGE = (("lo0_", "hi0_"), ("lo1_", "hi1_"))
+"""The parameters that a part's ends are: of the first split dimension, and of the second."""
+
+OPERATIONS = 100_000
+"""isl operations that one array of one phase may take in each step."""
+
+
+class TouchKind(Enum):
+    READ = "read"
+    WRITE = "write"
+    REDUCE = "reduce"
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One box of an array. `exact`, of a write: each of its elements is written for sure.
+
+    `operation`, of a reduction: what combines, say `arith.addf`.
+    """
+
+    array: Array
+    kind: TouchKind
+    exact: bool
+    box: ParametricBox
+    operation: str | None = None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a part is: which loops are split, which are fixed, and the cases in which it is asked
+    for.
+    """
+
+    loops: tuple[tuple[Loop, ...], tuple[Loop, ...]]
+    around: tuple[Loop, ...]
+    context: isl.Set
+
+    def split(self, statement: Statement) -> tuple[tuple[int, ...], ...]:
+        """The places of the first and second dimension's loops among those of the statement."""
+        return tuple(
+            tuple(k for k, loop in enumerate(statement.loops) if loop in chosen)
+            for chosen in self.loops
+        )
+
+    def once(self, statement: Statement) -> isl.Set:
+        """The statement's iterations at one iteration of the loops around."""
+        where = [
+            f"{_dim(k)} = {loop.name}"
+            for k, loop in enumerate(statement.loops)
+            if loop in self.around and loop.kind is not LoopKind.WHILE
+        ]
+        return statement.domain.intersect(_box_text(statement, where))
+
+    def iterations(self, statement: Statement) -> isl.Set:
+        """The statement's iterations in the part."""
+        where = [
+            f"{low} <= {_dim(place)} < {high}"
+            for (low, high), places in zip(RANGE, self.split(statement), strict=True)
+            for place in places
+        ]
+        return self.once(statement).intersect(_box_text(statement, where))
+
+
+def touched_boxes(
+    scop: Scop,
+    statements: Sequence[Statement] | None = None,
+    *,
+    loops: Sequence[Loop] = (),
+    second: Sequence[Loop] = (),
+    around: Sequence[Loop] = (),
+    reduced: Sequence[Array] = (),
+    private: Sequence[Array] = (),
+) -> tuple[Touch, ...]:
+    """What `statements` (None: all) touch while the split `loops` run from `lo0_` to below `hi0_`
+    and those of `second` from `lo1_` to below `hi1_`; loops that are not split run whole.
+
+    Loops in `around` are fixed at one iteration, a parameter of the loop's name. Accesses of a
+    `reduced` array by its updates are one REDUCE; arrays that are allocated inside, constants and
+    `private` ones are left out. Of an empty part nothing is said: ask for lo < hi only.
+    """
+    chosen = scop.statements if statements is None else tuple(statements)
+    context = scop.context.intersect_params(_nonempty(bool(loops), bool(second)))
+    part = _Part((tuple(loops), tuple(second)), tuple(around), context)
+    arrays = [
+        array
+        for array in scop.arrays
+        if array.kind is ArrayKind.MEMORY and array not in private and _shared(array, scop, around)
+    ]
+    found: list[Touch] = []
+    for array in arrays:
+        mine = [(s, a) for s in chosen for a in s.accesses if a.array == array]
+        if array in reduced:
+            updates = [update for update in scop.updates if update.array == array]
+            names = {name for update in updates for name in (update.load, update.store)}
+            found += _reduced(updates, [(s, a) for s, a in mine if s.name in names], part)
+            mine = [(s, a) for s, a in mine if s.name not in names]
+        found += _read(array, mine, part)
+        found += _written(array, mine, part)
+    return tuple(found)
+
+
+_Accesses = Sequence[tuple[Statement, Access]]
+
+
+def _nonempty(first: bool, second: bool) -> isl.Set:
+    names = [name for used, pair in zip((first, second), RANGE, strict=True) if used
+             for name in pair]  # fmt: skip
+    where = [f"{low} < {high}" for low, high in zip(names[::2], names[1::2], strict=True)]
+    return isl.Set(f"[{', '.join(names)}] -> {{ : {' and '.join(where) or 'true'} }}")
+
+
+def _shared(array: Array, scop: Scop, around: Sequence[Loop]) -> bool:
+    """Whether other phases can see it."""
+    if array.value is None or any(loop not in around for loop in array.loops):
+        return False
+    op = defining(array.value)
+    if op is None:
+        return True
+    if op.name == "memref.get_global":
+        return not _constant(op)
+    # In a whole function, allocations outside of loops are between the phases.
+    return scop.op.name in _PROGRAMS or not holds(scop.op, op)
+
+
+_PROGRAMS = {"func.func", "avial.schedule", "builtin.module"}
+
+
+def _constant(get: ir.Operation) -> bool:
+    """Whether a global never changes: every rank has it."""
+    top = get
+    while (outer := parent_of(top)) is not None:
+        top = outer
+    name = ir.FlatSymbolRefAttr(get.attributes["name"]).value
+    for view in top.regions[0].blocks[0].operations:
+        op = view.operation
+        if op.name == "memref.global" and ir.StringAttr(op.attributes["sym_name"]).value == name:
+            return "constant" in op.attributes
+    return False
+
+
+# -- reads
+
+
+def _read(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
+    reads = [(s, a) for s, a in accesses if not a.writes]
+    writes = [(s, a) for s, a in accesses if s.must_write(a)]
+    sets: list[isl.Set] = []
+    for statement, access in reads:
+        before = partial(_before_the_part, statement, access, writes, part)
+        plain = partial(_elements, statement, access, part)
+        found = limited(before, plain, limit=OPERATIONS) if writes else plain()
+        if not found.is_empty():
+            sets.append(found)
+    boxes = limited(
+        partial(_boxes, sets, part), partial(_whole, array, sets, part), limit=OPERATIONS
+    )
+    return [Touch(array, TouchKind.READ, True, box) for box in boxes]
+
+
+def _elements(statement: Statement, access: Access, part: _Part) -> isl.Set:
+    return access.relation.intersect_domain(part.iterations(statement)).range()
+
+
+def _before_the_part(
+    statement: Statement, access: Access, writes: _Accesses, part: _Part
+) -> isl.Set:
+    """The elements that an access reads from before the part: not written in it for sure, earlier
+    and in the same iteration of the split loops.
+
+    Iterations of the split loops may run in any order, so none counts on another.
+    """
+    fresh = part.once(statement)
+    relation = access.relation.intersect_domain(fresh)
+    for writer, write in writes:
+        order = _earlier(statement, writer, part)
+        if order is None:
+            continue
+        written = write.relation.intersect_domain(part.once(writer))
+        pairs = relation.apply_range(written.reverse()).intersect(order)
+        fresh = fresh.subtract(pairs.domain())
+        if fresh.is_empty():
+            break
+    return relation.intersect_domain(fresh.intersect(part.iterations(statement))).range()
+
+
+def _earlier(reader: Statement, writer: Statement, part: _Part) -> isl.Map | None:
+    """{ reader[x] -> writer[y] }: y runs before x wherever x runs."""
+    same: list[str] = []
+    for mine, theirs in zip(part.split(reader), part.split(writer), strict=True):
+        if theirs and not mine:
+            return None
+        same += [f"{_dim(k)} = {_dim(m, 'y')}" for k in mine for m in theirs]
+    common = 0
+    for a, b in zip(reader.loops, writer.loops, strict=False):
+        if a != b:
+            break
+        common += 1
+    cases: list[str] = []
+    for level in range(common):
+        equal = [f"{_dim(k)} = {_dim(k, 'y')}" for k in range(level)]
+        cases.append(" and ".join([*equal, f"{_dim(level, 'y')} < {_dim(level)}"]))
+    if writer.position[: common + 1] < reader.position[: common + 1]:
+        equal = [f"{_dim(k)} = {_dim(k, 'y')}" for k in range(common)]
+        cases.append(" and ".join(equal) or "true")
+    if not cases:
+        return None
+    where = " and ".join([*same, "(" + " or ".join(f"({case})" for case in cases) + ")"])
+    xs = ", ".join(_dim(k) for k in range(len(reader.loops)))
+    ys = ", ".join(_dim(k, "y") for k in range(len(writer.loops)))
+    return isl.Map(f"{{ {reader.name}[{xs}] -> {writer.name}[{ys}] : {where} }}")
+
+
+# -- writes
+
+
+def _written(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
+    writes = [(s, a) for s, a in accesses if a.writes]
+    if not writes:
+        return []
+    sets = [(_elements(s, a, part), s.must_write(a)) for s, a in writes]
+    sets = [(elements, sure) for elements, sure in sets if not elements.is_empty()]
+    if not sets:
+        return []
+    unsure = partial(_whole, array, [elements for elements, _ in sets], part)
+    return limited(
+        partial(_write_boxes, array, sets, part),
+        lambda: [Touch(array, TouchKind.WRITE, False, box) for box in unsure()],
+        limit=OPERATIONS,
+    )
+
+
+def _write_boxes(array: Array, sets: Sequence[tuple[isl.Set, bool]], part: _Part) -> list[Touch]:
+    certain = [elements for elements, sure in sets if sure]
+    perhaps = [elements for elements, sure in sets if not sure]
+    found: list[Touch] = []
+    if certain:
+        surely = union_of(certain)
+        pieces = [piece for elements in certain for piece in pieces_of(elements)]
+        found = [
+            Touch(array, TouchKind.WRITE, box.elements.is_subset(surely), box)
+            for box in boxes_around(pieces, surely, part.context)
+        ]
+    rest = [touch.box for touch in found if not touch.exact]
+    exact = [touch for touch in found if touch.exact]
+    pieces = [box.elements for box in rest]
+    pieces += [piece for elements in perhaps for piece in pieces_of(elements)]
+    inexact = boxes_around(pieces, union_of(pieces), part.context) if pieces else []
+    if len(exact) + len(inexact) > MOST_BOXES:
+        every = [touch.box for touch in exact] + inexact
+        return [Touch(array, TouchKind.WRITE, False, one_box(every, part.context))]
+    return exact + [Touch(array, TouchKind.WRITE, False, box) for box in inexact]
+
+
+# -- reductions
+
+
+def _reduced(updates: Sequence[Update], accesses: _Accesses, part: _Part) -> list[Touch]:
+    sets = [_elements(s, a, part) for s, a in accesses]
+    sets = [elements for elements in sets if not elements.is_empty()]
+    if not sets:
+        return []
+    array = updates[0].array
+    boxes = limited(
+        partial(_boxes, sets, part), partial(_whole, array, sets, part), limit=OPERATIONS
+    )
+    box = one_box(boxes, part.context)
+    return [Touch(array, TouchKind.REDUCE, False, box, updates[0].op)]
+
+
+# -- boxes
+
+
+def _boxes(sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
+    """The sets as few boxes, exactly where that can be."""
+    if not sets:
+        return []
+    touched = union_of(sets)
+    pieces = [piece for elements in sets for piece in pieces_of(elements)]
+    boxes = boxes_around(pieces, touched, part.context)
+    return boxes if len(boxes) <= MOST_BOXES else [one_box(boxes, part.context)]
+
+
+def _whole(array: Array, sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
+    """All of an array, for what isl finds too hard."""
+    if not sets:
+        return []
+    none = ((),) * array.rank
+    return [ParametricBox(none, none, None, isl.Set.universe(sets[0].get_space()))]
+
+
+def _dim(place: int, letter: str = "x") -> str:
+    return f"{letter}{place}_"
+
+
+def _box_text(statement: Statement, where: Sequence[str]) -> isl.Set:
+    """The iterations for which all of `where` holds; names that are no dimensions are
+    parameters.
+    """
+    dims = [_dim(k) for k in range(len(statement.loops))]
+    names = {word for text in where for word in text.replace("<=", "<").split()}
+    parameters = sorted(names - set(dims) - {"<", "=", "and"})
+    text = f"{{ {statement.name}[{', '.join(dims)}] : {' and '.join(where) or 'true'} }}"
+    return isl.Set(f"[{', '.join(parameters)}] -> {text}")
+
+
+# -- the values of loops
+
+
+def hull_of_loops(scop: Scop, loops: Sequence[Loop]) -> ParametricBox:
+    """The least and the greatest value that any of `loops` runs through, in one dimension; for
+    inner loops over all iterations of those around them in the scop.
+
+    Without an end where that is not known.
+    """
+    values = [
+        piece
+        for statement in scop.statements
+        for place, loop in enumerate(statement.loops)
+        if loop in loops
+        for piece in pieces_of(_only(statement.domain, place))
+    ]
+    unknown = ParametricBox(((),), ((),), None, isl.Set("{ [x] }"))
+    if not values:
+        return unknown
+    return limited(partial(_hull, values, scop.context), lambda: unknown, limit=OPERATIONS)
+
+
+def _only(iterations: isl.Set, place: int) -> isl.Set:
+    """The values of one of the dimensions."""
+    rest = iterations.dim(SET) - place - 1
+    line = iterations.project_out(SET, place + 1, rest).project_out(SET, 0, place)
+    return line.reset_tuple_id() if line.has_tuple_id() else line
+
+
+def _hull(pieces: Sequence[isl.Set], context: isl.Set) -> ParametricBox:
+    return one_box(without_contained([box_around(piece, context) for piece in pieces]), context)
