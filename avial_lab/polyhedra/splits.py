@@ -25,9 +25,10 @@ from mlir import ir
 from avial_lab.polyhedra.anchors import Anchor, anchor
 from avial_lab.polyhedra.bounds import counts_from, fixed_in, trip_count, variable_of
 from avial_lab.polyhedra.conflicts import Conflict, Conflicts
-from avial_lab.polyhedra.dependences import Dependence, carried_among
+from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, LoopKind, Scop, Statement
 from avial_lab.polyhedra.operations import LOOPS
+from avial_lab.polyhedra.privacy import is_dead_after, is_temporary, reads_its_own
 from avial_lab.polyhedra.reductions import Reduction, reductions
 
 MOST_REASONS = 3
@@ -44,11 +45,12 @@ class Split:
     """A nest whose iterations are divided: parts with different values of `loops` do not meet.
 
     `op` is its outermost loop, `loops` the chosen ones: each statement of the nest is in exactly
-    one of them, and where there are several, equal values belong to one rank. `second` divides it
-    too, in the same way; the two together make a grid. `reductions` are what parts combine at the
-    end. `private` arrays hold nothing that another part, or anything after the nest, reads: each
-    rank uses its own. `triangular`: how much one value has to do depends on the value. `thin`: the
-    chosen loops hold no others, so that there is about as much data as work.
+    one of them, but for reads of what the nest does not write, which every part does. Where there
+    are several loops, equal values belong to one rank. Those inside `op` have step 1. `second`
+    divides it too, in the same way; the two together make a grid. `reductions` are what parts
+    combine at the end. `private` arrays hold nothing that another part, or anything after the nest,
+    reads: each rank uses its own. `triangular`: how much one value has to do depends on the value.
+    `thin`: the chosen loops hold no others, so that there is about as much data as work.
     """
 
     op: ir.Operation
@@ -81,8 +83,14 @@ class Nest:
         return self.loops[0].depth
 
 
-Choice = tuple[Loop, ...]
-"""Loops, none inside another, that hold all statements."""
+@dataclass(frozen=True)
+class Choice:
+    """Loops, none inside another, that hold all statements of a nest but what only reads what the
+    nest does not write; and the temporaries of which each value needs its own.
+    """
+
+    loops: tuple[Loop, ...]
+    private: tuple[Array, ...]
 
 
 class Splitter:
@@ -91,108 +99,132 @@ class Splitter:
     def __init__(self, scop: Scop) -> None:
         self.scop = scop
         self._conflicts = Conflicts(scop)
+        self._private: dict[tuple[ir.Operation, tuple[int, ...], str], bool] = {}
 
     def split(self, nest: Nest) -> Split | Refusal:
         """The nest divided, by its own loop if that may be, else by loops inside, else with
         reductions.
         """
-        if nest.loops[0].kind is LoopKind.WHILE:
-            return Refusal(self.reasons(nest, ()))
         wanted = _results_wanted(nest.op)
         if wanted is not None:
             return Refusal((wanted,))
         choice = _longest(self._choices(nest))
         if choice is not None:
             return self._split(nest, choice, ())
-        carried = self._carried(nest)
-        found, against = self._reduced(nest, carried)
-        if found:
-            return self._split(nest, nest.loops[:1], found)
-        return Refusal(against)
+        if nest.loops[0].kind is LoopKind.WHILE or trip_count(nest.loops[0]) in (0, 1):
+            return Refusal(self._reasons(nest))
+        return self._reduced(nest)
 
     # -- by loops that hold all statements
 
     def _choices(self, nest: Nest) -> Iterator[Choice]:
         """What the nest may be split by, loops further out first."""
-        options = self._options(nest, nest.statements, nest.around)
-        for choice in islice(options, MOST_CHOICES):
-            if _clampable(choice, nest):
-                yield choice
+        written = {a.array for s in nest.statements for a in s.accesses if a.writes}
+        # What only reads, and what nobody writes there, may stand outside: every part reads it.
+        needed = [s for s in nest.statements if any(a.array in written for a in s.accesses)]
+        for loops in islice(self._options(nest, needed, nest.around), MOST_CHOICES):
+            if not _clampable(loops, nest):
+                continue
+            met = dict.fromkeys(c.array for c in self._meetings(nest, _chosen(loops, needed)))
+            if all(self._is_private(array, nest, loops) for array in met):
+                yield Choice(loops, tuple(met))
 
-    def _options(self, nest: Nest, statements: Sequence[Statement], depth: int) -> Iterator[Choice]:
-        """The choices of loops at that depth or further in; all `statements` share those around."""
+    def _options(
+        self, nest: Nest, statements: Sequence[Statement], depth: int
+    ) -> Iterator[tuple[Loop, ...]]:
+        """Loops at that depth or further in that hold all `statements`, which share those around;
+        some that do not conflict, unless in temporaries.
+        """
         groups: dict[Loop, list[Statement]] = {}
         for statement in statements:
             if len(statement.loops) == depth:
                 return  # it is in no loop from here on
             groups.setdefault(statement.loops[depth], []).append(statement)
-        each = [
-            [
-                (loop,) if self._free(nest, {s.name: loop for s in group}) else None,
-                *self._options(nest, group, depth + 1),
-            ]
-            for loop, group in groups.items()
-        ]
-        usable = [[option for option in options if option] for options in each]
-        found = [sum(parts, ()) for parts in islice(product(*usable), MOST_CHOICES)]
-        for choice in sorted(found, key=lambda choice: sum(loop.depth for loop in choice)):
-            if len(groups) == 1 or self._free(nest, _chosen(choice, statements)):
-                yield choice
+        each: list[list[tuple[Loop, ...]]] = []
+        for loop, group in groups.items():
+            own = [(loop,)] if self._free(nest, {s.name: loop for s in group}) else []
+            each.append(own + list(islice(self._options(nest, group, depth + 1), MOST_CHOICES)))
+        found = [sum(parts, ()) for parts in islice(product(*each), MOST_CHOICES)]
+        for loops in sorted(found, key=lambda loops: sum(loop.depth for loop in loops)):
+            if loops and (len(groups) == 1 or self._free(nest, _chosen(loops, statements))):
+                yield loops
 
     def _free(self, nest: Nest, chosen: Mapping[str, Loop]) -> bool:
-        return next(self._meetings(nest, chosen), None) is None
+        return all(is_temporary(c.array) for c in self._meetings(nest, chosen))
 
     def _meetings(self, nest: Nest, chosen: Mapping[str, Loop]) -> Iterator[Conflict]:
-        places = {name: loop.depth for name, loop in chosen.items()}
         statements = [s for s in nest.statements if s.name in chosen]
-        return self._conflicts.among(statements, places, nest.around)
+        return self._conflicts.among(statements, _places(chosen), nest.around)
+
+    def _is_private(self, array: Array, nest: Nest, loops: Sequence[Loop]) -> bool:
+        """Whether each rank may use an `array` of its own when `loops` are split."""
+        key = nest.op, tuple(map(id, loops)), array.name
+        if key not in self._private:
+            places = _places(_chosen(loops, nest.statements))
+            self._private[key] = (
+                is_temporary(array)
+                and reads_its_own(array, nest.statements, places, nest.around)
+                and is_dead_after(array, nest.statements, nest.around, self.scop.statements)
+            )
+        return self._private[key]
 
     def _split(self, nest: Nest, choice: Choice, found: tuple[Reduction, ...]) -> Split:
-        chosen = _chosen(choice, nest.statements)
+        chosen = _chosen(choice.loops, nest.statements)
+        inside = [s for s in nest.statements if s.name in chosen]
+        others = [*(reduction.array for reduction in found), *choice.private]
         return Split(
             nest.op,
-            choice,
+            choice.loops,
             () if found else self._second(nest, choice),
             found,
-            (),
-            anchor(nest.statements, chosen, without=[r.array for r in found]),
-            _triangular(choice, nest),
-            all(len(s.loops) == chosen[s.name].depth + 1 for s in nest.statements),
+            choice.private,
+            anchor(inside, chosen, without=others),
+            _triangular(choice.loops, nest),
+            all(len(s.loops) == chosen[s.name].depth + 1 for s in inside),
         )
 
-    def _second(self, nest: Nest, first: Choice) -> Choice:
-        """Another choice, of other loops, whose ranges do not vary while the nest runs."""
+    def _second(self, nest: Nest, first: Choice) -> tuple[Loop, ...]:
+        """Other loops to split by, whose ranges do not vary while the nest runs.
+
+        Without private arrays: those of the first choice are private to its values as a whole.
+        """
         for choice in self._choices(nest):
-            count = trip_count(choice[0])
+            count = trip_count(choice.loops[0])
             if (
-                not any(loop in first for loop in choice)
-                and all(loop.op == nest.op or fixed_in(loop, nest.op) for loop in choice)
+                not choice.private
+                and not any(loop in first.loops for loop in choice.loops)
+                and all(loop.op == nest.op or fixed_in(loop, nest.op) for loop in choice.loops)
                 and (count is None or count >= FEW)
             ):
-                return choice
+                return choice.loops
         return ()
 
     # -- with reductions
 
-    def _carried(self, nest: Nest) -> tuple[Dependence, ...]:
-        return carried_among(nest.loops[0], nest.statements)
-
-    def _reduced(
-        self, nest: Nest, carried: Sequence[Dependence]
-    ) -> tuple[tuple[Reduction, ...], tuple[str, ...]]:
-        """The reductions that make the nest's own loop parallel; or why none do."""
+    def _reduced(self, nest: Nest) -> Split | Refusal:
+        """The nest's own loop, with the reductions that make it parallel; or why none do."""
         loop = nest.loops[0]
+        carried = carried_among(loop, nest.statements)
+        private = {d.array for d in carried if self._is_private(d.array, nest, (loop,))}
+        carried = tuple(d for d in carried if d.array not in private)
         found = reductions(loop, self.scop, carried)
         relaxed = {id(d) for r in found for d in r.relaxed}
-        against = [d for d in carried if id(d) not in relaxed]
-        texts = [d.reason() for d in against[:MOST_REASONS]]
+        texts = [
+            d.reason()
+            for d in islice((d for d in carried if id(d) not in relaxed), 2 * MOST_REASONS)
+        ]
         texts += [why for r in found if (why := _irreducible(r, nest)) is not None]
-        return (found, ()) if not texts else ((), tuple(dict.fromkeys(texts))[:MOST_REASONS])
+        if found and not texts:
+            return self._split(nest, Choice((loop,), tuple(private)), found)
+        texts = texts or [f"what {nest.op.name} computes is written nowhere"]
+        return Refusal(tuple(dict.fromkeys(texts))[:MOST_REASONS])
 
-    def reasons(self, nest: Nest, otherwise: tuple[str, ...]) -> tuple[str, ...]:
+    def _reasons(self, nest: Nest) -> tuple[str, ...]:
         """Why the nest's own loop is not parallel."""
-        texts = (d.reason() for d in self._carried(nest))
-        return tuple(islice(dict.fromkeys(texts), MOST_REASONS)) or otherwise
+        loop = nest.loops[0]
+        texts = (d.reason() for d in carried_among(loop, nest.statements))
+        few = f"{loop} has no more than one iteration"
+        return tuple(islice(dict.fromkeys(texts), MOST_REASONS)) or (few,)
 
 
 def holds_loops(op: ir.Operation) -> bool:
@@ -205,16 +237,20 @@ def holds_loops(op: ir.Operation) -> bool:
     )
 
 
-def _chosen(choice: Choice, statements: Iterable[Statement]) -> dict[str, Loop]:
-    """Each statement's chosen loop, by the statement's name."""
-    return {s.name: next(loop for loop in s.loops if loop in choice) for s in statements}
+def _chosen(loops: Sequence[Loop], statements: Iterable[Statement]) -> dict[str, Loop]:
+    """The one of `loops` that each statement is in, by its name; without those that are in none."""
+    return {s.name: loop for s in statements for loop in s.loops if loop in loops}
+
+
+def _places(chosen: Mapping[str, Loop]) -> dict[str, int]:
+    return {name: loop.depth for name, loop in chosen.items()}
 
 
 def _longest(choices: Iterable[Choice]) -> Choice | None:
     """The first whose loops have more than a few iterations, else the one with the most."""
     best: tuple[int, Choice] | None = None
     for choice in choices:
-        counts = [trip_count(loop) for loop in choice]
+        counts = [trip_count(loop) for loop in choice.loops]
         if None in counts:
             return choice
         count = max(count for count in counts if count is not None)
@@ -225,14 +261,13 @@ def _longest(choices: Iterable[Choice]) -> Choice | None:
     return best[1] if best is not None and best[0] > 1 else None
 
 
-def _clampable(choice: Choice, nest: Nest) -> bool:
+def _clampable(loops: Sequence[Loop], nest: Nest) -> bool:
     """Whether each chosen loop can be cut down to a range of values."""
-    if any(loop.kind is LoopKind.WHILE or _results_wanted(loop.op) for loop in choice):
+    if any(loop.kind is LoopKind.WHILE or _results_wanted(loop.op) for loop in loops):
         return False
-    if all(loop.step == 1 for loop in choice):
-        return True
-    # Which values a longer step meets depends on where it starts: once for all.
-    return len(choice) == 1 and (choice[0].op == nest.op or fixed_in(choice[0], nest.op))
+    # Which values a longer step meets depends on where the loop starts: only of the nest's own is
+    # that known before it runs.
+    return all(loop.step == 1 or loop.op == nest.op for loop in loops)
 
 
 def _results_wanted(op: ir.Operation) -> str | None:
@@ -242,15 +277,15 @@ def _results_wanted(op: ir.Operation) -> str | None:
     return None
 
 
-def _triangular(choice: Choice, nest: Nest) -> bool:
+def _triangular(chosen: Sequence[Loop], nest: Nest) -> bool:
     loops = {id(loop): loop for s in nest.statements for loop in s.loops[nest.around :]}
-    inside = [loop for loop in loops.values() if loop not in choice]
-    mine = [variable_of(loop) for loop in choice]
+    inside = [loop for loop in loops.values() if loop not in chosen]
+    mine = [variable_of(loop) for loop in chosen]
     if any(counts_from(loop, mine) for loop in inside if loop.kind is not LoopKind.WHILE):
         return True
     # Or the chosen loop runs over other values each time.
     others = [variable_of(loop) for loop in inside if loop.kind is not LoopKind.WHILE]
-    return any(counts_from(loop, others) for loop in choice)
+    return any(counts_from(loop, others) for loop in chosen)
 
 
 # -- what can be combined
