@@ -116,9 +116,9 @@ def lower(
     is made before it is asked for.
     """
     work = module.operation.clone().operation
-    yield _mlir_stage("avial", "the program as it was read", work, "", 0.0), work
+    yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
     seconds = run_passes(work, (PlaceTasks(schedule),))
-    yield _mlir_stage("placed", "every task on its device, every message", work, "", seconds), work
+    yield mlir_stage("placed", "every task on its device, every message", work, "", seconds), work
     yield from _lower_placed(work)
 
 
@@ -126,11 +126,11 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
     to_mpi = (TasksToMpi(),)
     seconds = run_passes(work, to_mpi)
     yield (
-        _mlir_stage(
+        mlir_stage(
             "mpi",
             "one block of steps for each rank",
             work,
-            _our_line(to_mpi, "placed.mlir", "mpi.mlir"),
+            our_line(to_mpi, "placed.mlir", "mpi.mlir"),
             seconds,
         ),
         work,
@@ -138,26 +138,45 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
     with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
         kernels = pool.submit(make_kernels, _gpu_text(work)) if _has_gpu_tasks(work) else None
         seconds = run_passes(work, TO_HOST)
-        host = _mlir_stage(
+        host = mlir_stage(
             "host",
             "what a CPU runs: kernels as loops, messages as calls",
             work,
-            _our_line(TO_HOST, "mpi.mlir", "host.mlir"),
+            our_line(TO_HOST, "mpi.mlir", "host.mlir"),
             seconds,
         )
         yield host, work
-        started = time.perf_counter()
-        line = lower_to_llvm(work, host.text)
-        seconds = time.perf_counter() - started
-        yield _mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
-        started = time.perf_counter()
-        llvm_ir = llvm.translate_module_to_llvmir(work)
-        line = "mlir-translate --mlir-to-llvmir llvm.mlir -o llvmir.ll"
-        yield Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started), None
+        llvm_ir = ""
+        for stage, module in _llvm_stages(work, host.text):
+            llvm_ir = stage.text
+            yield stage, module
         machine = pool.submit(compile_llvm_ir, llvm_ir)
         if kernels is not None:
             yield from ((stage, None) for stage in _kernel_stages(kernels.result()))
         yield _object_stage(machine.result()), None
+
+
+def _llvm_stages(
+    work: ir.Operation, host_text: str
+) -> Iterator[tuple[Stage, ir.Operation | None]]:
+    started = time.perf_counter()
+    line = lower_to_llvm(work, host_text)
+    seconds = time.perf_counter() - started
+    yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
+    started = time.perf_counter()
+    llvm_ir = llvm.translate_module_to_llvmir(work)
+    line = "mlir-translate --mlir-to-llvmir llvm.mlir -o llvmir.ll"
+    yield Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started), None
+
+
+def machine_stages(
+    work: ir.Operation, host_text: str
+) -> Iterator[tuple[Stage, ir.Operation | None]]:
+    llvm_ir = ""
+    for stage, module in _llvm_stages(work, host_text):
+        llvm_ir = stage.text
+        yield stage, module
+    yield _object_stage(compile_llvm_ir(llvm_ir)), None
 
 
 def lower_to_llvm(module: ir.Operation, text: str) -> str:
@@ -172,7 +191,7 @@ def lower_to_llvm(module: ir.Operation, text: str) -> str:
     signed = (SignedOffsets(),)
     run_passes(module, signed)
     line = _mlir_opt_line(TO_LLVM, "host.mlir", "-")
-    return f"{line} | {_our_line(signed, '-', 'llvm.mlir')}"
+    return f"{line} | {our_line(signed, '-', 'llvm.mlir')}"
 
 
 def build(module: ir.Module | ir.Operation, schedule: Schedule) -> tuple[tuple[Stage, ...], Binary]:
@@ -260,7 +279,7 @@ def check_lowered(module: ir.Operation) -> None:
 # -- stages ----------------------------------------------------------------------------------------
 
 
-def _mlir_stage(name: str, title: str, module: ir.Operation, command: str, seconds: float) -> Stage:
+def mlir_stage(name: str, title: str, module: ir.Operation, command: str, seconds: float) -> Stage:
     return Stage(name, title, "mlir", text_of(module), command, seconds)
 
 
@@ -269,7 +288,7 @@ def text_of(module: ir.Operation) -> str:
     return str(module.get_asm(use_name_loc_as_prefix=True, assume_verified=True))
 
 
-def _our_line(passes: Sequence[Pass | str], source: str, result: str) -> str:
+def our_line(passes: Sequence[Pass | str], source: str, result: str) -> str:
     names = shlex.quote(",".join(map(str, passes)))
     return f"python -m avial_lab.pipelines -p {names} {source} -o {result}"
 

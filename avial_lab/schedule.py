@@ -7,11 +7,11 @@ once; what comes later translates them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from avial_lab.dag import Access, Task, TaskGraph
+from avial_lab.dag import Access, Task, TaskGraph, TaskKind
 from avial_lab.errors import ScheduleError
 from avial_lab.piecemap import PieceMap
 from avial_lab.regions import Box, Region, union
@@ -151,6 +151,43 @@ def schedule_tasks(
         programs=programs,
         inputs=tuple(flow.inputs()),
         results=tuple(flow.results()),
+    )
+
+
+def schedule_phases(
+    graph: TaskGraph,
+    topology: Topology,
+    *,
+    inputs: Sequence[Piece],
+    results: Sequence[Piece],
+) -> Schedule:
+    """The schedule of a structured program: a replicate is on every device that fits its target.
+
+    What moves is found while it runs (`ownership.c`), so that there are no transfers and no steps
+    here; `inputs` and `results` are those of its plan.
+    """
+    placements: list[Placement] = []
+    for level, tasks in enumerate(graph.levels):
+        for task in tasks:
+            if task.kind is TaskKind.CONVERGE:
+                devices, reason = topology.devices, "every rank goes round its loop"
+            else:
+                devices, reason = _fitting_devices(task, topology), "a part of its iterations"
+            if task.kind is TaskKind.TASK:
+                devices, reason = devices[:1], "the rank that has most of what it reads"
+            placements += [
+                Placement(task.name, device.name, device.rank, level, reason) for device in devices
+            ]
+    return Schedule(
+        graph=graph,
+        topology=topology,
+        policy=Policy.LEVELS,
+        sync=Sync.EDGES,
+        placements=tuple(placements),
+        transfers=(),
+        programs=((),) * topology.ranks,
+        inputs=tuple(inputs),
+        results=tuple(results),
     )
 
 

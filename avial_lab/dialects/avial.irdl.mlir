@@ -56,14 +56,14 @@ irdl.dialect @avial {
   }
 
   // The tasks in its region, again and again: `max` times, or until `until` holds (a memref of one element,
-  // compared by `predicate` = "lt" | "le" | "gt" | "ge" with `threshold`).
+  // compared by `predicate` = "lt" | "le" | "gt" | "ge" with `threshold`). Without `max` it holds one loop
+  // (affine.for, scf.for, scf.while), and the tasks stand in that.
   irdl.operation @converge {
     %task = irdl.base @avial::@task_ref
     %any = irdl.any
     %string = irdl.base "#builtin.string"
-    %integer = irdl.base "#builtin.integer"
     %body = irdl.region
-    irdl.attributes {"name" = %string, "max" = %integer}
+    irdl.attributes {"name" = %string}
     irdl.operands(until: optional %any, after: variadic %task)
     irdl.results(ref: %task)
     irdl.regions(body: %body)

@@ -1,0 +1,58 @@
+"""Replicates as people write them: which loop is split, and that it may be.
+
+Module with `avial.replicate` -> the same with what the lowering needs to know on each; VerifyError
+where the split loop carries a dependence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import VerifyError
+from avial_lab.passes.drop_in import describe_split
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import split_loops
+from avial_lab.polyhedra.partition import Scalar, Split, partition
+
+
+@dataclass(frozen=True)
+class CompleteReplicates:
+    """Find the loop that a replicate splits, and prove that its iterations are independent.
+
+    before:  avial.replicate %cpu, %a { scf.parallel %i … }
+    after:   avial.replicate %cpu, %a { scf.parallel %i … {avial.split = 0} } {avial.owned0 = …}
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for op in [op for op in operations_in(module) if op.name == "avial.replicate"]:
+                if not split_loops(op):
+                    with op.location:
+                        _complete(op)
+
+    def __str__(self) -> str:
+        return "complete-replicates"
+
+
+def _complete(op: ir.Operation) -> None:
+    nodes = [node for node in partition(op) if not isinstance(node, Scalar)]
+    if len(nodes) != 1:
+        raise VerifyError(
+            "a replicate holds one loop nest, and this one holds "
+            + ("none" if not nodes else f"{len(nodes)}"),
+            span=span_of(op.location),
+            hint="write a replicate for each nest",
+        )
+    (node,) = nodes
+    if isinstance(node, Split) and any(loop.op == node.op for loop in node.loops):
+        describe_split(node, op)
+        return
+    reasons = getattr(node, "reasons", ()) or ("its outermost loop cannot be split",)
+    raise VerifyError(
+        f"the iterations of this replicate depend on each other: {reasons[0]}",
+        span=span_of(node.op.location),
+        hint="; ".join(reasons[1:]) or "use avial.task, or split another loop",
+    )

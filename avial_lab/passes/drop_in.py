@@ -1,0 +1,254 @@
+"""Drop-in: a plain function becomes a program of tasks, by what its loops depend on.
+
+Function of loops over memrefs -> the same function with an avial.schedule: each parallel nest in a
+replicate, each sequential loop around one in a converge, the rest in tasks. No value changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import islpy as isl
+from mlir import ir
+
+from avial_lab.accesses.touches import body_touches
+from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, rebuilt
+from avial_lab.dialects.program import program_function
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import SPLIT, split_dimensions
+from avial_lab.passes.program import is_pure
+from avial_lab.polyhedra import Array, Loop, read_scop
+from avial_lab.polyhedra.partition import Around, Node, Sequential, Split, partition
+
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
+
+
+@dataclass(frozen=True)
+class DropIn:
+    """Wrap what can run in parallel, and say of the rest why it cannot.
+
+    before:  func.func @f(%A, %B) { affine.for %t = 0 to 100 { affine.for %i = 1 to 99 {…} … } }
+    after:   func.func @f(%A, %B) {
+               avial.schedule %A, %B {
+                 %cpu = avial.target {arch = "cpu"}
+                 avial.converge {                      // %t carries A from step to step
+                   affine.for %t = 0 to 100 {
+                     avial.replicate %cpu, %A, %B { affine.for %i = 1 to 99 {…} {avial.split = 0} }
+                     … } } } }
+
+    Scalar code and the loops' own bounds stay between the tasks: every rank runs them. With `grid`
+    a second loop is split too, where there is one.
+    """
+
+    grid: bool = False
+
+    def __call__(self, module: ir.Operation) -> None:
+        function = program_function(module)
+        with module.context, function.location:
+            _Wrapper(function, self.grid).wrap(partition(function))
+
+    def __str__(self) -> str:
+        return "drop-in{grid=true}" if self.grid else "drop-in"
+
+
+@dataclass
+class _Wrapper:
+    function: ir.Operation
+    grid: bool
+    names: dict[str, int] = field(default_factory=dict)
+    handles: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+    def wrap(self, nodes: Sequence[Node]) -> None:
+        block = self.function.regions[0].blocks[0]
+        schedule = self._open_schedule(block)
+        inside = schedule.regions[0].blocks[0]
+        end = inside.operations[-1].operation
+        for view in list(block.operations)[:-1]:
+            op = view.operation
+            if op not in self.outside and op != schedule:
+                op.move_before(end)
+        for node in nodes:
+            self._node(node)
+
+    def _open_schedule(self, block: ir.Block) -> ir.Operation:
+        """An empty schedule where the function's first effect is; what stands before stays."""
+        self.outside = set[ir.Operation]()
+        first = block.operations[-1].operation
+        for view in block.operations:
+            op = view.operation
+            if op.name in ALLOCATIONS or is_pure(op):
+                self.outside.add(op)
+                continue
+            first = op
+            break
+        roots = [a for a in block.arguments if isinstance(a.type, ir.MemRefType)]
+        roots += [op.results[0] for op in self.outside if op.name in ALLOCATIONS]
+        reference = ir.Type.parse("!avial.buffer_ref")
+        with ir.InsertionPoint(first):
+            for root in roots:
+                with root.location:
+                    self.handles[root] = ir.Operation.create(CAST, [reference], [root]).result
+                self.outside.add(self.handles[root].owner)
+            arguments = [self.handles[root] for root in roots if isinstance(root.owner, ir.Block)]
+            schedule = ir.Operation.create("avial.schedule", operands=arguments, regions=1)
+        inside = ir.Block.create_at_start(schedule.regions[0], [])
+        with ir.InsertionPoint(inside):
+            self.target = ir.Operation.create(
+                "avial.target",
+                [ir.Type.parse("!avial.target_ref")],
+                attributes={"name": ir.StringAttr.get("cpu"), "arch": ir.StringAttr.get("cpu")},
+            ).result
+            ir.Operation.create("omp.terminator")
+        return schedule
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def _node(self, node: Node) -> None:
+        if isinstance(node, Split):
+            self._split(node)
+        elif isinstance(node, Around):
+            self._around(node)
+        elif isinstance(node, Sequential):
+            self._work("avial.task", node.op, {"avial.why": _texts(node.reasons)})
+
+    def _around(self, node: Around) -> None:
+        for child in node.children:
+            self._node(child)
+        if node.op.name not in ("affine.for", "scf.for", "scf.while"):
+            return
+        empty = ir.DenseI32ArrayAttr.get([0, 0])
+        with ir.InsertionPoint(node.op), node.op.location:
+            if len(node.op.results):
+                # Its values go on to what follows: it stays bare, and says why itself.
+                node.op.attributes["avial.why"] = _texts(node.reasons)
+                return
+            converge = ir.Operation.create(
+                "avial.converge",
+                [ir.Type.parse("!avial.task_ref")],
+                [],
+                attributes={
+                    "name": ir.StringAttr.get(self._name("loop")),
+                    "avial.why": _texts(node.reasons),
+                    SEGMENTS: empty,
+                },
+                regions=1,
+            )
+        self._fill(converge, node.op)
+
+    def _split(self, node: Split) -> None:
+        replicate = self._work("avial.replicate", node.op, {})
+        describe_split(node, replicate, grid=self.grid)
+
+    def _work(
+        self, kind: str, op: ir.Operation, attributes: dict[str, ir.Attribute]
+    ) -> ir.Operation:
+        """`op` in a replicate or task that lists what it reads and writes."""
+        with ir.InsertionPoint(op), op.location:
+            work = ir.Operation.create(
+                kind,
+                [ir.Type.parse("!avial.task_ref")],
+                [self.target],
+                attributes={
+                    "name": ir.StringAttr.get(self._name("S")),
+                    SEGMENTS: ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+                    **attributes,
+                },
+                regions=1,
+            )
+        self._fill(work, op)
+        touches = body_touches(work.regions[0].blocks[0])
+        reads = self._listed(touch.root for touch in touches if touch.reads)
+        writes = self._listed(touch.root for touch in touches if touch.writes)
+        sizes = ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0])
+        return rebuilt(work, [self.target, *reads, *writes], {SEGMENTS: sizes})
+
+    def _listed(self, roots: Iterable[ir.Value]) -> list[ir.Value]:
+        """The handles of the program's arrays among them, each once."""
+        return [self.handles[root] for root in dict.fromkeys(roots) if root in self.handles]
+
+    def _fill(self, wrapper: ir.Operation, op: ir.Operation) -> None:
+        block = ir.Block.create_at_start(wrapper.regions[0], [])
+        with ir.InsertionPoint(block), op.location:
+            end = ir.Operation.create("omp.terminator")
+        op.move_before(end)
+
+    def _name(self, stem: str) -> str:
+        self.names[stem] = self.names.get(stem, 0) + 1
+        return f"{stem}{self.names[stem]}"
+
+
+def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) -> None:
+    """Write on a replicate and its loops what is divided, and what each part owns."""
+    i64 = ir.DenseI64ArrayAttr
+    for dimension, loops in enumerate((node.loops, node.second if grid else ())):
+        _mark(loops, dimension)
+        outermost = dimension == 0 and len(loops) == 1 and loops[0].op == node.op
+        if loops and not outermost:
+            replicate.attributes[f"avial.bounds{dimension}"] = i64.get(_hull(node.op, loops))
+    if node.anchor is not None:
+        extent = node.anchor.array.shape[node.anchor.dimension]
+        if extent is not None:
+            replicate.attributes["avial.owned0"] = i64.get([node.anchor.offset, extent])
+    if node.reductions:
+        arrays = {reduction.array.value for reduction in node.reductions}
+        operands = [buffer_of(operand) for operand in replicate.operands]
+        # An array that is read and written is listed twice: the later is the write.
+        places = {value: k for k, value in enumerate(operands) if value in arrays}
+        replicate.attributes["avial.reduced"] = i64.get(sorted(places.values()))
+    for array in node.private:
+        _copy_inside(array, replicate)
+
+
+def _mark(loops: Sequence[Loop], dimension: int) -> None:
+    """Write on each loop which dimension of the grid divides it."""
+    for loop in loops:
+        if loop.op.name.endswith(".for"):
+            i64 = ir.IntegerType.get_signless(64)
+            loop.op.attributes[SPLIT] = ir.IntegerAttr.get(i64, dimension)
+            continue
+        marks = split_dimensions(loop.op)
+        marks[loop.dimension] = dimension
+        loop.op.attributes[SPLIT] = ir.DenseI64ArrayAttr.get(marks)
+
+
+def _hull(nest: ir.Operation, loops: Sequence[Loop]) -> list[int]:
+    """The least and one past the greatest value of the loops' variables, and the step."""
+    ends: list[tuple[int, int]] = []
+    for statement in read_scop(nest).statements:
+        for place, loop in enumerate(statement.loops):
+            if any(loop.op == each.op and loop.dimension == each.dimension for each in loops):
+                domain = statement.domain
+                domain = domain.project_out(isl.dim_type.param, 0, domain.dim(isl.dim_type.param))
+                if domain.is_empty():
+                    continue
+                low, high = domain.dim_min_val(place), domain.dim_max_val(place)
+                ends.append(
+                    (
+                        low.to_python() if low.is_int() else -FAR,
+                        high.to_python() + 1 if high.is_int() else FAR,
+                    )
+                )
+    if not ends:
+        return [0, 0, 1]
+    (step,) = {loop.step or 1 for loop in loops} if len(loops) == 1 else {1}
+    return [min(low for low, _ in ends), max(high for _, high in ends), step]
+
+
+FAR = 2**40
+"""Stands for a bound that is not known when the program is compiled."""
+
+
+def _texts(lines: Sequence[str]) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get([ir.StringAttr.get(line) for line in lines])
+
+
+def _copy_inside(array: Array, work: ir.Operation) -> None:
+    """A temporary that carries nothing from one iteration to another is the phase's own."""
+    block = work.regions[0].blocks[0]
+    original = array.value.owner.operation
+    copy = original.clone(ip=ir.InsertionPoint.at_block_begin(block))
+    for inner in operations_in(work):
+        for k, operand in enumerate(inner.operands):
+            if operand == array.value:
+                inner.operands[k] = copy.results[0]
