@@ -16,6 +16,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from avial_lab import ownership
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.errors import InternalError
@@ -32,7 +33,9 @@ EXPORTED = (
     "avial_trace",
     "avial_bounds",
 )
-"""What an engine looks up in the shared object; everything else is its own business."""
+"""What an engine looks up in a program's object; the rest is its own business. The ownership
+runtime is an object of its own.
+"""
 
 OPT = (
     "opt",
@@ -45,6 +48,9 @@ LLC = ("llc", "-O3", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off"
 rank.
 """
 
+RUNTIME = ("cc", "-O2", "-fPIC", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-c")
+"""The ownership runtime, which combines partial results: as the program, without contraction."""
+
 LINK = ("cc", "-shared")
 
 
@@ -55,6 +61,10 @@ class Manifest:
     The entry takes one memref descriptor for each of `storages`, in that order. `programs[r]` names
     the steps of rank r; step k of it writes its start and end to slot k of the trace.
     `devices[task]` is the device's name.
+
+    An `owned` program keeps its own books (`ownership.c`): it has no steps but `phases`, which say
+    by number where it is, and its results are where it says at the end; `results` here are those
+    foreseen.
     """
 
     entry: str
@@ -67,6 +77,8 @@ class Manifest:
     results: tuple[Piece, ...]
     devices: dict[str, str]
     uses_mpi: bool = True
+    owned: bool = False
+    phases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,10 +118,10 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
     """
     started = time.perf_counter()
     store = store if store is not None else Cache(default_folder() / "objects")
-    key = digest("machine code", llvm_ir, *OPT, *LLC, *LINK, _bfloat16(), tool_versions())
+    key = digest("machine code", llvm_ir, *OPT, *LLC, *LINK, *_parts(llvm_ir), tool_versions())
     found = store.get(key)
     if found is None:
-        shared_object, assembly = _compile(llvm_ir)
+        shared_object, assembly = _compile(llvm_ir, store)
         head = f"{len(shared_object)}\n".encode()
         store.put(key, head + shared_object + assembly.encode())
     else:
@@ -123,22 +135,59 @@ def assembly_command(source: str, result: str) -> str:
     return f"{shlex.join(OPT)} {source} | {shlex.join(LLC)} -o {result}"
 
 
-def _compile(llvm_ir: str) -> tuple[bytes, str]:
+def _compile(llvm_ir: str, store: Cache) -> tuple[bytes, str]:
     """The shared object and the assembly it was assembled from."""
-    sources = {"program": llvm_ir}
-    if "bfloat" in llvm_ir:
-        sources["bfloat16"] = _bfloat16()
     with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
         folder = Path(name)
-        for part, text in sources.items():
-            (folder / f"{part}.ll").write_text(text)
-            optimise = OPT if part == "program" else ("opt",)
-            _run([*optimise, f"{part}.ll", "-o", f"{part}.bc"], folder)
-            _run([*LLC, f"{part}.bc", "-o", f"{part}.s"], folder)
-            _run(["llvm-mc", "-filetype=obj", f"{part}.s", "-o", f"{part}.o"], folder)
-        objects = [f"{part}.o" for part in sources]
+        objects = ["program.o"]
+        _assemble("program", llvm_ir, OPT, folder)
+        if _needs_bfloat16(llvm_ir):
+            _assemble("bfloat16", _bfloat16(), ("opt",), folder)
+            objects.append("bfloat16.o")
+        if _needs_ownership(llvm_ir):
+            (folder / "ownership.o").write_bytes(compile_ownership(store=store))
+            objects.append("ownership.o")
         _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
         return (folder / "program.so").read_bytes(), (folder / "program.s").read_text()
+
+
+def compile_ownership(*, store: Cache) -> bytes:
+    """The ownership runtime as an object file; every program that needs it has the same."""
+    text = ownership.source()
+    key = digest("ownership", text, *RUNTIME, tool_versions())
+    found = store.get(key)
+    if found is not None:
+        return found
+    with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
+        folder = Path(name)
+        (folder / "ownership.c").write_text(text)
+        _run([*RUNTIME, "ownership.c", "-o", "ownership.o"], folder)
+        compiled = (folder / "ownership.o").read_bytes()
+    store.put(key, compiled)
+    return compiled
+
+
+def _assemble(part: str, llvm_ir: str, optimise: Sequence[str], folder: Path) -> None:
+    (folder / f"{part}.ll").write_text(llvm_ir)
+    _run([*optimise, f"{part}.ll", "-o", f"{part}.bc"], folder)
+    _run([*LLC, f"{part}.bc", "-o", f"{part}.s"], folder)
+    _run(["llvm-mc", "-filetype=obj", f"{part}.s", "-o", f"{part}.o"], folder)
+
+
+def _parts(llvm_ir: str) -> tuple[str, ...]:
+    """The sources of what is linked to the program."""
+    return (
+        _bfloat16() if _needs_bfloat16(llvm_ir) else "",
+        *((ownership.source(), *RUNTIME) if _needs_ownership(llvm_ir) else ()),
+    )
+
+
+def _needs_bfloat16(llvm_ir: str) -> bool:
+    return "bfloat" in llvm_ir
+
+
+def _needs_ownership(llvm_ir: str) -> bool:
+    return f"@{ownership.BEGIN}" in llvm_ir
 
 
 def _run(command: Sequence[str], folder: Path) -> None:

@@ -35,14 +35,28 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Move:
+    """What went from one rank to another for a phase, over all the times the phase was begun."""
+
+    phase: str
+    source: int
+    dest: int
+    messages: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
 class Trace:
     """All events of one run, by start time; `label` says how the times came about (`measured`,
     `emulated GPU`).
+
+    `moves` are counted by the ranks of a structured program, also where no events were taken.
     """
 
     ranks: int
     events: tuple[Event, ...]
     label: str = "measured"
+    moves: tuple[Move, ...] = ()
 
     @property
     def makespan_s(self) -> float:

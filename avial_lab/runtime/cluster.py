@@ -42,11 +42,12 @@ from avial_lab.runtime.outcome import (
     Spans,
     rank_died,
     rank_failed,
+    results_of,
     timed_out,
     trace_of,
 )
 from avial_lab.runtime.parcels import pack
-from avial_lab.runtime.shared_object import digest
+from avial_lab.shared_object import digest
 from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
 from avial_lab.trace import Trace
 
@@ -293,7 +294,7 @@ def run(
         watch.load()
         outcomes = watch.run(caller, options or Options())
         # Every rank has finished: only now the caller's arrays are touched.
-        caller.write_results({outcome.rank: outcome.results for outcome in outcomes})
+        caller.write_results(results_of(outcomes))
     return trace_of(manifest, outcomes)
 
 
@@ -357,7 +358,7 @@ class _Watch:
             for rank in range(manifest.ranks)
         }
         outcomes = self._gather(answers, failing=_failure_in)
-        return [outcome_of(manifest, rank, outcomes[rank]) for rank in range(manifest.ranks)]
+        return [outcome_of(manifest, outcomes[rank]) for rank in range(manifest.ranks)]
 
     def _gather(
         self,
@@ -429,7 +430,7 @@ class _Watch:
 
 def _failure_in(answer: Sequence[Any]) -> Failure | None:
     """The failure in what `Run` answers."""
-    return answer[2]
+    return answer[0].failure
 
 
 def _quiet(_: str) -> None:

@@ -13,21 +13,34 @@ import platform
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
 from avial_lab.errors import AvialError
+from avial_lab.ownership import Ownership, own_error
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
 from avial_lab.runtime.journal import Journal
 from avial_lab.runtime.outcome import Failure, Outcome
-from avial_lab.runtime.parcels import ALIGNMENT, aligned_empty, as_bytes, pack, unpack
-from avial_lab.runtime.shared_object import LoadedProgram, digest, load_program
+from avial_lab.runtime.parcels import (
+    ALIGNMENT,
+    aligned_empty,
+    as_bytes,
+    mapped_bytes,
+    pack,
+    unpack,
+)
+from avial_lab.schedule import Piece
+from avial_lab.shared_object import LoadedProgram, digest, load_program
+
+EVENT_LIMIT = 1 << 18
+"""Events of one rank that are kept of a run; memory for them costs only what is used."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """Runs a loaded program: parcels of inputs -> (clocks, offset, failure, *result parcels)."""
+    """Runs a loaded program: parcels of inputs -> (Outcome without results, *result parcels)."""
 
     key: str
     rank: int
@@ -110,14 +123,14 @@ class Run:
             journal=_here.journal, number=self.number, options=self.options,
             kept=_here.keep(self.key),
         )  # fmt: skip
-        return (outcome.clocks, outcome.offset_s, outcome.failure, *pack(outcome.results))
+        return (replace(outcome, results=()), *pack(outcome.results))
 
 
-def outcome_of(manifest: Manifest, rank: int, answer: Sequence[object]) -> Outcome:
+def outcome_of(manifest: Manifest, answer: Sequence[Any]) -> Outcome:
     """What `Run` answered, as the Outcome it was."""
-    clocks, offset_s, failure, *parcels = answer
-    sizes = piece_sizes(manifest, pieces_of(manifest.results, rank)) if failure is None else []
-    return Outcome(rank, clocks, offset_s, tuple(unpack(parcels, sizes)), failure)  # type: ignore[arg-type]
+    outcome, *parcels = answer
+    sizes = piece_sizes(manifest, outcome.pieces)
+    return replace(outcome, results=tuple(unpack(parcels, sizes)))
 
 
 def load(shared_object: bytes, sha256: str, manifest: Manifest) -> LoadedProgram:
@@ -146,11 +159,15 @@ def run(
     become it, uncopied. `kept` is memory of an earlier run to use again, and gets this run's: fresh
     pages can cost more than the messages.
     """
-    clocks = np.zeros((len(manifest.programs[rank]), 4), np.int64)
     journal.begin(number)
+    clocks = np.zeros((0, 4), np.int64)
     try:
         memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        offset_s = _set_globals(program, manifest, journal, clocks if options.traced else None)
+        if manifest.owned:
+            return _run_owned(program, manifest, rank, memory, journal, traced=options.traced)
+        clocks = np.zeros((len(manifest.programs[rank]), 4), np.int64)
+        offset_s = _set_globals(program, manifest, journal)
+        program.set_globals({"avial_trace": _address(clocks) if options.traced else 0})
         program.call(manifest.storages, list(memory.values()))
         failure = _mpi_failure(program) if manifest.uses_mpi else None
     except Exception as error:  # the boundary of the engine: it travels as data
@@ -159,12 +176,47 @@ def run(
         journal.finish()
     if failure is not None:
         return Outcome(rank, clocks, offset_s, failure=failure)
+    pieces = tuple(pieces_of(manifest.results, rank))
+    return Outcome(rank, clocks, offset_s, pieces, _contents(manifest, memory, pieces))
+
+
+def _run_owned(
+    program: LoadedProgram,
+    manifest: Manifest,
+    rank: int,
+    memory: Mapping[str, np.ndarray],
+    journal: Journal,
+    *,
+    traced: bool,
+) -> Outcome:
+    """One run of a program that keeps its own books of what is where."""
+    temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
+    books = Ownership(program, manifest.storages, temporary, manifest.phases)
+    events = mapped_bytes(EVENT_LIMIT * 48 if traced else 0).view(np.int64).reshape(-1, 6)
+    program.set_globals({"avial_events": _address(events), "avial_events_capacity": len(events)})
+    books.setup(manifest.ranks, rank, [data.ctypes.data for data in memory.values()])
+    books.give(manifest.inputs)
+    offset_s = _set_globals(program, manifest, journal)
+    if not books.error:
+        program.call(manifest.storages, list(memory.values()))
+        books.finish()
+    clocks = events[: program.get_global("avial_events_count")].copy()
+    if books.error:
+        return Outcome(rank, clocks, offset_s, failure=_owned_failure(books.error))
+    pieces = tuple(pieces_of(books.results(), rank))
+    contents = _contents(manifest, memory, pieces)
+    return Outcome(rank, clocks, offset_s, pieces, contents, books.moves())
+
+
+def _contents(
+    manifest: Manifest, memory: Mapping[str, np.ndarray], pieces: Iterable[Piece]
+) -> tuple[np.ndarray, ...]:
+    """The flat bytes of `pieces`, as they lie in this rank's memory now."""
     storages = storage_table(manifest)
-    results = tuple(
+    return tuple(
         as_bytes(_elements(memory[piece.storage], storages[piece.storage])[piece.box.slices])
-        for piece in pieces_of(manifest.results, rank)
+        for piece in pieces
     )
-    return Outcome(rank, clocks, offset_s, results)
 
 
 def allocate(
@@ -193,7 +245,8 @@ def allocate(
             memory[storage.name] = whole
             continue
         if storage.name not in kept:
-            kept[storage.name] = aligned_empty(storage.nbytes)
+            empty = mapped_bytes if manifest.owned else aligned_empty
+            kept[storage.name] = empty(storage.nbytes)
         memory[storage.name] = kept[storage.name]
         if poison:
             memory[storage.name].fill(_poison_byte(manifest, storage))
@@ -223,24 +276,17 @@ class _Here:
 _here = _Here()
 
 
-def _set_globals(
-    program: LoadedProgram, manifest: Manifest, journal: Journal, clocks: np.ndarray | None
-) -> float:
+def _set_globals(program: LoadedProgram, manifest: Manifest, journal: Journal) -> float:
     """Everything compiled code reads of its surroundings; returns seconds to rank 0's clock."""
-    program.set_globals(
-        {
-            "avial_journal": journal.step_address,
-            "avial_trace": clocks.ctypes.data if clocks is not None and clocks.size else 0,
-        }
-    )
+    program.set_globals({"avial_journal": journal.step_address})
     if not manifest.uses_mpi:
         return 0.0
     from avial_lab.runtime import world
 
     communicator = world.communicator(manifest.ranks)
-    program.set_globals(
-        {**world.handles(), "avial_comm": world.handle(communicator.comm), "avial_error": 0}
-    )
+    program.set_globals({**world.handles(), "avial_comm": world.handle(communicator.comm)})
+    if not manifest.owned:  # its runtime has begun, and may have failed by now
+        program.set_globals({"avial_error": 0})
     # All start together: what a rank then waits for is the program's doing, not the launch's.
     communicator.comm.Barrier()
     return communicator.offset_s
@@ -254,6 +300,21 @@ def _mpi_failure(program: LoadedProgram) -> Failure | None:
     from avial_lab.runtime import world
 
     return Failure(world.error_string(error & 0xFFFFFFFF), step=error >> 32)
+
+
+def _owned_failure(error: int) -> Failure:
+    """As `_mpi_failure`, where the code may be one of the ownership runtime."""
+    message = own_error(error)
+    if message is None:
+        from avial_lab.runtime import world
+
+        message = world.error_string(error & 0xFFFFFFFF)
+    return Failure(message, step=error >> 32)
+
+
+def _address(array: np.ndarray) -> int:
+    """Where it begins; 0 where there is nothing."""
+    return array.ctypes.data if array.size else 0
 
 
 def _failure(error: Exception) -> Failure:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -35,13 +35,12 @@ class CallerArrays:
             for piece in pieces_of(self.manifest.inputs, rank)
         ]
 
-    def write_results(self, results: Mapping[int, Sequence[np.ndarray]]) -> None:
+    def write_results(self, results: Iterable[tuple[Piece, np.ndarray]]) -> None:
         """Put the flat bytes of every rank's result pieces where they belong."""
         storages = storage_table(self.manifest)
         with _interrupts_later():
-            for rank, pieces in results.items():
-                for piece, data in zip(pieces_of(self.manifest.results, rank), pieces, strict=True):
-                    write_box(self.arrays, storages[piece.storage], piece.box, data)
+            for piece, data in results:
+                write_box(self.arrays, storages[piece.storage], piece.box, data)
 
 
 def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> CallerArrays:

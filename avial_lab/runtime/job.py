@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from avial_lab.binary import Binary, Manifest
-from avial_lab.runtime.exchange import piece_sizes, pieces_of
+from avial_lab.runtime.exchange import piece_sizes
 from avial_lab.runtime.outcome import Outcome
 from avial_lab.runtime.parcels import pack, unpack
 
@@ -55,7 +55,7 @@ def write_outcome(directory: Path, outcome: Outcome) -> None:
     _write(directory, outcome.rank, "out", pack(outcome.results))
     # Renamed into place last: a reader sees all of it or nothing.
     partial = directory / f"{outcome.rank}.partial"
-    partial.write_bytes(pickle.dumps((outcome.clocks, outcome.offset_s, outcome.failure)))
+    partial.write_bytes(pickle.dumps(replace(outcome, results=())))
     partial.rename(directory / f"{outcome.rank}.outcome")
 
 
@@ -64,12 +64,9 @@ def read_outcome(directory: Path, manifest: Manifest, rank: int) -> Outcome | No
     path = directory / f"{rank}.outcome"
     if not path.exists():
         return None
-    clocks, offset_s, failure = pickle.loads(path.read_bytes())
-    if failure is not None:
-        return Outcome(rank, clocks, offset_s, failure=failure)
-    sizes = piece_sizes(manifest, pieces_of(manifest.results, rank))
-    results = unpack(_read(directory, rank, "out", mode="r"), sizes)
-    return Outcome(rank, clocks, offset_s, tuple(results))
+    outcome: Outcome = pickle.loads(path.read_bytes())
+    sizes = piece_sizes(manifest, outcome.pieces)
+    return replace(outcome, results=tuple(unpack(_read(directory, rank, "out", mode="r"), sizes)))
 
 
 def _write(directory: Path, rank: int, way: str, parcels: Sequence[np.ndarray]) -> None:

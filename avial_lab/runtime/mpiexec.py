@@ -32,7 +32,15 @@ from avial_lab.runtime.launch import (
     refuse_crowd,
     start_hint,
 )
-from avial_lab.runtime.outcome import Outcome, Spans, rank_died, rank_failed, timed_out, trace_of
+from avial_lab.runtime.outcome import (
+    Outcome,
+    Spans,
+    rank_died,
+    rank_failed,
+    results_of,
+    timed_out,
+    trace_of,
+)
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
 
@@ -68,7 +76,7 @@ def run(
         with _started(program, manifest.ranks, directory) as ranks:
             outcomes = _await(ranks, manifest, timeout=timeout, spans=spans or {})
         # Every rank has finished: only now the caller's arrays are touched.
-        caller.write_results({outcome.rank: outcome.results for outcome in outcomes})
+        caller.write_results(results_of(outcomes))
         return trace_of(manifest, outcomes)
 
 

@@ -5,15 +5,15 @@ Outcomes of the ranks -> Trace; a failed or dead rank -> RunError with its task,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from avial_lab.binary import Manifest
 from avial_lab.errors import CellSpan, RunError
-from avial_lab.schedule import Step, StepKind
-from avial_lab.trace import Event, EventKind, Trace
+from avial_lab.schedule import Piece, Step, StepKind
+from avial_lab.trace import Event, EventKind, Move, Trace
 
 Spans = Mapping[str, CellSpan]
 """Where each task stands in the cell, by its name."""
@@ -46,18 +46,29 @@ class Outcome:
 
     clocks: int64 (steps, 4): seconds and nanoseconds of each step's start and of its end on the
     rank's monotonic clock, (0, 0) for a step not reached; `offset_s` added to it gives rank 0's.
-    results: flat bytes of the rank's result pieces.
+    Of an owned program int64 (events, 6), as `ownership.c` logs them.
+    results: flat bytes of the rank's result `pieces`. moves: what it sent, of an owned program.
     """
 
     rank: int
     clocks: np.ndarray
     offset_s: float = 0.0
+    pieces: tuple[Piece, ...] = ()
     results: tuple[np.ndarray, ...] = ()
+    moves: tuple[Move, ...] = ()
     failure: Failure | None = None
+
+
+def results_of(outcomes: Iterable[Outcome]) -> Iterator[tuple[Piece, np.ndarray]]:
+    """Every result piece of every rank, with its flat bytes."""
+    for outcome in outcomes:
+        yield from zip(outcome.pieces, outcome.results, strict=True)
 
 
 def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
     """The steps of all ranks on one clock that starts with the first of them."""
+    if manifest.owned:
+        return _owned_trace(manifest, list(outcomes))
     timed: list[tuple[float, float, int, Step]] = []
     for outcome in outcomes:
         seconds = outcome.clocks[:, 0::2] + outcome.clocks[:, 1::2] * 1e-9 + outcome.offset_s
@@ -76,6 +87,36 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
     # Devices called gpu… are emulated in this version, on every machine.
     emulated = any(name.startswith("gpu") for name in manifest.devices.values())
     return Trace(manifest.ranks, events, "measured, GPU emulated" if emulated else "measured")
+
+
+def _owned_trace(manifest: Manifest, outcomes: Sequence[Outcome]) -> Trace:
+    """The phases of all ranks: where they ran, what they sent and waited for."""
+    rows: list[tuple[float, float, int, int, int, int, int]] = []
+    for outcome in outcomes:
+        for phase, kind, start_ns, end_ns, nbytes, peer in outcome.clocks.tolist():
+            start, end = (ns * 1e-9 + outcome.offset_s for ns in (start_ns, end_ns))
+            rows.append((start, end, outcome.rank, phase, kind, nbytes, peer))
+    rows.sort()
+    origin = rows[0][0] if rows else 0.0
+    events = tuple(
+        _owned_event(manifest.phases[phase], kind, rank, start - origin, end - origin, nbytes, peer)
+        for start, end, rank, phase, kind, nbytes, peer in rows
+    )
+    moves = tuple(move for outcome in outcomes for move in outcome.moves)
+    return Trace(manifest.ranks, events, "measured", moves)
+
+
+def _owned_event(
+    phase: str, kind: int, rank: int, start_s: float, end_s: float, nbytes: int, peer: int
+) -> Event:
+    if kind == 0:
+        return Event(EventKind.TASK, phase, rank, f"cpu{rank}", start_s, end_s)
+    other = f"rank {peer}" if peer >= 0 else "all ranks"
+    if kind == 2:
+        name = f"send to {other} for {phase}"
+        return Event(EventKind.SEND, name, rank, "", start_s, end_s, nbytes)
+    name = f"for {other}, for {phase}" if kind == 1 else f"to combine {phase}"
+    return Event(EventKind.WAIT, name, rank, "", start_s, end_s, nbytes)
 
 
 def rank_failed(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -> RunError:
@@ -127,6 +168,9 @@ def describe_step(manifest: Manifest, rank: int, step: int) -> str:
     """Where a rank is, to stand after a verb: `in task 'mul'`, `receiving c[0:20] from rank 0 (of
     task 'add')`.
     """
+    if manifest.owned:
+        known = 0 <= step < len(manifest.phases)
+        return f"in task '{manifest.phases[step]}'" if known else "before its first task"
     program = manifest.programs[rank]
     if not 0 <= step < len(program):
         return "before its first task"
@@ -168,11 +212,15 @@ def _event(manifest: Manifest, rank: int, step: Step, start_s: float, end_s: flo
 
 
 def _is_task(manifest: Manifest, rank: int, step: int) -> bool:
+    if manifest.owned:
+        return 0 <= step < len(manifest.phases)
     program = manifest.programs[rank]
     return 0 <= step < len(program) and program[step].kind is StepKind.RUN
 
 
 def _span(manifest: Manifest, rank: int, step: int, spans: Spans) -> CellSpan | None:
+    if manifest.owned:
+        return spans.get(manifest.phases[step]) if 0 <= step < len(manifest.phases) else None
     program = manifest.programs[rank]
     if not 0 <= step < len(program) or program[step].kind is StepKind.BARRIER:
         return None

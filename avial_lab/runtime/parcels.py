@@ -9,12 +9,17 @@ travels alone and uncopied.
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 import numpy as np
 
 ALIGNMENT = 64
+_LAZY = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0)
+"""Linux's MAP_NORESERVE: the rank's own part of an array too large for the machine may fit."""
+
 SMALL = 1 << 16
 """Bytes below which a piece shares a parcel with others."""
 
@@ -50,6 +55,13 @@ def aligned_empty(nbytes: int) -> np.ndarray:
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     skip = -raw.ctypes.data % ALIGNMENT
     return raw[skip : skip + nbytes]
+
+
+def mapped_bytes(nbytes: int) -> np.ndarray:
+    """Flat bytes, zero, of which only the pages that are touched take memory."""
+    if nbytes == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(mmap.mmap(-1, nbytes, flags=_LAZY), np.uint8)
 
 
 def _places(sizes: Sequence[int]) -> tuple[dict[int, int], int]:

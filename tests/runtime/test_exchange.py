@@ -60,7 +60,9 @@ def test_a_ctrl_c_while_results_are_written_waits_until_they_are(manifest, monke
     monkeypatch.setattr(exchange, "write_box", interrupted)
     pieces = [np.array([k + 1], np.int32).view(np.uint8) for k in range(4)]
     with pytest.raises(KeyboardInterrupt):
-        exchange.caller_arrays(manifest, {"a": a}).write_results({0: pieces})
+        exchange.caller_arrays(manifest, {"a": a}).write_results(
+            zip(manifest.results, pieces, strict=True)
+        )
     assert a.tolist() == [1, 2, 3, 4]
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)  # the usual handler is back

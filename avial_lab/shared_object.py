@@ -11,7 +11,7 @@ import ctypes
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,11 +46,15 @@ class LoadedProgram:
         return hasattr(self.library, name)
 
     def call(self, storages: Sequence[Storage], memory: Sequence[np.ndarray]) -> None:
-        """Run the entry on `memory`, flat bytes for each of `storages`; the GIL is free."""
-        descriptors = [
+        """Run the entry on `memory`, flat bytes for each of `storages`."""
+        self.call_with(
             descriptor(data.ctypes.data, storage.shape)
             for storage, data in zip(storages, memory, strict=True)
-        ]
+        )
+
+    def call_with(self, memrefs: Iterable[ctypes.Array[ctypes.c_int64]]) -> None:
+        """Run the entry on memref descriptors; the GIL is free."""
+        descriptors = list(memrefs)
         function = self.library[f"_mlir_ciface_{self.entry}"]
         function.restype = None
         function.argtypes = [ctypes.c_void_p] * len(descriptors)
