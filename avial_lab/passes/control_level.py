@@ -20,10 +20,10 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, Statement, dependences, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, Array
-from avial_lab.polyhedra.nesting import holds
 from avial_lab.polyhedra.reductions import forbidding
 
 LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.parallel", "scf.while"})
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
 CONDITIONS = frozenset({"affine.if", "scf.if", "scf.index_switch", "scf.execute_region"})
 _DECLARED_PARALLEL = frozenset({"affine.parallel", "scf.parallel"})
 
@@ -43,6 +43,8 @@ class ControlLevel:
     def __init__(self, function: ir.Operation) -> None:
         self._function = function
         self._parallel: dict[ir.Operation, bool] = {}
+        self._accesses: dict[str, list[tuple[Statement, Access]]] = {}
+        self._covered: dict[object, bool] = {}
 
     @cached_property
     def scop(self) -> Scop:
@@ -86,43 +88,76 @@ class ControlLevel:
     # -- private memory
 
     def is_private(self, array: Array, loop: Loop) -> bool:
-        """Whether each iteration of `loop` reads of `array` only what it wrote itself before.
+        """Whether each iteration of `loop` may have that array to itself.
 
-        The function's own memory only, and only what is used in that loop alone: each iteration
-        may then have an array of its own.
+        It reads of it only what it wrote itself before, and nobody else reads what it wrote: each
+        read elsewhere finds what an iteration of a loop of its own wrote.
         """
-        op = array.value.owner if array.value is not None else None
-        if array.kind is not ArrayKind.MEMORY or op is None or isinstance(op, ir.Block):
+        if not _is_own(array):
             return False
-        if op.operation.name not in ("memref.alloc", "memref.alloca"):
-            return False
-        if not all(holds(loop.op, user) for user in users_of(op.operation)):
-            return False
-        touching = [s for s in self.scop.statements if any(a.array == array for a in s.accesses)]
-        return _reads_its_own([s for s in touching if loop in s.loops], array, loop)
+        chain = _loops_down_to(loop, self.scop)
+        reads = [(s, a) for s, a in self._touches(array) if not a.writes]
+        return all(
+            self._is_covered(reader, access, loop)
+            if loop in reader.loops
+            else any(
+                self._is_covered(reader, access, around)
+                for around in reader.loops
+                if around not in chain
+            )
+            for reader, access in reads
+        )
+
+    def _touches(self, array: Array) -> list[tuple[Statement, Access]]:
+        if array.name not in self._accesses:
+            self._accesses[array.name] = [
+                (s, a)
+                for s in self.scop.statements
+                if s.op.name != "memref.dealloc"
+                for a in s.accesses
+                if a.array == array
+            ]
+        return self._accesses[array.name]
+
+    def _is_covered(self, reader: Statement, access: Access, loop: Loop) -> bool:
+        """Whether each element it reads was written before in the same iteration of `loop`."""
+        key = (reader.name, access.array.name, loop.op, loop.dimension)
+        if key not in self._covered:
+            writes = [
+                (s, a)
+                for s, a in self._touches(access.array)
+                if s.must_write(a) and loop in s.loops
+            ]
+            self._covered[key] = limited(
+                lambda: _covered(reader, access, writes, loop), lambda: False
+            )
+        return self._covered[key]
 
 
-def users_of(allocation: ir.Operation) -> list[ir.Operation]:
-    """Who uses the memory, but for what frees it."""
-    users = [use.owner.operation for use in allocation.results[0].uses]
-    return [user for user in users if user.name != "memref.dealloc"]
+def _is_own(array: Array) -> bool:
+    """Whether it is memory that the function allocates."""
+    if array.kind is not ArrayKind.MEMORY or array.value is None:
+        return False
+    op = array.value.owner
+    return not isinstance(op, ir.Block) and op.operation.name in ALLOCATIONS
 
 
-def _reads_its_own(users: Iterable[Statement], array: Array, loop: Loop) -> bool:
-    touches = [(s, a) for s in users for a in s.accesses if a.array == array]
-    writes = [(s, a) for s, a in touches if s.must_write(a)]
+def _loops_down_to(loop: Loop, scop: Scop) -> tuple[Loop, ...]:
+    """The loops around `loop`, outermost first, and itself."""
+    for statement in scop.within(loop):
+        return statement.loops[: loop.depth + 1]
+    return (loop,)
 
-    def covered(reader: Statement, access: Access) -> bool:
-        left = access.relation
-        for writer, write in writes:
-            order = _before(writer, reader, loop)
-            if order is not None:
-                left = left.subtract(order.reverse().apply_range(write.relation))
-        return left.is_empty()
 
-    return all(
-        limited(lambda s=s, a=a: covered(s, a), lambda: False) for s, a in touches if not a.writes
-    )
+def _covered(
+    reader: Statement, access: Access, writes: Iterable[tuple[Statement, Access]], loop: Loop
+) -> bool:
+    left = access.relation
+    for writer, write in writes:
+        order = _before(writer, reader, loop)
+        if order is not None:
+            left = left.subtract(order.reverse().apply_range(write.relation))
+    return left.is_empty()
 
 
 def _before(first: Statement, second: Statement, within: Loop) -> isl.Map | None:

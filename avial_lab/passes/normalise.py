@@ -62,6 +62,35 @@ class KeepPlaces:
         return "keep-places"
 
 
+@dataclass(frozen=True)
+class LinalgToLoops:
+    """Loops of affine, the form that is analysed best, where the sizes are symbols to them: not so
+    for a window that an scf loop cuts out.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        cut = any(
+            op.name == "linalg.generic" and any(_is_cut_in_a_loop(each) for each in op.operands)
+            for op in operations_in(module)
+        )
+        with module.context:
+            step = passmanager.PassManager("builtin.module")
+            step.add("convert-linalg-to-loops" if cut else "convert-linalg-to-affine-loops")
+            step.run(module)
+
+    def __str__(self) -> str:
+        return "linalg-to-loops"
+
+
+def _is_cut_in_a_loop(value: ir.Value) -> bool:
+    kind = value.type
+    if not isinstance(kind, ir.MemRefType) or kind.has_static_shape:
+        return False
+    owner = value.owner
+    around = owner.owner if isinstance(owner, ir.Block) else owner.operation.parent
+    return around is not None and around.operation.name != "func.func"
+
+
 STEPS = (
     InlineCalls(),
     "one-shot-bufferize",
@@ -69,7 +98,7 @@ STEPS = (
     "linalg-generalize-named-ops",
     KeepPlaces(),
     ParallelFirst(),
-    "convert-linalg-to-affine-loops",
+    LinalgToLoops(),
     OnlyLoops(),
     CopiesToLoops(),
     "scf-forall-to-parallel",

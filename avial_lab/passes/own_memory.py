@@ -6,23 +6,33 @@ itself, and memory of known size that control loops allocate again and again is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
+from mlir.dialects import memref
 
-from avial_lab.passes.control_level import LOOPS, ControlLevel, structured_functions, users_of
+from avial_lab.accesses.views import defining
+from avial_lab.passes.control_level import (
+    ALLOCATIONS,
+    LOOPS,
+    ControlLevel,
+    structured_functions,
+)
 from avial_lab.passes.free_allocations import STACK_BYTES
 from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.polyhedra.model import Array
 from avial_lab.polyhedra.nesting import holds, parent_of
 
-_ALLOCATIONS = ("memref.alloc", "memref.alloca")
+_STORES = ("memref.store", "affine.store")
+_ELEMENT_ACCESSES = (*_STORES, "memref.load", "affine.load")
 
 
 @dataclass(frozen=True)
 class OwnMemory:
     """Sink what each iteration overwrites before it reads; hoist what a control loop allocates.
 
-    before:  %sum = memref.alloca() : memref<f64>
+    before:  %sum = memref.alloca() : memref<f64>      // a front end's one variable for many loops
              affine.for %i … { store %zero, %sum[]  affine.for %k … { … }  load %sum[] }
     after:   affine.for %i … { %sum = memref.alloca() : memref<f64>  store %zero, %sum[] … }
 
@@ -45,56 +55,116 @@ class OwnMemory:
 
 def _settle(function: ir.Operation) -> None:
     body = function.regions[0].blocks[0]
-    allocations = [op for op in operations_in(function) if op.name in _ALLOCATIONS]
+    allocations = [op for op in operations_in(function) if op.name in ALLOCATIONS]
     if not allocations:
         return
-    level = ControlLevel(function)
     for allocation in allocations:
-        if allocation.block == body or allocation.name == "memref.alloca":
-            _sink(allocation, level)
+        _drop_undefined(allocation)
+    level = ControlLevel(function)
     control = list(level.blocks())
     for allocation in allocations:
-        if allocation.block in control:
+        in_control = allocation.block in control
+        if _sink(allocation, level):
+            continue
+        if in_control:
             _hoist(allocation, body)
         if allocation.block == body:
             _leave_to_be_freed(allocation)
 
 
-def _sink(allocation: ir.Operation, level: ControlLevel) -> None:
-    """To the start of the parallel loop's body that alone uses it; a small one further inwards."""
-    if len(allocation.operands) or not users_of(allocation):
-        return
-    target: ir.Block | None = None
-    for loop in _loops_around_all(allocation):
-        private = not _carries_over(allocation, loop, level)
-        if private and level.is_parallel(loop):
-            target = loop.regions[0].blocks[0]
-            if _nbytes(allocation) > STACK_BYTES:
-                break
-    if target is None:
-        return
+def _drop_undefined(allocation: ir.Operation) -> None:
+    """A front end marks a variable without a value by storing one that is not defined."""
     for use in list(allocation.results[0].uses):
-        if use.owner.operation.name == "memref.dealloc":
-            use.owner.operation.erase()
-    allocation.move_before(target.operations[0].operation)
+        user = use.owner.operation
+        if user.name in _STORES and use.operand_number == 1:
+            value = defining(user.operands[0])
+            if value is not None and value.name in ("llvm.mlir.undef", "ub.poison"):
+                user.erase()
 
 
-def _loops_around_all(allocation: ir.Operation) -> list[ir.Operation]:
-    """The loops that every use stands in and the allocation does not, outermost first."""
-    first, *others = users_of(allocation)
+def _sink(allocation: ir.Operation, level: ControlLevel) -> bool:
+    """Give the loops that may have the memory to themselves a piece each; whether any did."""
+    array = next(
+        (a for a in level.scop.arrays if a.value is not None and a.value == allocation.results[0]),
+        None,
+    )
+    if array is None or len(allocation.operands):
+        return False
+    users = _users(allocation)
+    owners: dict[ir.Operation, list[ir.Operation]] = {}
+    for user, owner in zip(users, _owners(users, array, allocation, level), strict=True):
+        if owner is not None:
+            owners.setdefault(owner, []).append(user)
+    for loop, inside in owners.items():
+        _allocate_in(loop, inside, allocation)
+    _drop_if_unread(allocation)
+    return bool(owners)
+
+
+def _owners(
+    users: Sequence[ir.Operation], array: Array, allocation: ir.Operation, level: ControlLevel
+) -> list[ir.Operation | None]:
+    """For each user the loop whose iterations get memory of their own, or none."""
+
+    def private(loop: ir.Operation) -> bool:
+        # What a control loop allocates, its phases share: it has to be outside.
+        if level.is_control(loop):
+            return False
+        loops = level.scop.loops_of(loop)
+        return bool(loops) and all(level.is_private(array, each) for each in loops)
+
+    def owner(around: Sequence[ir.Operation]) -> ir.Operation | None:
+        """A small one goes as far inwards as it can: two loops may share it no more. A large one
+        goes where that lets a loop run in parallel, and no further.
+        """
+        found = [loop for loop in around if private(loop)]
+        if _nbytes(allocation) > STACK_BYTES:
+            return next((loop for loop in found if level.is_parallel(loop)), None)
+        return found[-1] if found else None
+
+    nests = [_loops_around(user, allocation) for user in users]
+    if all(user.name in _ELEMENT_ACCESSES for user in users):
+        return [owner(nest) for nest in nests]
+    # By views, who touches what is not seen from the users: they stay together.
+    shared = [loop for loop in (nests[0] if nests else ()) if all(loop in n for n in nests)]
+    return [owner(shared)] * len(users)
+
+
+def _loops_around(op: ir.Operation, allocation: ir.Operation) -> list[ir.Operation]:
+    """The loops that `op` stands in and the allocation does not, outermost first."""
     found: list[ir.Operation] = []
-    around = parent_of(first)
+    around = parent_of(op)
     while around is not None and not holds(around, allocation):
-        if around.name in LOOPS and all(holds(around, user) for user in others):
+        if around.name in LOOPS:
             found.append(around)
         around = parent_of(around)
     return found[::-1]
 
 
-def _carries_over(allocation: ir.Operation, op: ir.Operation, level: ControlLevel) -> bool:
-    array = next((a for a in level.scop.arrays if a.value == allocation.results[0]), None)
-    loops = level.scop.loops_of(op)
-    return array is None or not loops or not all(level.is_private(array, lp) for lp in loops)
+def _allocate_in(
+    loop: ir.Operation, users: Sequence[ir.Operation], allocation: ir.Operation
+) -> None:
+    old = allocation.results[0]
+    make = memref.alloc if _nbytes(allocation) > STACK_BYTES else memref.alloca
+    with ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]), allocation.location:
+        fresh = make(old.type, [], [])
+    for user in users:
+        user.replace_uses_of_with(old, fresh)
+
+
+def _drop_if_unread(allocation: ir.Operation) -> None:
+    """What is only written, and freed, is not needed."""
+    users = [use.owner.operation for use in allocation.results[0].uses]
+    if all(user.name in (*_STORES, "memref.dealloc") for user in users):
+        for user in users:
+            user.erase()
+        allocation.erase()
+
+
+def _users(allocation: ir.Operation) -> list[ir.Operation]:
+    """Who uses the memory, but for what frees it."""
+    users = [use.owner.operation for use in allocation.results[0].uses]
+    return [user for user in users if user.name != "memref.dealloc"]
 
 
 def _hoist(allocation: ir.Operation, body: ir.Block) -> None:

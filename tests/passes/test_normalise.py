@@ -355,6 +355,32 @@ def test_scratch_memory_stands_where_it_is_private(context: ir.Context) -> None:
     assert "dealloc" not in text
 
 
+def test_one_variable_for_many_loops_is_one_for_each(context: ir.Context) -> None:
+    """As C has it: `double w;` at the top, used by loop after loop."""
+    loop = """affine.for %i = 0 to 5 {
+        %x = affine.load %A[%i, 0] : memref<5x7xf32>
+        affine.store %x, %w[] : memref<f32>
+        affine.for %j = 1 to 7 {
+          %o = affine.load %w[] : memref<f32>
+          %y = affine.load %A[%i, %j] : memref<5x7xf32>
+          %n = arith.addf %o, %y : f32
+          affine.store %n, %w[] : memref<f32>
+        }
+        %s = affine.load %w[] : memref<f32>
+        affine.store %s, %A[%i, 0] : memref<5x7xf32>
+      }
+      """
+    head = """func.func @f(%A: memref<5x7xf32>) {
+      %w = memref.alloca() : memref<f32>
+      %u = llvm.mlir.undef : f32
+      affine.store %u, %w[] : memref<f32>
+      """
+    text = function_text(normalised(f"{head}{loop}{loop}return }}", context), "f")
+    assert text.count("memref.alloca") == 2
+    assert "undef" not in text
+    assert text.index("affine.for") < text.index("memref.alloca")
+
+
 def test_memory_that_outlives_an_iteration_stays(context: ir.Context) -> None:
     first = "affine.store %zero, %t[0] : memref<1xf32>\n"
     text = CASES["a scalar that every iteration overwrites"].replace(first, "", 1)
