@@ -7,7 +7,7 @@ before it asks the compiler.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -56,6 +56,16 @@ def program_names(text: str, *, function: str | None = None) -> tuple[str, ...]:
         for chosen in _meant(_heads(tokens, inside), function):
             names.update(dict.fromkeys(chosen.arguments))
     return tuple(names)
+
+
+def argument_named(name: str, known: Sequence[str]) -> str:
+    """The name itself; of a number that is no name, the argument at that position.
+
+    >>> argument_named("1", ("a", "b")), argument_named("c", ("a", "b"))
+    ('b', 'c')
+    """
+    position = int(name) if name.isascii() and name.isdigit() else len(known)
+    return name if name in known or position >= len(known) else known[position]
 
 
 def holds_schedule(text: str) -> bool:

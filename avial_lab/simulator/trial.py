@@ -1,0 +1,263 @@
+"""Arguments that a plain function can be tried with, where its caller gives none.
+
+Source, what is given -> every argument with its element type, shape or value: as large as the
+function's own arrays allow, 64 at most, so that no affine access leaves its array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mlir import ir
+
+from avial_lab.accesses.buffers import argument_name
+from avial_lab.accesses.views import DYNAMIC
+from avial_lab.arrays import ITEMSIZE, Binding, Buffer, Storage, row_major
+from avial_lab.dialects.places import name_of, span_of
+from avial_lab.dialects.program import program_function
+from avial_lab.errors import BindError
+from avial_lab.messages import Argument, Scalar, Source
+from avial_lab.parse import parse_cell
+from avial_lab.passes.inline_calls import InlineCalls
+from avial_lab.pipelines import run_passes
+from avial_lab.polyhedra import Scop, read_scop
+from avial_lab.polyhedra.sizes import (
+    fitting_values,
+    in_control,
+    needed_extents,
+    operations_in,
+)
+
+_LIMITS = (64, 32, 16, 8, 4, 2, 1)
+"""What a number or a size that the function leaves open is at most, the first that works."""
+
+MOST_OPERATIONS = 200_000_000
+"""Statements a trial should run at most: seconds where every index is checked."""
+
+_ROUNDS = 4
+"""Arrays that grow until what their sizes decide fits again."""
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def trial_arguments(source: Source, given: Shapes) -> tuple[Argument, ...]:
+    """The function's arguments in order; those with a shape in `given` or a number in
+    `source.scalars` as they are there.
+
+    Raises BindError for an argument nobody can make up.
+    """
+    module = _parsed(source, None, {})
+    function = program_function(module)
+    count = len(function.regions[0].blocks[0].arguments)
+    wanted = tuple(_argument(function, k) for k in range(count))
+    scop = read_scop(function)
+    candidates: list[tuple[Argument, ...]] = []
+    for largest in _LIMITS:
+        found = _fitted(wanted, function, scop, given, largest)
+        settled, operations = _settled(source, wanted, found, given)
+        if settled is not None and operations <= MOST_OPERATIONS:
+            return settled
+        # The smallest that fits, however long it runs; else whoever runs it sees what leaves what.
+        candidates.append(settled or found)
+    return candidates[-1]
+
+
+def _parsed(source: Source, binding: Binding | None, scalars: Mapping[str, Scalar]) -> ir.Module:
+    module = parse_cell(
+        source.text,
+        cell=source.cell,
+        context=ir.Context(),
+        binding=binding,
+        scalars={**source.scalars, **scalars},
+        function=source.function,
+    )
+    run_passes(module.operation, (InlineCalls(),))
+    return module
+
+
+def _argument(function: ir.Operation, position: int) -> Argument:
+    """The argument as the function declares it; -1 for a size that is open."""
+    argument = function.regions[0].blocks[0].arguments[position]
+    name = argument_name(function.attributes.get("arg_attrs"), position)
+    name = name or name_of(argument.location) or f"arg{position}"
+    kind = argument.type
+    if isinstance(kind, ir.UnrankedMemRefType):
+        raise BindError(
+            f"%{name} is {kind}: nothing says how many dimensions it has",
+            span=span_of(argument.location),
+            hint=f"give the array {name}",
+        )
+    if not isinstance(kind, ir.MemRefType):
+        return Argument(name, str(kind), None)
+    element = str(kind.element_type)
+    if element not in ITEMSIZE:
+        raise BindError(
+            f"%{name} has elements of type {element}, which no NumPy array holds",
+            span=span_of(argument.location),
+        )
+    return Argument(name, element, tuple(-1 if n == DYNAMIC else n for n in kind.shape))
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the function's arguments are in its scop: the parameters of numbers and of open sizes,
+    and the arrays of which it is not known what is accessed.
+    """
+
+    numbers: dict[str, str]
+    sizes: dict[tuple[str, int], str]
+    unknown: frozenset[str]
+
+    @staticmethod
+    def of(wanted: tuple[Argument, ...], function: ir.Operation, scop: Scop) -> _Places:
+        values = list(function.regions[0].blocks[0].arguments)
+        numbers = {
+            argument.name: name
+            for argument, value in zip(wanted, values, strict=True)
+            for name, known in scop.parameters.items()
+            if known is not None and known == value
+        }
+        sizes = {
+            (argument.name, dim): size
+            for argument, value in zip(wanted, values, strict=True)
+            for array in scop.arrays
+            if array.value is not None and array.value == value
+            for dim, size in enumerate(array.sizes)
+            if array.shape[dim] is None and size is not None
+        }
+        vague = {
+            access.array.name
+            for statement in scop.statements
+            for access in statement.accesses
+            if not (access.exact and statement.exact)
+        }
+        unknown = frozenset(
+            argument.name
+            for argument, value in zip(wanted, values, strict=True)
+            for array in scop.arrays
+            if array.name in vague and array.value is not None and array.value == value
+        )
+        return _Places(numbers, sizes, unknown)
+
+
+def _fitted(
+    wanted: tuple[Argument, ...],
+    function: ir.Operation,
+    scop: Scop,
+    given: Shapes,
+    largest: int,
+) -> tuple[Argument, ...]:
+    """Values and shapes from the affine accesses alone."""
+    places = _Places.of(wanted, function, scop)
+    fixed = {
+        name: given[argument][dim]
+        for (argument, dim), name in places.sizes.items()
+        if argument in given
+    }
+    control = in_control(scop)
+    limits = dict.fromkeys(places.numbers.values(), largest)
+    limits |= {
+        name: largest for name in places.sizes.values() if name in control and name not in fixed
+    }
+    values = fitting_values(scop, limits, fixed) or {}
+    return tuple(_with_values(argument, places, values, given, largest) for argument in wanted)
+
+
+def _with_values(
+    argument: Argument,
+    places: _Places,
+    values: Mapping[str, int],
+    given: Shapes,
+    largest: int,
+) -> Argument:
+    if argument.shape is None:
+        if argument.element.startswith(("f", "bf")):
+            return argument
+        number = values.get(places.numbers.get(argument.name, ""), largest)
+        return Argument(argument.name, argument.element, None, _in_range(number, argument.element))
+    if argument.name in given:
+        return Argument(argument.name, argument.element, given[argument.name])
+    least = largest if argument.name in places.unknown else 1
+    shape = tuple(
+        max(least, values.get(places.sizes.get((argument.name, dim), ""), largest))
+        if n == -1
+        else n
+        for dim, n in enumerate(argument.shape)
+    )
+    return Argument(argument.name, argument.element, shape)
+
+
+def _in_range(number: int, element: str) -> int:
+    """At most what an integer of that type holds."""
+    width = 64 if element == "index" else int(element[1:])
+    return min(number, 1 if width == 1 else 2 ** (width - 1) - 1)
+
+
+def _settled(
+    source: Source, wanted: Sequence[Argument], found: tuple[Argument, ...], given: Shapes
+) -> tuple[tuple[Argument, ...] | None, int]:
+    """The arguments after a look at the function with their values in it: products of them are
+    affine now (A[i * n + j]). Open sizes grow to what is accessed; None where another is too small.
+
+    With it, how many operations run.
+    """
+    for _ in range(_ROUNDS):
+        scalars = {a.name: 1.0 if a.value is None else a.value for a in found if a.shape is None}
+        module = _parsed(source, _binding(found), scalars)
+        function = program_function(module)
+        scop = read_scop(function)
+        needed = _needed(function, scop)
+        grown = tuple(
+            found_one
+            if wanted_one.shape is None or found_one.name in given
+            else _grown(wanted_one, found_one, needed.get(found_one.name, ()))
+            for wanted_one, found_one in zip(wanted, found, strict=True)
+        )
+        if grown == found:
+            fits = all(_holds(a, needed.get(a.name, ())) for a in found)
+            return (found if fits else None), operations_in(scop)
+        found = grown
+    return None, 0
+
+
+def _needed(function: ir.Operation, scop: Scop) -> dict[str, tuple[int | None, ...]]:
+    """What is accessed of each array argument, by the argument's name."""
+    extents = needed_extents(scop)
+    names = {
+        value: argument_name(function.attributes.get("arg_attrs"), k) or ""
+        for k, value in enumerate(function.regions[0].blocks[0].arguments)
+    }
+    return {
+        names[array.value]: extents[array.name]
+        for array in scop.arrays
+        if array.value is not None and array.value in names and array.name in extents
+    }
+
+
+def _grown(wanted: Argument, found: Argument, needed: Sequence[int | None]) -> Argument:
+    """Its open sizes as large as needed."""
+    assert wanted.shape is not None
+    assert found.shape is not None
+    if not needed:
+        return found
+    shape = tuple(
+        max(size, least or 0) if open_size == -1 else size
+        for open_size, size, least in zip(wanted.shape, found.shape, needed, strict=True)
+    )
+    return replace(found, shape=shape)
+
+
+def _holds(argument: Argument, needed: Sequence[int | None]) -> bool:
+    return argument.shape is None or all(
+        least is None or least <= size for size, least in zip(argument.shape, needed, strict=False)
+    )
+
+
+def _binding(arguments: Sequence[Argument]) -> Binding:
+    """Arrays of these shapes, as if a caller had them."""
+    arrays = [(a.name, a.element, a.shape) for a in arguments if a.shape is not None]
+    return Binding(
+        tuple(Buffer(name, shape, e, name, row_major(shape)) for name, e, shape in arrays),
+        tuple(Storage(name, shape, ITEMSIZE[e], (name,)) for name, e, shape in arrays),
+    )
