@@ -31,6 +31,8 @@ from avial_lab.messages import (
     Built,
     PrintBack,
     Printed,
+    Proposal,
+    Propose,
     Question,
     Referenced,
     RunReference,
@@ -115,6 +117,8 @@ class Compiler:
     def ask(self, question: Build, *, timeout_s: float | None = None) -> Built: ...
     @overload
     def ask(self, question: PrintBack, *, timeout_s: float | None = None) -> Printed: ...
+    @overload
+    def ask(self, question: Propose, *, timeout_s: float | None = None) -> Proposal: ...
     @overload
     def ask(self, question: RunReference, *, timeout_s: float | None = None) -> Referenced: ...
 

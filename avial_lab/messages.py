@@ -78,6 +78,37 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Propose:
+    """Ask: with which arguments can the plain function be tried? Answer: `Proposal`.
+
+    `given`: the shapes of the arrays that there are.
+    """
+
+    source: Source
+    given: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a plain function: an array of that shape, or a number (`shape` None).
+
+    `element` is MLIR's type; `value` an integer's, None where any will do.
+    """
+
+    name: str
+    element: str
+    shape: tuple[int, ...] | None
+    value: int | None = None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Every argument that has no number in the source yet, in order."""
+
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
 class PrintBack:
     """Ask: how does the program read in the short notation? Answer: `Printed`."""
 
@@ -120,5 +151,5 @@ class Referenced:
     seconds: float
 
 
-Question = Analyse | Build | PrintBack | RunReference
-Answer = Analysis | Built | Printed | Referenced
+Question = Analyse | Build | PrintBack | Propose | RunReference
+Answer = Analysis | Built | Printed | Proposal | Referenced

@@ -31,6 +31,8 @@ from avial_lab.messages import (
     Built,
     PrintBack,
     Printed,
+    Proposal,
+    Propose,
     Question,
     Referenced,
     RunReference,
@@ -41,6 +43,7 @@ from avial_lab.parse import is_plain, parse_cell, print_module
 from avial_lab.pipelines import build
 from avial_lab.schedule import schedule_tasks
 from avial_lab.simulator.reference import reference
+from avial_lab.simulator.trial import trial_arguments
 from avial_lab.topology import DeviceKind, Topology
 
 
@@ -169,10 +172,15 @@ def _mapped(path: str) -> ctypes.c_int64:
         return ctypes.c_int64.from_buffer(mmap.mmap(file.fileno(), 8))
 
 
+def _propose(question: Propose) -> Proposal:
+    return Proposal(trial_arguments(question.source, question.given))
+
+
 _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: _build,
     PrintBack: _print_back,
+    Propose: _propose,
     RunReference: _reference,
 }
 
