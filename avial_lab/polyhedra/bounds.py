@@ -47,38 +47,57 @@ def bounds_of(loop: Loop) -> Bounds:
     operands = list(op.operands)
     if op.name == "affine.for":
         sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-        low, high = operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]]
-        maps = op.attributes["lowerBoundMap"].value, op.attributes["upperBoundMap"].value
-        return Bounds(_results(maps[0], low), _results(maps[1], high), (*low, *high))
+        lows = _Results.of(op, "lowerBoundMap", operands[: sizes[0]])
+        highs = _Results.of(op, "upperBoundMap", operands[sizes[0] : sizes[0] + sizes[1]])
+        return Bounds(lows.numbers, highs.numbers, (*lows.values, *highs.values))
     if op.name == "affine.parallel":
-        maps = op.attributes["lowerBoundsMap"].value, op.attributes["upperBoundsMap"].value
-        low, high = operands[: maps[0].n_inputs], operands[maps[0].n_inputs :]
+        split = op.attributes["lowerBoundsMap"].value.n_inputs
+        lows = _Results.of(op, "lowerBoundsMap", operands[:split])
+        highs = _Results.of(op, "upperBoundsMap", operands[split:])
         return Bounds(
-            _group(op, "lowerBoundsGroups", dim, _results(maps[0], low)),
-            _group(op, "upperBoundsGroups", dim, _results(maps[1], high)),
-            (*low, *high),
+            lows.numbers[_group(op, "lowerBoundsGroups", dim)],
+            highs.numbers[_group(op, "upperBoundsGroups", dim)],
+            (*lows.values, *highs.values),
         )
-    rank = (
-        1 if op.name == "scf.for" else ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[0]
-    )
+    # An scf.parallel has initial values behind, for what it reduces.
+    sizes = op.attributes.get("operandSegmentSizes")
+    rank = 1 if sizes is None else ir.DenseI32ArrayAttr(sizes)[0]
     low, high, step = (operands[dim + k * rank] for k in range(3))
     return Bounds((_constant(low),), (_constant(high),), (low, high, step))
 
 
-def _group(
-    op: ir.Operation, name: str, dimension: int, results: tuple[int | None, ...]
-) -> tuple[int | None, ...]:
+def _group(op: ir.Operation, name: str, dimension: int) -> slice:
     sizes = [int(size) for size in ir.DenseIntElementsAttr(op.attributes[name])]
     start = sum(sizes[:dimension])
-    return results[start : start + sizes[dimension]]
+    return slice(start, start + sizes[dimension])
 
 
-def _results(affine_map: ir.AffineMap, operands: Sequence[ir.Value]) -> tuple[int | None, ...]:
-    known = [_constant(operand) for operand in operands]
-    forms = [None if value is None else Affine(value) for value in known]
-    split = affine_map.n_dims
-    found = [evaluate(expr, forms[:split], forms[split:]) for expr in affine_map.results]
-    return tuple(form.constant if form is not None and form.is_constant else None for form in found)
+@dataclass(frozen=True)
+class _Results:
+    """An affine map's results where they are numbers, and the operands they are computed from."""
+
+    numbers: tuple[int | None, ...]
+    values: tuple[ir.Value, ...]
+
+    @staticmethod
+    def of(op: ir.Operation, attribute: str, operands: Sequence[ir.Value]) -> _Results:
+        affine_map = op.attributes[attribute].value
+        names = [f"operand{k}_" for k in range(len(operands))]
+        known = [_constant(operand) for operand in operands]
+        forms = [
+            Affine.of(name) if value is None else Affine(value)
+            for name, value in zip(names, known, strict=True)
+        ]
+        split = affine_map.n_dims
+        found = [evaluate(expr, forms[:split], forms[split:]) for expr in affine_map.results]
+        text = " ".join(map(str, found))
+        used = [
+            operand
+            for operand, name in zip(operands, names, strict=True)
+            if None in found or name in text
+        ]
+        numbers = [form.constant if form and form.is_constant else None for form in found]
+        return _Results(tuple(numbers), tuple(used))
 
 
 def _constant(value: ir.Value) -> int | None:

@@ -205,7 +205,8 @@ class Splitter:
         """The nest's own loop, with the reductions that make it parallel; or why none do."""
         loop = nest.loops[0]
         carried = carried_among(loop, nest.statements)
-        private = {d.array for d in carried if self._is_private(d.array, nest, (loop,))}
+        met = dict.fromkeys(d.array for d in carried)
+        private = [array for array in met if self._is_private(array, nest, (loop,))]
         carried = tuple(d for d in carried if d.array not in private)
         found = reductions(loop, self.scop, carried)
         relaxed = {id(d) for r in found for d in r.relaxed}

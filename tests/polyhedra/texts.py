@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from mlir import ir
 
+from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
 
 _KEPT: list[ir.Module] = []
@@ -25,3 +28,29 @@ def with_names(text: str) -> str:
         for argument in arguments.split(", ")
     ]
     return head.replace(arguments, ", ".join(named)) + brace + body
+
+
+def named_module(text: str, context: ir.Context) -> ir.Module:
+    """The module in `text`: arguments and loop variables are named as they are written, so that
+    what is said of them reads like it. A loop's variables stand in its first line.
+    """
+    module = ir.Module.parse(text, context)
+    lines = text.splitlines()
+    for view in module.body.operations:
+        function = view.operation
+        start = text.index("func.func")
+        names = re.findall(r"%(\w+):", text[start : text.index(") {", start)])
+        if len(function.regions[0].blocks):
+            _name(function.regions[0].blocks[0].arguments, names)
+        for op in operations_in(function):
+            if op.name.endswith((".for", ".parallel")):
+                line = lines[op.location.start_line - 1]
+                head = re.search(r"(?:for|parallel) \(?((?:%\w+(?:, )?)+)\)? =", line)
+                assert head is not None, line
+                _name(op.regions[0].blocks[0].arguments, re.findall(r"%(\w+)", head.group(1)))
+    return module
+
+
+def _name(arguments: ir.BlockArgumentList, names: list[str]) -> None:
+    for argument, name in zip(arguments, names, strict=False):
+        argument.set_location(ir.Location.name(name, argument.location))
