@@ -15,9 +15,11 @@ from avial_lab.arrays import Binding
 from avial_lab.binary import Binary
 from avial_lab.dag import TaskGraph
 from avial_lab.errors import CellSpan
+from avial_lab.ownership import Plan
 from avial_lab.schedule import Policy, Schedule, Sync
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
+from avial_lab.verdicts import Verdict
 
 Scalar = bool | int | float
 
@@ -71,10 +73,18 @@ class Build:
 
 @dataclass(frozen=True)
 class Built:
+    """`plan` and `verdicts` are those of a structured program: what its runs will move, and why its
+    loops became what they are. `reordered`: storages whose values hang on floating-point sums in
+    another order, with the number of terms.
+    """
+
     schedule: Schedule
     stages: tuple[Stage, ...]
     binary: Binary
     seconds: Mapping[str, float]
+    plan: Plan | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    reordered: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True)

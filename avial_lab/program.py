@@ -15,7 +15,7 @@ import pickle
 import platform
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -47,7 +47,8 @@ from avial_lab.messages import (
     Scalar,
     Source,
 )
-from avial_lab.notation.header import holds_schedule, place_of, program_names
+from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
+from avial_lab.ownership import Plan
 from avial_lab.plot import report_html
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
@@ -57,6 +58,7 @@ from avial_lab.schedule import Policy, Schedule, Sync
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.trace import Trace
+from avial_lab.verdicts import Explanation
 
 DEFAULT_RANKS = 2
 
@@ -191,6 +193,17 @@ class Program:
         return shared_compiler().ask(PrintBack(self.question.source)).text
 
     @property
+    def plan(self) -> Plan | None:
+        """What a program of loops will move on its ranks; None for one of tasks alone, whose
+        `schedule` says it.
+        """
+        return self.built.plan
+
+    def explain(self) -> Explanation:
+        """What became of each loop and why; print it."""
+        return Explanation(self.built.verdicts)
+
+    @property
     def seconds(self) -> Mapping[str, float]:
         """What each part of the compilation took."""
         return self.built.seconds
@@ -320,10 +333,10 @@ def _source(
 ) -> tuple[Source, dict[str, np.ndarray]]:
     _check_types(text, arrays)
     known = program_names(text, function=function)
-    scalars = {_named(name, known): _number(name, value) for name, value in scalars.items()}
+    scalars = {argument_named(name, known): _number(name, value) for name, value in scalars.items()}
     if arrays is None:
         return Source(text, cell, None, scalars, function), {}
-    given = {_named(name, known): value for name, value in arrays.items()}
+    given = {argument_named(name, known): value for name, value in arrays.items()}
     if isinstance(arrays, Namespace):
         # A number given by itself (-D n=3) is meant, whatever the namespace has under that name.
         names = [name for name in known if name in arrays and name not in scalars]
@@ -351,12 +364,6 @@ def _result_arrays(
         for buffer in built.schedule.graph.buffers
         if not (buffer.temporary or buffer.name in bound or buffer.name in known)
     }
-
-
-def _named(name: str, known: Sequence[str]) -> str:
-    """The name itself; of a number that is no name, the argument at that position."""
-    position = int(name) if name.isascii() and name.isdigit() else len(known)
-    return name if name in known or position >= len(known) else known[position]
 
 
 def _check_types(text: object, arrays: object) -> None:

@@ -1,4 +1,4 @@
-"""The way down for structured programs: every rank runs the control flow, and its part of each nest.
+"""The way down for structured programs: every rank runs the control flow and its part of each nest.
 
 Plain function, or replicates and converges written by hand -> tasks -> stages, LLVM IR, the phases'
 names. (`pipelines.py` is the way for programs of tasks alone.)
@@ -12,11 +12,16 @@ from collections.abc import Iterator
 
 from mlir import ir
 
+from avial_lab.binary import Binary, Manifest, build_binary, compile_llvm_ir
+from avial_lab.dag import TaskGraph, TaskKind
+from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function, schedule_operations
+from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.normalise import Normalise
+from avial_lab.passes.program import text_attribute
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.pipelines import (
     TO_HOST,
@@ -27,6 +32,7 @@ from avial_lab.pipelines import (
     run_passes,
 )
 from avial_lab.stages import Stage
+from avial_lab.verdicts import Verdict
 
 TO_TASKS: tuple[Pass | str, ...] = (
     "canonicalize",
@@ -91,3 +97,56 @@ def build_structured(
             phases = tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(names))
     llvm_ir = next(stage.text for stage in stages if stage.name == "llvmir")
     return tuple(stages), llvm_ir, phases
+
+
+def planned_binary(
+    llvm_ir: str, graph: TaskGraph, ranks: int, phases: tuple[str, ...]
+) -> tuple[Binary, Plan]:
+    """Machine code with the plan of its runs on that many ranks in the manifest."""
+    temporary = {buffer.storage for buffer in graph.buffers if buffer.temporary}
+    code = compile_llvm_ir(llvm_ir).shared_object
+    plan = plan_run(code, graph.storages, ranks, temporary=temporary, phases=phases)
+    manifest = Manifest(
+        "main",
+        ranks,
+        graph.buffers,
+        graph.storages,
+        ((),) * ranks,
+        (),
+        plan.inputs,
+        plan.results,
+        {},
+        uses_mpi=ranks > 1,
+        owned=True,
+        phases=phases,
+    )
+    return build_binary(llvm_ir, manifest, ptx={}), plan
+
+
+def verdicts_on(structured: ir.Operation) -> Iterator[Verdict]:
+    """What each loop became, from the program of tasks; places without their text."""
+
+    def inside(op: ir.Operation, around: int) -> Iterator[Verdict]:
+        for view in (v for region in op.regions for block in region.blocks for v in block):
+            inner = view.operation
+            kind = _KINDS.get(inner.name)
+            if kind is not None:
+                why = inner.attributes.get("avial.why") or ir.ArrayAttr.get([], inner.context)
+                yield Verdict(
+                    text_attribute(inner, "name"),
+                    kind,
+                    around,
+                    tuple(ir.StringAttr(line).value for line in ir.ArrayAttr(why)),
+                    span_of(inner.location),
+                )
+            if kind in (None, TaskKind.CONVERGE):
+                yield from inside(inner, around + (kind is TaskKind.CONVERGE))
+
+    yield from inside(program_function(structured), 0)
+
+
+_KINDS = {
+    "avial.replicate": TaskKind.REPLICATE,
+    "avial.converge": TaskKind.CONVERGE,
+    "avial.task": TaskKind.TASK,
+}

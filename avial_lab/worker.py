@@ -20,9 +20,10 @@ from typing import Any
 from mlir import ir
 
 from avial_lab.accesses import caller_memory, read_program
+from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.dag import Task, TaskGraph, build_dag
 from avial_lab.dialects.program import program_function
-from avial_lab.errors import AvialError, CellSpan, InternalError
+from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -40,10 +41,18 @@ from avial_lab.messages import (
     Violation,
 )
 from avial_lab.parse import is_plain, parse_cell, print_module
-from avial_lab.pipelines import build
-from avial_lab.schedule import schedule_tasks
+from avial_lab.passes.one_task import OneTask
+from avial_lab.pipelines import build, run_passes
+from avial_lab.schedule import schedule_phases, schedule_tasks
 from avial_lab.simulator.reference import reference
 from avial_lab.simulator.trial import trial_arguments
+from avial_lab.spmd import (
+    build_structured,
+    is_structured,
+    planned_binary,
+    take_apart,
+    verdicts_on,
+)
 from avial_lab.topology import DeviceKind, Topology
 
 
@@ -107,7 +116,7 @@ def _parse(source: Source) -> ir.Module:
     )
 
 
-def _graph(module: ir.Module, source: Source) -> TaskGraph:
+def _graph(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
     tasks, buffers, storages = read_program(module, source.binding)
     return build_dag([_placed(task, source) for task in tasks], buffers, storages)
 
@@ -129,6 +138,13 @@ def _build(question: Build) -> Built:
     watch = _Stopwatch()
     module = _parse(question.source)
     watch.lap("parse")
+    if is_structured(module):
+        return _build_structured(question, module, watch)
+    return _build_tasks(question, module, watch)
+
+
+def _build_tasks(question: Build, module: ir.Module | ir.Operation, watch: _Stopwatch) -> Built:
+    """A program of tasks alone: every message is known before it runs."""
     graph = _graph(module, question.source)
     watch.lap("dag")
     topology = question.topology or Topology.local(question.ranks, gpus=_gpus(question, graph))
@@ -137,6 +153,41 @@ def _build(question: Build) -> Built:
     stages, binary = build(module, schedule)
     watch.lap("build")
     return Built(schedule, stages, binary, watch.seconds)
+
+
+def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> Built:
+    """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
+    binding = question.source.binding
+    if binding is not None and any(storage.shared for storage in binding.storages):
+        return _build_as_one(question, module, watch, "its arrays share memory")
+    try:
+        structured = take_apart(module)
+        watch.lap("analysis")
+        graph = _graph(structured, question.source)
+        watch.lap("dag")
+        topology = question.topology or Topology.local(question.ranks, gpus=_gpus(question, graph))
+        stages, llvm_ir, phases = build_structured(module, structured)
+    except PassError as error:
+        if not is_plain(module):
+            raise
+        return _build_as_one(question, module, watch, error.message)
+    watch.lap("build")
+    binary, plan = planned_binary(llvm_ir, graph, topology.ranks, phases)
+    schedule = schedule_phases(graph, topology, inputs=plan.inputs, results=plan.results)
+    watch.lap("plan")
+    verdicts = tuple(
+        replace(verdict, span=_with_text(verdict.span, question.source))
+        for verdict in verdicts_on(structured)
+    )
+    reordered = reordered_storages(structured, binding) if topology.ranks > 1 else {}
+    return Built(schedule, stages, binary, watch.seconds, plan, verdicts, reordered)
+
+
+def _build_as_one(question: Build, module: ir.Module, watch: _Stopwatch, why: str) -> Built:
+    """The whole function on one rank, where it cannot be taken apart."""
+    whole = module.operation.clone().operation
+    run_passes(whole, (OneTask(why),))
+    return _build_tasks(question, whole, watch)
 
 
 def _print_back(question: PrintBack) -> Printed:

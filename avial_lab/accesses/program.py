@@ -28,7 +28,7 @@ from avial_lab.topology import Target
 
 
 def read_program(
-    module: ir.Module, binding: Binding | None = None
+    module: ir.Module | ir.Operation, binding: Binding | None = None
 ) -> tuple[tuple[Task, ...], tuple[Buffer, ...], tuple[Storage, ...]]:
     """The tasks of `module` in program order with what each touches, its buffers and their
     storages.

@@ -89,7 +89,7 @@ class _Wrapper:
             for root in roots:
                 with root.location:
                     self.handles[root] = ir.Operation.create(CAST, [reference], [root]).result
-                self.outside.add(self.handles[root].owner)
+                self.outside.add(self.handles[root].owner.operation)
             arguments = [self.handles[root] for root in roots if isinstance(root.owner, ir.Block)]
             schedule = ir.Operation.create("avial.schedule", operands=arguments, regions=1)
         inside = ir.Block.create_at_start(schedule.regions[0], [])
@@ -196,8 +196,37 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
         # An array that is read and written is listed twice: the later is the write.
         places = {value: k for k, value in enumerate(operands) if value in arrays}
         replicate.attributes["avial.reduced"] = i64.get(sorted(places.values()))
+        if any(reduction.reorders_rounding for reduction in node.reductions):
+            low, high, step = _hull(node.op, node.loops)
+            terms = max(1, (high - low) // step)
+            replicate.attributes["avial.reordered"] = ir.IntegerAttr.get(
+                ir.IntegerType.get_signless(64), terms
+            )
     for array in node.private:
         _copy_inside(array, replicate)
+    replicate.attributes["avial.why"] = _texts(_how_divided(node))
+
+
+def _how_divided(node: Split) -> list[str]:
+    """For people: which loop, who owns what, what is combined."""
+    names = " and ".join(dict.fromkeys(loop.name for loop in node.loops))
+    lines = [f"iterations of {names} touch nothing of each other"]
+    if node.reductions:
+        lines = [f"iterations of {names} only add to what others add to: {reduction}"
+                 for reduction in node.reductions]  # fmt: skip
+    if node.anchor is not None:
+        place = ", ".join(
+            ":" if d != node.anchor.dimension else _shifted(names, node.anchor.offset)
+            for d in range(node.anchor.array.rank)
+        )
+        verb = "owns" if node.anchor.written else "has most of"
+        lines.append(f"a rank that {verb} {node.anchor.array}[{place}] does iteration {names}")
+    lines += [f"each rank has a {array} of its own" for array in node.private]
+    return lines
+
+
+def _shifted(name: str, offset: int) -> str:
+    return name if not offset else f"{name} {'+' if offset > 0 else '-'} {abs(offset)}"
 
 
 def _mark(loops: Sequence[Loop], dimension: int) -> None:
@@ -246,6 +275,7 @@ def _texts(lines: Sequence[str]) -> ir.ArrayAttr:
 def _copy_inside(array: Array, work: ir.Operation) -> None:
     """A temporary that carries nothing from one iteration to another is the phase's own."""
     block = work.regions[0].blocks[0]
+    assert array.value is not None, "an array of the function's own is an allocation"
     original = array.value.owner.operation
     copy = original.clone(ip=ir.InsertionPoint.at_block_begin(block))
     for inner in operations_in(work):

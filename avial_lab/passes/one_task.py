@@ -42,14 +42,12 @@ def _wrap(function: ir.Operation, why: str) -> None:
         name: ir.Type.parse(f"!avial.{name}") for name in ("buffer_ref", "target_ref", "task_ref")
     }
     with ir.InsertionPoint(end):
-        handles = {
+        handles: dict[ir.Value, ir.Value] = {
             a: ir.Operation.create(CAST, [types["buffer_ref"]], [a]).result
             for a in block.arguments
             if isinstance(a.type, ir.MemRefType)
         }
-        schedule = ir.Operation.create(
-            "avial.schedule", operands=list(handles.values()), regions=1
-        )
+        schedule = ir.Operation.create("avial.schedule", operands=list(handles.values()), regions=1)
     with ir.InsertionPoint(ir.Block.create_at_start(schedule.regions[0], [])):
         cpu = ir.StringAttr.get("cpu")
         target = ir.Operation.create(

@@ -19,7 +19,7 @@ from avial_lab.polyhedra.touched import touched_boxes
 
 @dataclass(frozen=True)
 class PhaseTouches:
-    """Call the runtime with the function `symbol`; `parameters[k]` is word k of what it is given."""
+    """The function's `symbol`; `parameters[k]` is word k of what it is given."""
 
     symbol: str
     parameters: tuple[ir.Value, ...]
@@ -35,7 +35,7 @@ def phase_touches(
     scop = read_scop(op)
     first, second = (_divided(scop, dimension) for dimension in range(SPLIT_DIMENSIONS))
     values = reduced_arrays(op)
-    reduced = [array for array in scop.arrays if array.value in values]
+    reduced = [a for a in scop.arrays if a.value is not None and a.value in values]
     touches = touched_boxes(scop, loops=first, second=second, reduced=reduced)
     written = write_touches(before, symbol, scop, touches, numbers)
     with ir.InsertionPoint(op), op.location:
@@ -44,9 +44,12 @@ def phase_touches(
 
 def _divided(scop: Scop, dimension: int) -> Sequence[Loop]:
     """The loops that are divided along that dimension of the grid."""
-    return [
-        loop for loop in scop.loops if split_dimensions(loop.op)[loop.dimension] == dimension
-    ]
+    return [loop for loop in scop.loops if split_dimensions(loop.op)[loop.dimension] == dimension]
+
+
+def _module(function: ir.Operation) -> ir.Operation:
+    assert function.parent is not None, "a function stands in a module"
+    return function.parent.operation
 
 
 def _value(source: ir.Value | tuple[ir.Value, int]) -> ir.Value:
@@ -72,7 +75,7 @@ def element_touches(
             f"%last{d} = llvm.getelementptr %box[{rank + d}] : (!llvm.ptr) -> !llvm.ptr, i64",
             f"llvm.store %high{d}, %last{d} : i64, !llvm.ptr",
         ]
-    kind, more = ("write", ", i64") if writes else ("read", "")
+    kind, more, exact = ("write", ", i64", ", %one") if writes else ("read", "", "")
     text = f"""
       func.func private @avial_{kind}(i64, !llvm.ptr{more})
       func.func private @{symbol}(%params: !llvm.ptr, %range: !llvm.ptr) {{
@@ -81,12 +84,12 @@ def element_touches(
         %array = arith.constant {number} : i64
         %box = llvm.alloca %words x i64 : (i64) -> !llvm.ptr
         {" ".join(lines)}
-        func.call @avial_{kind}(%array, %box{", %one" if writes else ""}) : (i64, !llvm.ptr{more}) -> ()
+        func.call @avial_{kind}(%array, %box{exact}) : (i64, !llvm.ptr{more}) -> ()
         return
       }}"""
     known = {
         ir.StringAttr(view.operation.attributes["sym_name"]).value
-        for view in before.parent.regions[0].blocks[0].operations
+        for view in _module(before).regions[0].blocks[0].operations
         if "sym_name" in view.operation.attributes
     }
     for view in ir.Module.parse(text, before.context).body.operations:

@@ -33,17 +33,15 @@ class Phase:
 
 def split_loops(op: ir.Operation, dimension: int = 0) -> list[ir.Operation]:
     """The loops in `op` that are divided along that dimension."""
-    return [
-        inner
-        for inner in operations_in(op)
-        if dimension in split_dimensions(inner)
-    ]
+    return [inner for inner in operations_in(op) if dimension in split_dimensions(inner)]
 
 
 def split_dimensions(loop: ir.Operation) -> list[int]:
     """For each of the loop's own dimensions the grid's, -1 where it is not divided."""
     if SPLIT not in loop.attributes:
-        return [-1] * max([len(block.arguments) for region in loop.regions for block in region], default=0)
+        return [-1] * max(
+            [len(block.arguments) for region in loop.regions for block in region], default=0
+        )
     value = loop.attributes[SPLIT]
     if isinstance(value, ir.IntegerAttr):
         return [value.value]
@@ -58,7 +56,7 @@ def reduced_arrays(op: ir.Operation) -> list[ir.Value]:
     return [buffer_of(op.operands[place]) for place in places]
 
 
-# The function --------------------------------------------------------------------------------------
+# The function -------------------------------------------------------------------------------------
 
 
 def outline_phase(op: ir.Operation, before: ir.Operation, symbol: str) -> Phase:
@@ -150,7 +148,7 @@ def _remap(op: ir.Operation, inside: dict[ir.Value, ir.Value]) -> None:
             op.operands[k] = replacement
 
 
-# Cutting loops to a range --------------------------------------------------------------------------
+# Cutting loops to a range -------------------------------------------------------------------------
 
 
 def _narrow(function: ir.Operation, ranges: Sequence[ir.Value]) -> None:
@@ -165,7 +163,7 @@ def _narrow(function: ir.Operation, ranges: Sequence[ir.Value]) -> None:
             narrow = _NARROW.get(loop.name)
             if narrow is None:
                 raise PassError(f"{loop.name} cannot be split", span=span_of(loop.location))
-            loop = narrow(loop, own, low, high)  # noqa: PLW2901 - an affine loop is built anew
+            loop = narrow(loop, own, low, high)
 
 
 def _narrow_scf_for(loop: ir.Operation, _own: int, low: ir.Value, high: ir.Value) -> ir.Operation:
@@ -187,7 +185,9 @@ def _cut(loop: ir.Operation, lower: int, upper: int, low: ir.Value, high: ir.Val
         loop.operands[upper] = arith.minsi(loop.operands[upper], high)
 
 
-def _narrow_affine_for(loop: ir.Operation, _own: int, low: ir.Value, high: ir.Value) -> ir.Operation:
+def _narrow_affine_for(
+    loop: ir.Operation, _own: int, low: ir.Value, high: ir.Value
+) -> ir.Operation:
     """Another result in each bound's map: the greatest lower, the least upper bound counts."""
     sizes = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
     operands = list(loop.operands)
@@ -236,7 +236,7 @@ _NARROW = {
 }
 
 
-# The iterations that are divided -------------------------------------------------------------------
+# The iterations that are divided ------------------------------------------------------------------
 
 
 def split_space(op: ir.Operation) -> list[ir.Value | int]:
@@ -257,7 +257,7 @@ def split_space(op: ir.Operation) -> list[ir.Value | int]:
 
 def _bounds(
     op: ir.Operation, loops: Sequence[ir.Operation], dimension: int
-) -> list[ir.Value | int]:
+) -> Sequence[ir.Value | int]:
     key = f"avial.bounds{dimension}"
     if key in op.attributes:
         return list(ir.DenseI64ArrayAttr(op.attributes[key]))
@@ -266,7 +266,7 @@ def _bounds(
     return _BOUNDS[loop.name](loop, own)
 
 
-def _scf_for_bounds(loop: ir.Operation, _own: int) -> list[ir.Value | int]:
+def _scf_for_bounds(loop: ir.Operation, _own: int) -> Sequence[ir.Value | int]:
     return list(loop.operands)[:3]
 
 

@@ -18,6 +18,7 @@ from avial_lab.dialects.avial import CAST
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phase_touches import element_touches, phase_touches
 from avial_lab.passes.phases import (
     SPLIT_DIMENSIONS,
     Phase,
@@ -26,7 +27,6 @@ from avial_lab.passes.phases import (
     split_space,
 )
 from avial_lab.passes.program import program_function, text_attribute
-from avial_lab.passes.phase_touches import element_touches, phase_touches
 
 PHASES = ("avial.replicate", "avial.task")
 MOST_PARAMETERS = 32
@@ -115,7 +115,9 @@ class _Entry:
     def _declare(self) -> None:
         declared = ir.Module.parse(_RUNTIME, self.module.context)
         for op in list(declared.body.operations):
-            op.operation.clone(ip=ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]))
+            op.operation.clone(
+                ip=ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0])
+            )
 
     def _number_storages(self) -> None:
         """Arguments in their order, then what the function allocates, which become arguments."""
@@ -168,7 +170,9 @@ class _Entry:
         attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
         attributes["avial.phases"] = ir.ArrayAttr.get([ir.StringAttr.get(p) for p in self.phases])
         for op in list(operations_in(self.function))[::-1]:
-            if op.name in ("avial.target", CAST) and not any(True for r in op.results for _ in r.uses):
+            if op.name in ("avial.target", CAST) and not any(
+                True for r in op.results for _ in r.uses
+            ):
                 op.erase()
 
     # -- control flow ------------------------------------------------------------------------------
@@ -226,7 +230,7 @@ class _Entry:
             with ir.InsertionPoint(choice.then_block):
                 self._arrived()
                 scf.YieldOp([memref.load(source, indices)])
-            with ir.InsertionPoint(choice.else_block):
+            with ir.InsertionPoint(choice.elseRegion.blocks[0]):
                 scf.YieldOp([_zero(op.result.type)])
             self._call("avial_end", [])
         op.result.replace_all_uses_with(choice.results[0])
@@ -371,10 +375,10 @@ _LOADS = ("memref.load", "affine.load")
 _STORES = ("memref.store", "affine.store")
 
 
-def _element(op: ir.Operation, first: int) -> tuple[ir.Value, list[ir.Value]]:
+def _element(op: ir.Operation, first: int) -> tuple[ir.Value, Sequence[ir.Value]]:
     """The memref of a load or store (operand `first`) and its indices as plain values."""
     operands = list(op.operands)
-    indices = operands[first + 1 :]
+    indices: Sequence[ir.Value] = operands[first + 1 :]
     if "map" in op.attributes:
         form = ir.AffineMapAttr(op.attributes["map"]).value
         indices = [
