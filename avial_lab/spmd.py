@@ -15,7 +15,7 @@ from mlir import ir
 from avial_lab.binary import Binary, Manifest, build_binary, compile_llvm_ir
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
-from avial_lab.dialects.program import is_plain, program_function, schedule_operations
+from avial_lab.dialects.program import is_plain, program_function
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
@@ -47,14 +47,6 @@ BY_HAND: tuple[Pass | str, ...] = (ConvergeToLoops(), CompleteReplicates())
 
 TO_SPMD_HOST = TO_HOST[:-1]
 """Without mpi-to-llvm: such programs call the ownership runtime, not MPI."""
-
-
-def is_structured(module: ir.Module | ir.Operation) -> bool:
-    """Whether the program is more than tasks one after the other."""
-    return is_plain(module) or any(
-        op.name in ("avial.replicate", "avial.converge")
-        for op in schedule_operations(program_function(module))
-    )
 
 
 def take_apart(module: ir.Module | ir.Operation) -> ir.Operation:

@@ -22,7 +22,7 @@ from mlir import ir
 from avial_lab.accesses import caller_memory, read_program
 from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.dag import Task, TaskGraph, build_dag
-from avial_lab.dialects.program import program_function
+from avial_lab.dialects.program import is_structured, program_function
 from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.messages import (
     Analyse,
@@ -48,7 +48,6 @@ from avial_lab.simulator.reference import reference
 from avial_lab.simulator.trial import trial_arguments
 from avial_lab.spmd import (
     build_structured,
-    is_structured,
     planned_binary,
     take_apart,
     verdicts_on,
@@ -138,7 +137,7 @@ def _build(question: Build) -> Built:
     watch = _Stopwatch()
     module = _parse(question.source)
     watch.lap("parse")
-    if is_structured(module):
+    if is_plain(module) or is_structured(module):
         return _build_structured(question, module, watch)
     return _build_tasks(question, module, watch)
 
@@ -203,7 +202,7 @@ def _gpus(question: Build, graph: TaskGraph) -> int:
 
 def _reference(question: RunReference) -> Referenced:
     module = _parse(question.source)
-    if is_plain(module):
+    if is_plain(module) or is_structured(module):
         buffers, storages = caller_memory(program_function(module), question.source.binding)
     else:
         graph = _graph(module, question.source)

@@ -52,6 +52,15 @@ def is_plain(module: ir.Module | ir.Operation) -> bool:
     return not any(True for function in functions_of(module) for _ in schedules_of(function))
 
 
+def is_structured(module: ir.Module | ir.Operation) -> bool:
+    """Whether the program has replicates or converges: more than tasks one after the other."""
+    return any(
+        op.name in ("avial.replicate", "avial.converge")
+        for function in functions_of(module)
+        for op in schedule_operations(function)
+    )
+
+
 def functions_of(module: ir.Module | ir.Operation) -> Iterator[ir.Operation]:
     """Every func.func, those in modules inside the module included, in textual order."""
     for view in module.operation.regions[0].blocks[0].operations:

@@ -76,6 +76,7 @@ llvm.func @avial_scratch(i64, !llvm.ptr)
 llvm.func @avial_live() -> i64
 llvm.func @avial_again(i64) -> i64
 llvm.func @avial_unknown()
+llvm.func @avial_layout(i64, i64, i64, !llvm.ptr)
 """
 """What `ownership.c` offers compiled code."""
 
@@ -197,12 +198,34 @@ class _Entry:
 
     def _mark_tainted(self) -> None:
         """Values of the control flow that come from memory: a plan cannot know them."""
-        for op in _control_operations(self.function):
-            if op.name in _LOADS or any(operand in self.tainted for operand in op.operands):
-                self.tainted.update(op.results)
-                for region in op.regions:
-                    for block in region.blocks:
-                        self.tainted.update(block.arguments)
+        before = -1
+        # What a loop hands to its next iteration may come from memory only later in the text.
+        while before != len(self.tainted):
+            before = len(self.tainted)
+            for op in _control_operations(self.function):
+                self._taint(op)
+
+    def _taint(self, op: ir.Operation) -> None:
+        tainted = self.tainted
+        if op.name in _LOADS:
+            tainted.update(op.results)
+        elif op.name in ("affine.for", "scf.for"):
+            body = op.regions[0].blocks[0]
+            carried = list(body.arguments)[1:]
+            first = len(op.operands) - len(carried)
+            if any(operand in tainted for operand in list(op.operands)[:first]):
+                tainted.update((*body.arguments, *op.results))
+            handed = list(body.operations[-1].operation.operands)
+            for start, value, end, result in zip(
+                list(op.operands)[first:], carried, handed, op.results, strict=True
+            ):
+                if start in tainted or end in tainted:
+                    tainted.update((value, result))
+        elif any(operand in tainted for operand in (*op.operands, *_yielded(op))):
+            tainted.update(op.results)
+            for region in op.regions:
+                for block in region.blocks:
+                    tainted.update(block.arguments)
 
     def _admit_unknown(self, op: ir.Operation) -> None:
         """Where control depends on data, the plan is told that it knows no further."""
@@ -286,11 +309,30 @@ class _Entry:
                 self._call("avial_unknown", [])
             self._set(self.params, touches.parameters)
             self._set(self.space, space)
+            self._lay_out(op)
             kind = PhaseKind.REPLICATE if op.name == "avial.replicate" else PhaseKind.TASK
             parts = self._begin(kind, touches.symbol)
             self._run(phase, parts, reduced)
             self._call("avial_end", [])
         op.erase()
+
+    def _lay_out(self, op: ir.Operation) -> None:
+        """How the phase is divided, where it is not in blocks over all ranks."""
+        words = [
+            ir.IntegerAttr(op.attributes[name]).value if name in op.attributes else 0
+            for name in ("avial.block", "avial.columns")
+        ]
+        ranks = (
+            list(ir.DenseI64ArrayAttr(op.attributes["avial.ranks"]))
+            if ("avial.ranks" in op.attributes)
+            else []
+        )
+        if not any(words) and not ranks:
+            return
+        room = self._room(max(1, len(ranks)))
+        self._set(room, ranks)
+        numbers = [arith.constant(self.i64, word) for word in (*words, len(ranks))]
+        self._call("avial_layout", [*numbers, room.pointer])
 
     def _run(self, phase: Phase, parts: ir.Value, reduced: Sequence[ir.Value]) -> None:
         """The phase's function for each of this rank's ranges."""
@@ -395,6 +437,13 @@ def _element(op: ir.Operation, first: int) -> tuple[ir.Value, Sequence[ir.Value]
             for result in form.results
         ]
     return operands[first], indices
+
+
+def _yielded(op: ir.Operation) -> Iterator[ir.Value]:
+    """What its regions hand to it, or to each other."""
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.operations[-1].operation.operands
 
 
 def _zero(kind: ir.Type) -> ir.Value:

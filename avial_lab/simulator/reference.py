@@ -20,12 +20,14 @@ from mlir.dialects import func, llvm
 
 from avial_lab.arrays import Buffer, Storage, row_major
 from avial_lab.binary import compile_llvm_ir
-from avial_lab.dialects.program import is_plain, program_function, symbol_of
+from avial_lab.dialects.program import is_plain, is_structured, program_function, symbol_of
 from avial_lab.errors import CellSpan
 from avial_lab.passes.check_bounds import CheckBounds, Site, sites_of
+from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.place_tasks import PlaceInOrder
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
+from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.pipelines import TO_HOST, Pass, lower_to_llvm, run_passes, text_of
 
 _AFTER_COPIES = TO_HOST.index(CopiesToLoops()) + 1
@@ -66,7 +68,8 @@ def reference(
     bounds_checks: bool = True,
     journal: ctypes.c_int64 | None = None,
 ) -> ReferenceResult:
-    """Run `module` task by task in program order, or its plain function from begin to end.
+    """Run `module` task by task in program order, or its plain function from begin to end; a
+    program of replicates and converges as if it were one.
 
     `data` holds the values of each storage before the run, by the storage's name, in the storage's
     shape (bytes where several buffers share it); a storage that is missing, as a temporary one is,
@@ -75,6 +78,8 @@ def reference(
     left out too.
     """
     work = module.operation.clone().operation
+    if is_structured(work):
+        run_passes(work, (ConvergeToLoops(), UnwrapTasks()))
     plain = is_plain(work)
     if plain:
         _write_entry(work)
