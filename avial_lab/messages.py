@@ -14,6 +14,7 @@ import numpy as np
 from avial_lab.arrays import Binding
 from avial_lab.binary import Binary
 from avial_lab.dag import TaskGraph
+from avial_lab.division import Division
 from avial_lab.errors import CellSpan
 from avial_lab.ownership import Plan
 from avial_lab.schedule import Policy, Schedule, Sync
@@ -69,6 +70,7 @@ class Build:
     gpus: int | None = None
     policy: Policy = Policy.LEVELS
     sync: Sync = Sync.EDGES
+    division: Division = field(default_factory=Division)
 
 
 @dataclass(frozen=True)

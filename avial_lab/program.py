@@ -28,6 +28,7 @@ from avial_lab.binary import Binary
 from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
+from avial_lab.division import Division
 from avial_lab.errors import (
     BindError,
     CellSpan,
@@ -99,6 +100,7 @@ def compile(
     topology: Topology | None = None,
     policy: Policy | str = Policy.LEVELS,
     sync: Sync | str = Sync.EDGES,
+    division: Division | str = "block",
     function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
@@ -112,7 +114,8 @@ def compile(
     `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
     may hold anything: only what the program names is taken from it. The machine is `topology`, or
     `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
-    one, if some target asks for a GPU.
+    one, if some target asks for a GPU. `division` says how replicates are divided: `block`,
+    `cyclic`, `cyclic(N)` or `grid`.
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died.
@@ -130,6 +133,7 @@ def compile(
         gpus=gpus,
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
+        division=Division.parse(division) if isinstance(division, str) else division,
     )
     built = _built(question, timeout)
     return Program(name, bound | _result_arrays(source, bound, built), question, built)

@@ -16,9 +16,11 @@ from avial_lab.binary import Binary, Manifest, build_binary, compile_llvm_ir
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function
+from avial_lab.division import Division
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
+from avial_lab.passes.divide_replicates import DivideReplicates
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.program import text_attribute
@@ -34,25 +36,22 @@ from avial_lab.pipelines import (
 from avial_lab.stages import Stage
 from avial_lab.verdicts import Verdict
 
-TO_TASKS: tuple[Pass | str, ...] = (
-    "canonicalize",
-    "cse",
-    Normalise(),
-    DropIn(),
-)
-"""From a plain function to one of tasks."""
-
-BY_HAND: tuple[Pass | str, ...] = (ConvergeToLoops(), CompleteReplicates())
-"""From replicates and converges as people write them to what the lowering takes."""
-
 TO_SPMD_HOST = TO_HOST[:-1]
 """Without mpi-to-llvm: such programs call the ownership runtime, not MPI."""
 
 
-def take_apart(module: ir.Module | ir.Operation) -> ir.Operation:
+def to_tasks(*, plain: bool, division: Division, ranks: int) -> tuple[Pass | str, ...]:
+    """From a plain function, or from replicates as people write them, to what is lowered."""
+    divide = DivideReplicates(division.block, division.columns(ranks))
+    if not plain:
+        return (ConvergeToLoops(), CompleteReplicates(division.grid), divide)
+    return ("canonicalize", "cse", Normalise(), DropIn(division.grid), divide)
+
+
+def take_apart(module: ir.Module | ir.Operation, *, division: Division, ranks: int) -> ir.Operation:
     """The program with its parallel nests in replicates and the rest in tasks; `module` stays."""
     work = module.operation.clone().operation
-    run_passes(work, TO_TASKS if is_plain(work) else BY_HAND)
+    run_passes(work, to_tasks(plain=is_plain(work), division=division, ranks=ranks))
     return work
 
 

@@ -159,8 +159,9 @@ def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> 
     binding = question.source.binding
     if binding is not None and any(storage.shared for storage in binding.storages):
         return _build_as_one(question, module, watch, "its arrays share memory")
+    ranks = question.topology.ranks if question.topology is not None else question.ranks
     try:
-        structured = take_apart(module)
+        structured = take_apart(module, division=question.division, ranks=ranks)
         watch.lap("analysis")
         graph = _graph(structured, question.source)
         watch.lap("dag")

@@ -26,18 +26,20 @@ class CompleteReplicates:
     after:   avial.replicate %cpu, %a { scf.parallel %i … {avial.split = 0} } {avial.owned0 = …}
     """
 
+    grid: bool = False
+
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for op in [op for op in operations_in(module) if op.name == "avial.replicate"]:
                 if not split_loops(op):
                     with op.location:
-                        _complete(op)
+                        _complete(op, grid=self.grid)
 
     def __str__(self) -> str:
-        return "complete-replicates"
+        return "complete-replicates{grid=true}" if self.grid else "complete-replicates"
 
 
-def _complete(op: ir.Operation) -> None:
+def _complete(op: ir.Operation, *, grid: bool) -> None:
     nodes = [node for node in partition(op) if not isinstance(node, Scalar)]
     if len(nodes) != 1:
         raise VerifyError(
@@ -48,7 +50,7 @@ def _complete(op: ir.Operation) -> None:
         )
     (node,) = nodes
     if isinstance(node, Split) and any(loop.op == node.op for loop in node.loops):
-        describe_split(node, op)
+        describe_split(node, op, grid=grid)
         return
     reasons = getattr(node, "reasons", ()) or ("its outermost loop cannot be split",)
     raise VerifyError(
