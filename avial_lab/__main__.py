@@ -13,16 +13,30 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from avial_lab import doctor, plot, program
 from avial_lab.bench import bench_self
 from avial_lab.dag import TaskGraph
 from avial_lab.demo import demo
-from avial_lab.errors import AvialError, BindError
-from avial_lab.inputs import allocate_missing, parse_inputs, parse_outputs, save_array
+from avial_lab.errors import AvialError, BindError, CheckError
+from avial_lab.inputs import (
+    RandomArguments,
+    allocate_missing,
+    parse_inputs,
+    parse_numbers,
+    parse_outputs,
+    random_arguments,
+    save_array,
+)
+from avial_lab.messages import Analysis
+from avial_lab.notation.header import holds_schedule
 from avial_lab.program import Program
+from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,7 +120,22 @@ def _parser() -> argparse.ArgumentParser:
 
 def _program_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "program", type=Path, metavar="PROG", help="a file in avial's notation or in MLIR"
+        "program",
+        type=Path,
+        metavar="PROG",
+        help="a file in avial's notation or in MLIR, or a kernel of this repository (kernels/gemm)",
+    )
+    parser.add_argument(
+        "--fn", metavar="NAME", help="the function that is meant, where a file of MLIR has several"
+    )
+    parser.add_argument(
+        "-D",
+        "--define",
+        action="append",
+        default=[],
+        dest="numbers",
+        metavar="NAME=VALUE",
+        help="a number of the program, or a size of the kernel",
     )
     parser.add_argument(
         "--in",
@@ -114,9 +143,14 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="inputs",
         metavar="NAME=VALUE",
-        help="a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar",
+        help="a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar; "
+        "NAME is an argument's name or position",
     )
     parser.add_argument("--seed", type=_seed, default=0, help="of random inputs")
+    parser.add_argument(
+        "--size", type=str.upper, choices=SIZES, default="SMALL", help="of a kernel of ours"
+    )
+    parser.add_argument("--element", metavar="TYPE", help="of a kernel of ours: f32 or f64")
 
 
 def _machine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -175,42 +209,110 @@ def _read_text(path: Path) -> str:
         raise BindError(f"{path} is not a text file") from None
 
 
-def _compile(options: argparse.Namespace) -> Program:
-    text = _read_text(options.program)
+@dataclass(frozen=True)
+class _Question:
+    """What a command is about: the program's text and the arguments it is given.
+
+    kernel, made_up: where the arguments come from, if not from the command line.
+    """
+
+    text: str
+    cell: str
+    function: str | None
+    arrays: dict[str, np.ndarray]
+    scalars: dict[str, Any]
+    kernel: KernelProgram | None = None
+    made_up: RandomArguments | None = None
+
+
+def _question(options: argparse.Namespace) -> _Question:
+    """The program with all its arguments: given, or made up and told on stderr."""
     arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
+    numbers = parse_numbers(options.numbers)
+    twice = next((name for name in numbers if name in arrays or name in scalars), None)
+    if twice is not None:
+        raise BindError(f"'{twice}' is given by --in and by -D", hint="leave one out")
     cell = str(options.program)
-    arrays = allocate_missing(
-        program.analyse(text, arrays=arrays, scalars=scalars, cell=cell).graph, arrays
+    if is_kernel(options.program):
+        kernel = kernel_program(
+            options.program,
+            size=options.size,
+            element=options.element,
+            numbers=numbers | scalars,
+            seed=options.seed,
+        )
+        kernel.replace(arrays)
+        _tell(kernel.told)
+        return _Question(
+            kernel.text, cell, kernel.function, kernel.arrays, kernel.scalars, kernel=kernel
+        )
+    text, scalars = _read_text(options.program), scalars | numbers
+    if holds_schedule(text):
+        analysis = program.analyse(text, arrays=arrays, scalars=scalars, cell=cell)
+        return _Question(text, cell, None, allocate_missing(analysis.graph, arrays), scalars)
+    made_up = random_arguments(
+        text, arrays=arrays, scalars=scalars, function=options.fn, cell=cell, seed=options.seed
     )
+    _tell(made_up.told)
+    return _Question(text, cell, options.fn, made_up.arrays, made_up.scalars, made_up=made_up)
+
+
+def _tell(line: str) -> None:
+    """What was chosen for the user, beside the result."""
+    if line:
+        print(line, file=sys.stderr)
+
+
+def _compile(options: argparse.Namespace, question: _Question) -> Program:
     return program.compile(
-        text,
-        arrays=arrays,
-        scalars=scalars,
+        question.text,
+        arrays=question.arrays,
+        scalars=question.scalars,
+        function=question.function,
         ranks=options.ranks,
         gpus=options.gpus,
         policy=options.policy,
         sync=options.sync,
-        cell=cell,
+        cell=question.cell,
         name=options.program.stem,
     )
+
+
+def _make_indices_fit(compiled: Program, made_up: RandomArguments, seed: int) -> None:
+    """Where the program takes integers made up for indices, and they leave its arrays, make up
+    others.
+    """
+    if not made_up.integers:
+        return
+    try:
+        compiled.reference()
+    except CheckError:
+        stop = made_up.draw_indices(seed)
+        _tell(f"integers are indices here: drawn again, from 0 to {(stop or 1) - 1}")
 
 
 def _run(options: argparse.Namespace) -> int:
     outputs = parse_outputs(options.out)
     _check_folders(*outputs.values(), options.report)
-    compiled = _compile(options)
+    question = _question(options)
+    compiled = _compile(options, question)
     unknown = [name for name in outputs if name not in compiled.arrays]
     if unknown:
         known = ", ".join(compiled.arrays) or "none"
         raise BindError(
             f"--out {unknown[0]}: the program has no such buffer", hint=f"its buffers are: {known}"
         )
+    if question.made_up is not None:
+        _make_indices_fit(compiled, question.made_up, options.seed)
     trace = compiled.run(check=options.check, timeout=options.timeout)
     for name, path in outputs.items():
         save_array(path, compiled.arrays[name])
     if options.report is not None:
         with _writing(options.report):
             compiled.report(options.report)
+    if options.check and question.kernel is not None:
+        assert compiled.check_report is not None
+        compiled.check_report += f"\n{question.kernel.compare(compiled.arrays)}"
     if options.json:
         print(json.dumps(_facts(compiled), indent=2))
         return 0
@@ -222,11 +324,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _graph(options: argparse.Namespace) -> int:
-    text = _read_text(options.program)
-    arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
-    analysis = program.analyse(
-        text, arrays=arrays or None, scalars=scalars, cell=str(options.program)
-    )
+    analysis = _analyse(options)
     graph = analysis.graph
     shown = {
         "text": lambda: plot.graph_text(graph),
@@ -238,9 +336,31 @@ def _graph(options: argparse.Namespace) -> int:
     return 0
 
 
+def _analyse(options: argparse.Namespace) -> Analysis:
+    """Of a program with avial's operations, what its text and the arrays given say; a plain
+    function is analysed for arguments like those it would be run with.
+    """
+    if not is_kernel(options.program):
+        text = _read_text(options.program)
+        if holds_schedule(text):
+            arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
+            scalars |= parse_numbers(options.numbers)
+            return program.analyse(
+                text, arrays=arrays or None, scalars=scalars, cell=str(options.program)
+            )
+    question = _question(options)
+    return program.analyse(
+        question.text,
+        arrays=question.arrays,
+        scalars=question.scalars,
+        function=question.function,
+        cell=question.cell,
+    )
+
+
 def _lower(options: argparse.Namespace) -> int:
     _check_folders(options.output)
-    compiled = _compile(options)
+    compiled = _compile(options, _question(options))
     stages = [
         stage
         for name, stage in compiled.stages.items()

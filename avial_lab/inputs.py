@@ -1,6 +1,7 @@
-"""Arrays from the command line: files, shapes, scalars.
+"""Arrays from the command line: files, shapes, scalars, and made-up ones.
 
-`NAME=VALUE` -> arrays and scalars; arrays -> files, whole or not at all.
+`NAME=VALUE` -> arrays and scalars; a plain function's text -> random arguments; arrays -> files,
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from avial_lab.arrays import ITEMSIZE, UNBOUNDED, dtype_of_element
+from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
 from avial_lab.errors import BindError
+from avial_lab.messages import Argument, Propose, Source
+from avial_lab.notation.header import argument_named, program_names
 
 Scalar = bool | int | float
 
@@ -47,6 +52,20 @@ def parse_inputs(
     return arrays, scalars
 
 
+def parse_numbers(definitions: Sequence[str]) -> dict[str, Scalar]:
+    """The scalars of `-D NAME=VALUE`."""
+    numbers: dict[str, Scalar] = {}
+    for text in definitions:
+        name, value = _name_and_value(text, "-D n=100")
+        if name in numbers:
+            raise BindError(f"-D {name} is given twice")
+        number = _scalar(value)
+        if number is None:
+            raise BindError(f"-D {name}: '{value}' is no number", hint="for example -D n=100")
+        numbers[name] = number
+    return numbers
+
+
 def parse_outputs(outputs: Sequence[str]) -> dict[str, Path]:
     """Where `--out NAME=FILE.npy` wants which array."""
     return {
@@ -69,6 +88,122 @@ def allocate_missing(graph: TaskGraph, arrays: Mapping[str, np.ndarray]) -> dict
             )
         complete[buffer.name] = np.zeros(buffer.shape, dtype_of_element(buffer.element))
     return complete
+
+
+# A plain function's arguments that nobody gives ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RandomArguments:
+    """All arguments of a plain function: those given, and random ones in place of the others.
+
+    `drawn`: the names of the arrays made up. `told`: what was chosen, in one line; "" where all was
+    given.
+    """
+
+    arrays: dict[str, np.ndarray]
+    scalars: dict[str, Scalar]
+    drawn: tuple[str, ...]
+    told: str
+
+    @property
+    def integers(self) -> tuple[str, ...]:
+        """The integer arrays among those made up."""
+        return tuple(name for name in self.drawn if self.arrays[name].dtype.kind in "iu")
+
+    def draw_indices(self, seed: int) -> int | None:
+        """Fill the integer arrays made up with indices into every array there is, 0 to below the
+        number returned; None where there is nothing to fill.
+        """
+        integers = [self.arrays[name] for name in self.integers]
+        extents = [extent for array in self.arrays.values() for extent in array.shape if extent]
+        if not integers or not extents:
+            return None
+        rng = np.random.default_rng(seed)
+        stop = min(extents)
+        for array in integers:
+            most = min(stop, int(np.iinfo(array.dtype).max))
+            array[...] = rng.integers(0, most, array.shape)
+        return stop
+
+
+def random_arguments(
+    text: str,
+    *,
+    arrays: Mapping[str, np.ndarray],
+    scalars: Mapping[str, Scalar],
+    function: str | None = None,
+    cell: str = "<program>",
+    seed: int = 0,
+) -> RandomArguments:
+    """What a plain function needs besides `arrays` and `scalars`, as large as its accesses allow.
+
+    Floats lie in [-1, 1), integers are small and not 0, float scalars lie in [0.5, 1.5). The same
+    seed gives the same values. Raises what parsing the text raises.
+    """
+    known = program_names(text, function=function)
+    named = {argument_named(name, known): array for name, array in arrays.items()}
+    numbers = {argument_named(name, known): value for name, value in scalars.items()}
+    given = {name: array.shape for name, array in named.items()}
+    source = Source(text, cell, None, {k: v for k, v in numbers.items() if k in known}, function)
+    proposal = shared_compiler().ask(Propose(source, given))
+    rng = np.random.default_rng(seed)
+    told: list[str] = []
+    drawn: list[str] = []
+    for argument in proposal.arguments:
+        if argument.name in named or argument.name in numbers:
+            continue
+        if argument.shape is None:
+            number = _number(argument, rng)
+            numbers[argument.name] = number
+            told.append(f"{argument.name} = {number:.4g}")
+            continue
+        named[argument.name] = _drawn(argument, rng)
+        drawn.append(argument.name)
+        told.append(f"{argument.name} = {_dimensions(argument.shape)}{argument.element}")
+    return RandomArguments(
+        named, numbers, tuple(drawn), _told(told, seed, nothing=not (arrays or scalars))
+    )
+
+
+def _number(argument: Argument, rng: np.random.Generator) -> Scalar:
+    if argument.value is not None:
+        return argument.value
+    return float(dtype_of_element(argument.element).type(rng.uniform(0.5, 1.5)))
+
+
+def _drawn(argument: Argument, rng: np.random.Generator) -> np.ndarray:
+    assert argument.shape is not None
+    dtype, shape = dtype_of_element(argument.element), argument.shape
+    try:
+        if dtype.kind == "b":
+            return rng.integers(0, 2, shape).astype(dtype)
+        if dtype.kind in "iu":
+            return (rng.integers(1, 10, shape) * rng.choice([-1, 1], shape)).astype(dtype)
+        if dtype.kind == "c":
+            return (rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)).astype(dtype)
+        return np.asarray(rng.uniform(-1, 1, shape)).astype(dtype)
+    except (MemoryError, ValueError):
+        raise BindError(
+            f"{argument.name} = {_dimensions(shape)}{argument.element} does not fit into memory",
+            hint="give smaller numbers: -D n=100",
+        ) from None
+
+
+def _dimensions(shape: tuple[int, ...]) -> str:
+    """`20x30x`, as in MLIR's types."""
+    return "".join(f"{extent}x" for extent in shape)
+
+
+_MOST_TOLD = 8
+
+
+def _told(chosen: Sequence[str], seed: int, *, nothing: bool) -> str:
+    if not chosen:
+        return ""
+    listed = ", ".join(chosen[:_MOST_TOLD]) + (", …" if len(chosen) > _MOST_TOLD else "")
+    head = "no inputs given" if nothing else "not all inputs given"
+    return f"{head}: random {listed}, seed {seed}; --seed, -D NAME=…, --in NAME=… give your own"
 
 
 def save_array(path: Path, array: np.ndarray) -> None:

@@ -52,15 +52,23 @@ def trial_arguments(source: Source, given: Shapes) -> tuple[Argument, ...]:
     count = len(function.regions[0].blocks[0].arguments)
     wanted = tuple(_argument(function, k) for k in range(count))
     scop = read_scop(function)
-    candidates: list[tuple[Argument, ...]] = []
+    given = {
+        a.name: given[a.name]
+        for a in wanted
+        if a.shape is not None and len(given.get(a.name, (0,) * 99)) == len(a.shape)
+    }
+    fitting: list[tuple[Argument, ...]] = []
+    others: list[tuple[Argument, ...]] = []
     for largest in _LIMITS:
         found = _fitted(wanted, function, scop, given, largest)
         settled, operations = _settled(source, wanted, found, given)
         if settled is not None and operations <= MOST_OPERATIONS:
             return settled
-        # The smallest that fits, however long it runs; else whoever runs it sees what leaves what.
-        candidates.append(settled or found)
-    return candidates[-1]
+        if settled is not None:
+            fitting.append(settled)
+        others.append(found)
+    # The smallest that fits, however long it runs; else whoever runs it is told what leaves what.
+    return fitting[-1] if fitting else others[0]
 
 
 def _parsed(source: Source, binding: Binding | None, scalars: Mapping[str, Scalar]) -> ir.Module:
