@@ -434,6 +434,14 @@ static i64 boundary(i64 k, i64 n, i64 extent, bool weighted)
     return extent;
 }
 
+/* lo and one past the last iteration of [lo, hi); whether there is any. */
+static bool tight(i64 lo, i64 hi, i64 step, i64 *range)
+{
+    range[0] = lo;
+    range[1] = lo < hi ? lo + (hi - lo - 1) / step * step + 1 : lo;
+    return lo < hi;
+}
+
 /* The iteration values of `space` (lb, ub, step, offset, extent) in slots [from, to), and whether there
  * are any; the ends of the extent take what lies beyond them. */
 static bool slots(const i64 *space, i64 from, i64 to, bool lowest_part, bool highest_part, i64 *range)
@@ -442,9 +450,7 @@ static bool slots(const i64 *space, i64 from, i64 to, bool lowest_part, bool hig
     i64 offset = space[4] > 0 ? space[3] : -lb;
     i64 lo = lowest_part ? lb : max(lb, from - offset);
     i64 hi = highest_part ? ub : min(ub, to - offset);
-    range[0] = lb + (lo - lb + step - 1) / step * step;
-    range[1] = hi;
-    return range[0] < range[1];
+    return tight(lb + (lo - lb + step - 1) / step * step, hi, step, range);
 }
 
 static bool block_part(const i64 *space, i64 k, i64 n, bool weighted, i64 *range)
@@ -460,7 +466,7 @@ typedef void (*Visit)(i64 rank, const i64 *range, const void *with);
 /* Calls `visit` for every range of the member `k`: of its row and column of the grid. */
 static void each_range(i64 k, const i64 *space, Visit visit, const void *with)
 {
-    i64 across = max(columns, 1), down = nmembers / across, range[4];
+    i64 across = max(min(columns, nmembers), 1), down = nmembers / across, range[4];
     if (k >= down * across || !block_part(space + 5, k % across, across, false, range + 2)) return;
     i64 part = k / across, extent = space[4] > 0 ? space[4] : space[1] - space[0];
     if (block_size <= 0) {
@@ -494,8 +500,8 @@ static void keep_range(i64 rank, const i64 *range, const void *with)
 /* The whole space as one range; whether it has any iterations. */
 static bool whole_space(const i64 *space, i64 *range)
 {
-    memcpy(range, (i64[4]){space[0], space[1], space[5], space[6]}, 32);
-    return range[0] < range[1] && range[2] < range[3];
+    return tight(space[0], space[1], max(space[2], 1), range) &&
+           tight(space[5], space[6], max(space[7], 1), range + 2);
 }
 
 /* The rank that holds most bytes of what is read; ties and nothing held go to the lowest. */
@@ -1054,25 +1060,37 @@ static bool clean(const Body *body, const i64 *range)
     return fine;
 }
 
-/* How many iterations to leave out at the lower (or upper) end of `part` until nothing up to the middle
- * is under way; few as a rule, so they are tried in steps 0, 1, 2, 4, …, and the last step by halves. */
-static i64 edge(const Body *body, const i64 *part, i64 step, i64 middle, i64 most, bool upper)
+/* A part of `iterations` from `lo`, `step` apart, cut to those numbered [from, to). */
+typedef struct { i64 range[4], step, count; } Part;
+
+static void piece_of(const Part *part, i64 from, i64 to, i64 *range)
 {
-    i64 dirty = -1, fine = 0, range[4];
-    memcpy(range, part, sizeof range);
-    for (i64 jump = 1;; jump *= 2) {
-        range[0] = upper ? middle : part[0] + fine * step;
-        range[1] = upper ? middle + (most - fine + 1) * step : middle + step;
-        if (upper) range[1] = min(range[1], part[1]);
-        if (fine >= most || clean(body, range)) break;
+    memcpy(range, part->range, sizeof part->range);
+    tight(part->range[0] + from * part->step, part->range[0] + to * part->step, part->step, range);
+}
+
+static bool clean_between(const Body *body, const Part *part, i64 from, i64 to)
+{
+    i64 range[4];
+    piece_of(part, from, to, range);
+    return clean(body, range);
+}
+
+/* How many iterations to leave out at the lower (or upper) end until nothing up to the middle one is
+ * under way; few as a rule, so 0, 1, 2, 4, … are tried, and then what lies between the last two. */
+static i64 edge(const Body *body, const Part *part, i64 middle, bool upper)
+{
+    i64 most = upper ? part->count - middle - 1 : middle, dirty = -1, fine = 0;
+    for (i64 jump = 1; fine < most; jump *= 2) {
+        if (clean_between(body, part, upper ? middle : fine, upper ? part->count - fine : middle + 1))
+            break;
         dirty = fine;
         fine = min(jump, most);
     }
     while (fine - dirty > 1) {
         i64 half = dirty + (fine - dirty) / 2;
-        range[0] = upper ? middle : part[0] + half * step;
-        range[1] = upper ? min(middle + (most - half + 1) * step, part[1]) : middle + step;
-        if (clean(body, range)) fine = half;
+        if (clean_between(body, part, upper ? middle : half, upper ? part->count - half : middle + 1))
+            fine = half;
         else dirty = half;
     }
     return fine;
@@ -1082,24 +1100,20 @@ static i64 edge(const Body *body, const i64 *part, i64 step, i64 middle, i64 mos
 static void split(const Body *body, i64 step)
 {
     if (!pending || ranges.count != 4 || combining) return;
-    i64 part[4];
-    memcpy(part, ranges.rows, sizeof part);
-    i64 count = (part[1] - part[0] + step - 1) / step, half = count / 2;
-    if (count < 3) return;
-    i64 middle = part[0] + half * step;
-    i64 inner[4] = {middle, min(middle + step, part[1]), part[2], part[3]};
-    if (!clean(body, inner)) return;
-    inner[0] = part[0] + edge(body, part, step, middle, half, false) * step;
-    i64 above = edge(body, part, step, middle, count - half - 1, true);
-    inner[1] = above ? part[0] + (count - above) * step : part[1];
-    if (!clean(body, inner)) return;
+    Part part = {.step = step};
+    memcpy(part.range, ranges.rows, sizeof part.range);
+    part.count = (part.range[1] - part.range[0] + step - 1) / step;
+    i64 middle = part.count / 2;
+    if (part.count < 3 || !clean_between(body, &part, middle, middle + 1)) return;
+    i64 low = edge(body, &part, middle, false), high = part.count - edge(body, &part, middle, true);
+    if (!clean_between(body, &part, low, high)) return;
     RESERVE(ranges, 12);
-    memcpy(ranges.rows, inner, sizeof inner);
+    piece_of(&part, low, high, ranges.rows);
     interior = 1;
-    i64 ends[2][2] = {{part[0], inner[0]}, {inner[1], part[1]}};
+    i64 ends[2][2] = {{0, low}, {high, part.count}};
     for (i64 k = 0; k < 2; k++) {
-        if (ends[k][0] >= ends[k][1]) continue;
-        memcpy(ranges.rows + ranges.count, (i64[4]){ends[k][0], ends[k][1], part[2], part[3]}, 32);
+        if (ends[k][0] == ends[k][1]) continue;
+        piece_of(&part, ends[k][0], ends[k][1], ranges.rows + ranges.count);
         ranges.count += 4;
     }
 }
