@@ -23,6 +23,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from avial_lab.agreement import agreement
 from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
 from avial_lab.binary import Binary
 from avial_lab.cache import Cache, default_folder, digest
@@ -233,7 +234,9 @@ class Program:
         )
         self.trace = replace(trace, label="measured, GPU emulated") if emulated else trace
         if expected is not None:
-            self.check_report = self._compare(expected)
+            self.check_report = agreement(
+                self.graph.storages, self.arrays, expected.data, self.built.reordered
+            )
         return self.trace
 
     def reference(self, *, timeout: float | None = None) -> Referenced:
@@ -291,38 +294,9 @@ class Program:
             raise
         return path
 
-    def _compare(self, expected: Referenced) -> str:
-        """Say that the run equals the reference bit for bit; CheckError where it does not."""
-        elements = 0
-        for storage in self.graph.storages:
-            if any(buffer not in self.arrays for buffer in storage.buffers):
-                continue  # the program's own memory between tasks
-            got = read_box(self.arrays, storage, Box.whole(storage.shape))
-            wrong = _differing(got, expected.data[storage.name])
-            elements += got.size
-            if wrong.size:
-                wanted = expected.data[storage.name].reshape(got.shape)
-                where = cast("tuple[int, ...]", np.unravel_index(wrong[0], storage.shape))
-                index = tuple(int(k) for k in where)
-                raise CheckError(
-                    f"the run differs from the sequential reference in {wrong.size} of {got.size} "
-                    f"elements of '{storage.name}', first at {list(index)}: "
-                    f"{got[index]} instead of {wanted[index]}"
-                )
-        return f"equal to the sequential reference, bit for bit ({elements:,} elements)"
-
     @cached_property
     def _spans(self) -> dict[str, CellSpan]:
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
-
-
-def _differing(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Flat positions of the elements whose bytes differ."""
-    if not got.size:
-        return np.empty(0, dtype=np.intp)
-    left = np.ascontiguousarray(got).reshape(-1).view(np.uint8).reshape(got.size, -1)
-    right = np.ascontiguousarray(expected).reshape(-1).view(np.uint8).reshape(got.size, -1)
-    return np.flatnonzero((left != right).any(axis=1))
 
 
 # From what the caller gives to a question ---------------------------------------------------------

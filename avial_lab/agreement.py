@@ -1,0 +1,129 @@
+"""Whether a run's arrays are those of the sequential reference.
+
+Storages, arrays of both, which of them hang on sums in another order -> a sentence, or CheckError
+at the first element that differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from avial_lab.arrays import Storage, read_box
+from avial_lab.errors import CheckError
+from avial_lab.regions import Box
+
+
+def agreement(
+    storages: Sequence[Storage],
+    arrays: Mapping[str, np.ndarray],
+    expected: Mapping[str, np.ndarray],
+    reordered: Mapping[str, int],
+) -> str:
+    """Say that `arrays` equal `expected` (by storage, as the reference leaves them), bit for bit.
+
+    `reordered`: storages whose floating-point values are sums of so many terms, added in another
+    order. Their elements may be k · eps · scale apart, where scale is the largest finite number of
+    any floating-point array: terms that cancel leave a small sum, but not a small error (Higham,
+    Accuracy and Stability of Numerical Algorithms, section 4.2). NaN and infinities stand where the
+    reference has them.
+    """
+    compared = [s for s in storages if all(buffer in arrays for buffer in s.buffers)]
+    wanted = {s.name: _typed(expected[s.name], s, arrays) for s in compared}
+    scale = max((_largest(array) for array in wanted.values()), default=0.0) if reordered else 0.0
+    elements = 0
+    near: list[str] = []
+    for storage in compared:
+        got = read_box(arrays, storage, Box.whole(storage.shape))
+        want = wanted[storage.name]
+        wrong = _differing(got, want)
+        terms = reordered.get(storage.name, 0)
+        if wrong.size and terms and _is_inexact(got.dtype):
+            bound = terms * float(_limits(got.dtype).eps) * scale
+            wrong = _far(got, want, bound)
+            largest = _distance(got, want)
+            near.append(
+                f"'{storage.name}' within {bound:.2g} (a sum of {terms:,} terms in another order; "
+                f"{largest:.2g} at most)"
+            )
+            if wrong.size:
+                raise _difference(storage, got, want, wrong, f" by more than {bound:.2g}")
+        elif wrong.size:
+            raise _difference(storage, got, want, wrong, "")
+        else:
+            elements += got.size
+    told = f"equal to the sequential reference, bit for bit ({elements:,} elements)"
+    return "; ".join([told, *near])
+
+
+def _typed(values: np.ndarray, storage: Storage, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The reference's values in the array's own type (they may be plain bytes)."""
+    if storage.shared:
+        return values.reshape(storage.shape)
+    dtype = arrays[storage.buffers[0]].dtype
+    return np.ascontiguousarray(values).reshape(-1).view(dtype).reshape(storage.shape)
+
+
+def _differing(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Flat positions of the elements whose bytes differ."""
+    if not got.size:
+        return np.empty(0, dtype=np.intp)
+    left = np.ascontiguousarray(got).reshape(-1).view(np.uint8).reshape(got.size, -1)
+    right = np.ascontiguousarray(want).reshape(-1).view(np.uint8).reshape(got.size, -1)
+    return np.flatnonzero((left != right).any(axis=1))
+
+
+def _far(got: np.ndarray, want: np.ndarray, bound: float) -> np.ndarray:
+    """Flat positions of the elements farther apart than `bound`, or not both the same infinity or
+    NaN.
+    """
+    left, right = _wide(got).reshape(-1), _wide(want).reshape(-1)
+    with np.errstate(all="ignore"):
+        same = (left == right) | (np.isnan(left) & np.isnan(right))
+        return np.flatnonzero(~(same | (np.abs(left - right) <= bound)))
+
+
+def _distance(got: np.ndarray, want: np.ndarray) -> float:
+    """How far two elements are apart at most, where both are finite."""
+    left, right = _wide(got), _wide(want)
+    finite = np.isfinite(left) & np.isfinite(right)
+    return float(np.abs(left[finite] - right[finite]).max(initial=0.0))
+
+
+def _largest(array: np.ndarray) -> float:
+    """The magnitude of the largest finite element; 0 for integers."""
+    if not _is_inexact(array.dtype):
+        return 0.0
+    wide = _wide(array)
+    return float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    """In double precision, complex or real."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _is_inexact(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fc" or dtype.name == "bfloat16"
+
+
+def _limits(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - NumPy's finfo, or ml_dtypes' own
+    if dtype.name == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.finfo(dtype)
+    return np.finfo(dtype)
+
+
+def _difference(
+    storage: Storage, got: np.ndarray, want: np.ndarray, wrong: np.ndarray, how: str
+) -> CheckError:
+    where = cast("tuple[int, ...]", np.unravel_index(wrong[0], storage.shape))
+    index = tuple(int(k) for k in where)
+    return CheckError(
+        f"the run differs from the sequential reference in {wrong.size} of {got.size} "
+        f"elements of '{storage.name}'{how}, first at {list(index)}: "
+        f"{got[index]} instead of {want[index]}"
+    )
