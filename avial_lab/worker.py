@@ -53,6 +53,7 @@ from avial_lab.spmd import (
     verdicts_on,
 )
 from avial_lab.topology import DeviceKind, Topology
+from avial_lab.verdicts import Verdict
 
 
 def main(arguments: list[str]) -> None:
@@ -175,19 +176,23 @@ def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> 
     binary, plan = planned_binary(llvm_ir, graph, topology.ranks, phases)
     schedule = schedule_phases(graph, topology, inputs=plan.inputs, results=plan.results)
     watch.lap("plan")
-    verdicts = tuple(
-        replace(verdict, span=_with_text(verdict.span, question.source))
-        for verdict in verdicts_on(structured)
-    )
+    verdicts = _verdicts(structured, question.source)
     reordered = reordered_storages(structured, binding) if topology.ranks > 1 else {}
     return Built(schedule, stages, binary, watch.seconds, plan, verdicts, reordered)
+
+
+def _verdicts(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
+    return tuple(
+        replace(verdict, span=_with_text(verdict.span, source)) for verdict in verdicts_on(module)
+    )
 
 
 def _build_as_one(question: Build, module: ir.Module, watch: _Stopwatch, why: str) -> Built:
     """The whole function on one rank, where it cannot be taken apart."""
     whole = module.operation.clone().operation
     run_passes(whole, (OneTask(why),))
-    return _build_tasks(question, whole, watch)
+    built = _build_tasks(question, whole, watch)
+    return replace(built, verdicts=_verdicts(whole, question.source))
 
 
 def _print_back(question: PrintBack) -> Printed:

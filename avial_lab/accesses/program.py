@@ -21,7 +21,7 @@ from avial_lab.arrays import Binding, Buffer, Storage
 from avial_lab.dag import Access, Task, TaskKind
 from avial_lab.dialects.avial import buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
-from avial_lab.dialects.program import schedule_operations, scheduled_function
+from avial_lab.dialects.program import scheduled_function, work_of
 from avial_lab.errors import PassError
 from avial_lab.regions import Box
 from avial_lab.topology import Target
@@ -43,7 +43,7 @@ def read_program(
     symbols = unbound_numbers(function) if binding is None else {}
     program = _Program(buffers, {storage.name: storage for storage in storages}, symbols)
     tasks: list[Task] = []
-    for op in schedule_operations(function):
+    for op in work_of(function):
         if op.name == "avial.target":
             program.targets[op.results[0]] = _target(op)
         elif op.name in _TASK_KINDS:

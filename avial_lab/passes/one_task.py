@@ -64,8 +64,11 @@ def _wrap(function: ir.Operation, why: str) -> None:
         ir.Operation.create("omp.terminator")
     with ir.InsertionPoint(ir.Block.create_at_start(task.regions[0], [])):
         last = ir.Operation.create("omp.terminator")
+    outside: set[ir.Value] = set(block.arguments)
     for op in body:
-        if not is_pure(op):
+        if is_pure(op) and all(operand in outside for operand in op.operands):
+            outside.update(op.results)
+        else:
             op.move_before(last)
     touches = body_touches(task.regions[0].blocks[0])
     reads = _listed(handles, (touch.root for touch in touches if touch.reads))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from avial_lab.passes.phases import SPLIT_DIMENSIONS, reduced_arrays, split_dimensions
+from avial_lab.passes.phases import SPLIT, SPLIT_DIMENSIONS, reduced_arrays, split_dimensions
 from avial_lab.passes.touches import write_touches
 from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.touched import touched_boxes
@@ -44,7 +44,11 @@ def phase_touches(
 
 def _divided(scop: Scop, dimension: int) -> Sequence[Loop]:
     """The loops that are divided along that dimension of the grid."""
-    return [loop for loop in scop.loops if split_dimensions(loop.op)[loop.dimension] == dimension]
+    return [
+        loop
+        for loop in scop.loops
+        if SPLIT in loop.op.attributes and split_dimensions(loop.op)[loop.dimension] == dimension
+    ]
 
 
 def _module(function: ir.Operation) -> ir.Operation:
