@@ -33,7 +33,7 @@ over its choices of the least in each, rounded down.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # isl's sets do not compare
 class ParametricBox:
     """The elements low <= x <= high, in the cases of `when`; `when` is None for all cases in which
     no low end is above its high end.

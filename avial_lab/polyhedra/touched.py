@@ -30,7 +30,6 @@ from avial_lab.polyhedra.boxes import (
     one_box,
     pieces_of,
     union_of,
-    without_contained,
 )
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import (
@@ -105,7 +104,8 @@ class _Part:
             for (low, high), places in zip(RANGE, self.split(statement), strict=True)
             for place in places
         ]
-        return self.once(statement).intersect(_box_text(statement, where))
+        cut = self.once(statement).intersect(_box_text(statement, where))
+        return cut.intersect_params(self.context)
 
 
 def touched_boxes(
@@ -195,12 +195,8 @@ def _read(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
     for statement, access in reads:
         before = partial(_before_the_part, statement, access, writes, part)
         plain = partial(_elements, statement, access, part)
-        found = limited(before, plain, limit=OPERATIONS) if writes else plain()
-        if not found.is_empty():
-            sets.append(found)
-    boxes = limited(
-        partial(_boxes, sets, part), partial(_whole, array, sets, part), limit=OPERATIONS
-    )
+        sets.append(limited(before, plain, limit=OPERATIONS) if writes else plain())
+    boxes = _boxes(_nonempty_ones(sets), part)
     return [Touch(array, TouchKind.READ, True, box) for box in boxes]
 
 
@@ -261,56 +257,51 @@ def _earlier(reader: Statement, writer: Statement, part: _Part) -> isl.Map | Non
 
 
 def _written(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
-    writes = [(s, a) for s, a in accesses if a.writes]
-    if not writes:
-        return []
-    sets = [(_elements(s, a, part), s.must_write(a)) for s, a in writes]
-    sets = [(elements, sure) for elements, sure in sets if not elements.is_empty()]
-    if not sets:
-        return []
-    unsure = partial(_whole, array, [elements for elements, _ in sets], part)
-    return limited(
-        partial(_write_boxes, array, sets, part),
-        lambda: [Touch(array, TouchKind.WRITE, False, box) for box in unsure()],
-        limit=OPERATIONS,
+    certain, perhaps = (
+        _nonempty_ones(
+            [_elements(s, a, part) for s, a in accesses if a.writes and s.must_write(a) is sure]
+        )
+        for sure in (True, False)
     )
+    if not certain and not perhaps:
+        return []
+
+    def roughly() -> list[Touch]:
+        box = _one_around([*certain, *perhaps], part)
+        return [Touch(array, TouchKind.WRITE, False, box)]
+
+    exactly = partial(_write_boxes, array, certain, perhaps, part)
+    return limited(exactly, roughly, limit=OPERATIONS)
 
 
-def _write_boxes(array: Array, sets: Sequence[tuple[isl.Set, bool]], part: _Part) -> list[Touch]:
-    certain = [elements for elements, sure in sets if sure]
-    perhaps = [elements for elements, sure in sets if not sure]
-    found: list[Touch] = []
-    if certain:
-        surely = union_of(certain)
-        pieces = [piece for elements in certain for piece in pieces_of(elements)]
-        found = [
-            Touch(array, TouchKind.WRITE, box.elements.is_subset(surely), box)
-            for box in boxes_around(pieces, surely, part.context)
-        ]
-    rest = [touch.box for touch in found if not touch.exact]
-    exact = [touch for touch in found if touch.exact]
-    pieces = [box.elements for box in rest]
-    pieces += [piece for elements in perhaps for piece in pieces_of(elements)]
+def _write_boxes(
+    array: Array, certain: Sequence[isl.Set], perhaps: Sequence[isl.Set], part: _Part
+) -> list[Touch]:
+    surely = union_of(certain) if certain else isl.Set.empty(perhaps[0].get_space())
+    pieces = [piece for elements in certain for piece in pieces_of(elements)]
+    found = boxes_around(pieces, surely, part.context)
+    exact = [box for box in found if box.elements.is_subset(surely)]
+    pieces = [box.elements for box in found if box not in exact]
+    pieces += [piece for elements in perhaps for piece in pieces_of(elements.subtract(surely))]
     inexact = boxes_around(pieces, union_of(pieces), part.context) if pieces else []
     if len(exact) + len(inexact) > MOST_BOXES:
-        every = [touch.box for touch in exact] + inexact
-        return [Touch(array, TouchKind.WRITE, False, one_box(every, part.context))]
-    return exact + [Touch(array, TouchKind.WRITE, False, box) for box in inexact]
+        exact, inexact = [], [one_box([*exact, *inexact], part.context)]
+    return [
+        Touch(array, TouchKind.WRITE, sure, box)
+        for sure, boxes in ((True, exact), (False, inexact))
+        for box in boxes
+    ]
 
 
 # -- reductions
 
 
 def _reduced(updates: Sequence[Update], accesses: _Accesses, part: _Part) -> list[Touch]:
-    sets = [_elements(s, a, part) for s, a in accesses]
-    sets = [elements for elements in sets if not elements.is_empty()]
+    sets = _nonempty_ones([_elements(s, a, part) for s, a in accesses])
     if not sets:
         return []
     array = updates[0].array
-    boxes = limited(
-        partial(_boxes, sets, part), partial(_whole, array, sets, part), limit=OPERATIONS
-    )
-    box = one_box(boxes, part.context)
+    box = one_box(_boxes(sets, part), part.context)
     return [Touch(array, TouchKind.REDUCE, False, box, updates[0].op)]
 
 
@@ -318,21 +309,37 @@ def _reduced(updates: Sequence[Update], accesses: _Accesses, part: _Part) -> lis
 
 
 def _boxes(sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
-    """The sets as few boxes, exactly where that can be."""
+    """The sets as few boxes, exactly where that can be and is not too hard."""
     if not sets:
         return []
-    touched = union_of(sets)
+    return limited(partial(_few, sets, part), lambda: [_one_around(sets, part)], limit=OPERATIONS)
+
+
+def _few(sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
     pieces = [piece for elements in sets for piece in pieces_of(elements)]
-    boxes = boxes_around(pieces, touched, part.context)
+    boxes = boxes_around(pieces, union_of(sets), part.context)
     return boxes if len(boxes) <= MOST_BOXES else [one_box(boxes, part.context)]
 
 
-def _whole(array: Array, sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
-    """All of an array, for what isl finds too hard."""
-    if not sets:
-        return []
-    none = ((),) * array.rank
-    return [ParametricBox(none, none, None, isl.Set.universe(sets[0].get_space()))]
+def _one_around(sets: Sequence[isl.Set], part: _Part) -> ParametricBox:
+    """One box around all; the whole array where even that is too hard."""
+    everything = isl.Set.universe(sets[0].get_space())
+    none = ((),) * everything.dim(SET)
+    return limited(
+        partial(_hull, sets, part.context),
+        lambda: ParametricBox(none, none, None, everything),
+        limit=OPERATIONS,
+    )
+
+
+def _hull(sets: Sequence[isl.Set], context: isl.Set) -> ParametricBox:
+    pieces = [piece for elements in sets for piece in pieces_of(elements)]
+    return one_box([box_around(piece, context) for piece in pieces], context)
+
+
+def _nonempty_ones(sets: Sequence[isl.Set]) -> list[isl.Set]:
+    """Those that are not known to be empty."""
+    return [each for each in sets if not limited(each.is_empty, lambda: False, limit=OPERATIONS)]
 
 
 def _dim(place: int, letter: str = "x") -> str:
@@ -377,7 +384,3 @@ def _only(iterations: isl.Set, place: int) -> isl.Set:
     rest = iterations.dim(SET) - place - 1
     line = iterations.project_out(SET, place + 1, rest).project_out(SET, 0, place)
     return line.reset_tuple_id() if line.has_tuple_id() else line
-
-
-def _hull(pieces: Sequence[isl.Set], context: isl.Set) -> ParametricBox:
-    return one_box(without_contained([box_around(piece, context) for piece in pieces]), context)
