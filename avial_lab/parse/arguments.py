@@ -25,13 +25,13 @@ def bind_arguments(
     binding: Binding | None,
     scalars: Mapping[str, Scalar],
     *,
-    all_numbers: bool = True,
+    all_known: bool = True,
 ) -> frozenset[ir.Value]:
     """Every argument of the program's function gets its name, its array's type or its number.
 
     An argument with `?` in its type becomes static, and a memref.cast gives the body the type it
-    was written for. Without `all_numbers`, those that the function never uses may be missing.
-    Returns the arguments whose arrays are read-only.
+    was written for. Without `all_known`, numbers that the function never uses may be missing, and
+    sizes. Returns the arguments whose arrays are read-only.
     """
     names = _names(function)
     block = function.regions[0].blocks[0]
@@ -54,12 +54,8 @@ def bind_arguments(
                 _bind_array(argument, buffer, block)
                 if not buffer.writable:
                     read_only.add(argument)
-            elif binding is not None and not _has_static_shape(argument.type):
-                raise BindError(
-                    f"buffer %{name} is {argument.type}, and no array says how long it is",
-                    span=span_of(argument.location),
-                    hint=f"pass the array {name}",
-                )
+            elif binding is not None and all_known:
+                _check_size(argument, name)
         elif name in scalars:
             _bind_number(argument, name, scalars[name], block)
         elif not _is_number(argument.type):
@@ -74,7 +70,7 @@ def bind_arguments(
                 span=span_of(argument.location),
                 hint=f"pass a number: {name}.item(), where the array has one element",
             )
-        elif binding is not None and not (all_numbers or any(True for _ in argument.uses)):
+        elif binding is not None and not (all_known or any(True for _ in argument.uses)):
             pass  # whatever it is
         elif binding is not None:
             raise BindError(
@@ -216,8 +212,21 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
     argument.replace_all_uses_with(constant.result)
 
 
-def _has_static_shape(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.MemRefType) and type_.has_static_shape
+def check_sizes(function: ir.Operation) -> None:
+    """BindError where an array's size is not known."""
+    for argument, name in zip(
+        function.regions[0].blocks[0].arguments, _names(function), strict=True
+    ):
+        _check_size(argument, name)
+
+
+def _check_size(argument: ir.BlockArgument, name: str) -> None:
+    if not isinstance(argument.type, ir.MemRefType) or not argument.type.has_static_shape:
+        raise BindError(
+            f"buffer %{name} is {argument.type}, and no array says how long it is",
+            span=span_of(argument.location),
+            hint=f"pass the array {name}",
+        )
 
 
 def _set_signature(function: ir.Operation, names: list[str], keep: list[int]) -> None:

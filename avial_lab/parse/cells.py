@@ -16,7 +16,7 @@ from mlir import ir
 from avial_lab.arrays import Binding
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
-from avial_lab.dialects.program import functions_of, scheduled_function
+from avial_lab.dialects.program import functions_of, program_function, scheduled_function
 from avial_lab.dialects.verify import verify_program
 from avial_lab.errors import AvialError, InternalError, ParseError, VerifyError
 from avial_lab.notation.elaboration import Elaboration, Scalar
@@ -24,16 +24,14 @@ from avial_lab.notation.header import holds_schedule
 from avial_lab.notation.programs import elaborate
 from avial_lab.notation.rules import USAGE
 from avial_lab.notation.source import STATEMENT, Source, did_you_mean
-from avial_lab.parse.arguments import bind_arguments
+from avial_lab.parse.arguments import bind_arguments, check_sizes
 from avial_lab.parse.canonical import canonicalize_operands
 from avial_lab.parse.foreign import read_mlir
-from avial_lab.parse.functions import (
-    drop_foreign_attributes,
-    one_function,
-    results_to_arguments,
-)
+from avial_lab.parse.functions import drop_foreign_attributes, one_function
 from avial_lab.parse.launches import size_launches
+from avial_lab.parse.results import results_to_arguments, settle_open_results
 from avial_lab.parse.roles import check_unwritten, resolve_roles
+from avial_lab.parse.tensors import tensors_to_memory
 
 NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
 
@@ -105,11 +103,15 @@ def _plain(
     if not any(True for _ in functions_of(module)):
         verify_program(module)  # says that there is no task
     drop_foreign_attributes(module)
-    function = one_function(module, name)
-    results_to_arguments(function)
+    one_function(module, name)
+    tensors = tensors_to_memory(module)
+    function = program_function(module)
+    results_to_arguments(function, handed_back=tensors)
     # C compiled by Polygeist hands sizes over that nobody looks at.
-    read_only = bind_arguments(function, binding, scalars, all_numbers=False)
+    read_only = bind_arguments(function, binding, scalars, all_known=False)
     check_unwritten(function, read_only)
+    if binding is not None:
+        check_sizes(settle_open_results(module, function))
     return module
 
 

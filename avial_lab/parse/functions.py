@@ -2,16 +2,14 @@
 
 Module without an avial operation, as another compiler wrote it -> the same module with one public
 function: its helpers private, functions it does not need gone, attributes of dialects we do not
-know gone, results turned into arguments.
+know gone.
 """
 
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import memref
 
-from avial_lab.accesses.views import defining, view_chain
-from avial_lab.dialects.places import name_of, span_of
+from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import functions_of, has_body, is_public, symbol_of
 from avial_lab.errors import VerifyError
 from avial_lab.notation.source import did_you_mean
@@ -194,107 +192,3 @@ def _come_back_elsewhere(module: ir.Module, chosen: ir.Operation) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-
-
-# Results ------------------------------------------------------------------------------------------
-
-
-def results_to_arguments(function: ir.Operation) -> None:
-    """What the function returns becomes arguments behind its own, named result0, result1, ….
-
-    before:  func.func @f(%a: memref<8xf32>) -> (f32, memref<8xf32>) { … return %sum, %own }
-    after:   func.func @f(%a: memref<8xf32>, %result0: memref<f32>, %result1: memref<8xf32>) {
-               … memref.store %sum, %result0[]  return }      with %result1 in place of %own
-
-    An array of the caller's that is handed back is no result: the caller has it. Raises VerifyError
-    for what is neither a memref nor a number.
-    """
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    if not len(kind.results):
-        return
-    returns = [
-        op
-        for block in function.regions[0].blocks
-        for op in [block.operations[len(block.operations) - 1].operation]
-        if op.name == "func.return"
-    ]
-    entry = function.regions[0].blocks[0]
-    given = set(entry.arguments)
-    for k, result in enumerate(kind.results):
-        values = [op.operands[k] for op in returns]
-        if isinstance(result, ir.MemRefType) and all(
-            view_chain(value)[-1] in given and _same_array(value) for value in values
-        ):
-            continue
-        place = ir.Location.name(_fresh(f"result{k}", entry), function.location)
-        with place:
-            argument = entry.add_argument(_argument_type(result, function), place)
-        own = defining(values[0])
-        if len(returns) == 1 and own is not None and _becomes(own, argument):
-            own.results[0].replace_all_uses_with(argument)
-            own.erase()
-            continue
-        for op, value in zip(returns, values, strict=True):
-            with ir.InsertionPoint(op), op.location:
-                if isinstance(result, ir.MemRefType):
-                    memref.CopyOp(value, argument)
-                else:
-                    memref.StoreOp(value, argument, [])
-    for op in returns:
-        with ir.InsertionPoint(op), op.location:
-            ir.Operation.create("func.return", [], [])
-        op.erase()
-    if "res_attrs" in function.attributes:
-        del function.attributes["res_attrs"]
-    _settle(function, len(kind.inputs))
-
-
-def _fresh(name: str, entry: ir.Block) -> str:
-    """`name`, with underscores behind it while an argument is called so."""
-    taken = {name_of(argument.location) for argument in entry.arguments}
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _becomes(own: ir.Operation, argument: ir.BlockArgument) -> bool:
-    """Whether the memory the function allocates and hands back may be the caller's instead."""
-    return (
-        own.name == "memref.alloc"
-        and own.results[0].type == argument.type
-        and ir.MemRefType(argument.type).has_static_shape
-        and own.block == argument.owner
-        and all(use.owner.operation.name != "memref.dealloc" for use in own.results[0].uses)
-    )
-
-
-def _same_array(value: ir.Value) -> bool:
-    """Whether the memref is an argument as it is, not a part of one."""
-    while (op := defining(value)) is not None:
-        if op.name != "memref.cast":
-            return False
-        value = op.operands[0]
-    return True
-
-
-def _argument_type(result: ir.Type, function: ir.Operation) -> ir.Type:
-    if isinstance(result, ir.MemRefType):
-        return ir.MemRefType.get(list(result.shape), result.element_type)
-    if isinstance(result, ir.IntegerType | ir.IndexType | ir.FloatType):
-        return ir.MemRefType.get([], result)
-    raise VerifyError(
-        f"@{symbol_of(function)} returns {result}, neither a memref nor a number",
-        span=span_of(function.location),
-        hint="write what it computes into a memref argument",
-    )
-
-
-def _settle(function: ir.Operation, count: int) -> None:
-    """The function's type after its block; arguments from `count` on have no attributes yet."""
-    block = function.regions[0].blocks[0]
-    types = [argument.type for argument in block.arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-    if "arg_attrs" in function.attributes:
-        old = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        new = [ir.DictAttr.get({}) for _ in range(len(types) - count)]
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*old, *new])

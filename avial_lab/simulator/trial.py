@@ -19,6 +19,7 @@ from avial_lab.dialects.program import program_function
 from avial_lab.errors import BindError
 from avial_lab.messages import Argument, Scalar, Source
 from avial_lab.parse import parse_cell
+from avial_lab.parse.results import is_result
 from avial_lab.passes.inline_calls import InlineCalls
 from avial_lab.pipelines import run_passes
 from avial_lab.polyhedra import Scop, read_scop
@@ -50,7 +51,7 @@ def trial_arguments(source: Source, given: Shapes) -> tuple[Argument, ...]:
     module = _parsed(source, None, {})
     function = program_function(module)
     count = len(function.regions[0].blocks[0].arguments)
-    wanted = tuple(_argument(function, k) for k in range(count))
+    wanted = tuple(_argument(function, k) for k in range(count) if not is_result(function, k))
     scop = read_scop(function)
     given = {
         a.name: given[a.name]
@@ -119,16 +120,16 @@ class _Places:
 
     @staticmethod
     def of(wanted: tuple[Argument, ...], function: ir.Operation, scop: Scop) -> _Places:
-        values = list(function.regions[0].blocks[0].arguments)
+        values = list(function.regions[0].blocks[0].arguments)  # results behind the others
         numbers = {
             argument.name: name
-            for argument, value in zip(wanted, values, strict=True)
+            for argument, value in zip(wanted, values, strict=False)
             for name, known in scop.parameters.items()
             if known is not None and known == value
         }
         sizes = {
             (argument.name, dim): size
-            for argument, value in zip(wanted, values, strict=True)
+            for argument, value in zip(wanted, values, strict=False)
             for array in scop.arrays
             if array.value is not None and array.value == value
             for dim, size in enumerate(array.sizes)
@@ -142,7 +143,7 @@ class _Places:
         }
         unknown = frozenset(
             argument.name
-            for argument, value in zip(wanted, values, strict=True)
+            for argument, value in zip(wanted, values, strict=False)
             for array in scop.arrays
             if array.name in vague and array.value is not None and array.value == value
         )
