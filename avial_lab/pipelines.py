@@ -16,7 +16,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -156,9 +156,7 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
         yield _object_stage(machine.result()), None
 
 
-def _llvm_stages(
-    work: ir.Operation, host_text: str
-) -> Iterator[tuple[Stage, ir.Operation | None]]:
+def _llvm_stages(work: ir.Operation, host_text: str) -> Iterator[tuple[Stage, ir.Operation | None]]:
     started = time.perf_counter()
     line = lower_to_llvm(work, host_text)
     seconds = time.perf_counter() - started
@@ -237,22 +235,31 @@ def run_passes(module: ir.Operation, passes: Sequence[Pass | str]) -> float:
     cell.
     """
     started = time.perf_counter()
-    with module.context:
-        manager = passmanager.PassManager("builtin.module")
-        for item in passes:
-            if isinstance(item, str):
-                manager.add(item)
-            else:
-                manager.add(_adapted(item), name=str(item).partition("{")[0])
-        try:
-            manager.run(module)
-        except ir.MLIRError as error:
-            raise _pass_error(error, passes) from None
+    try:
+        with module.context:
+            names: list[str] = []
+            for item in passes:
+                if isinstance(item, str):
+                    names.append(item)
+                    continue
+                _run_mlirs(module, names)
+                names = []
+                item(module)
+                module.verify()
+            _run_mlirs(module, names)
+    except ir.MLIRError as error:
+        raise _pass_error(error, passes) from None
     return time.perf_counter() - started
 
 
-def _adapted(item: Pass) -> Callable[[ir.Operation, passmanager.ExternalPass], None]:
-    return lambda operation, _pass: item(operation)
+def _run_mlirs(module: ir.Operation, names: Sequence[str]) -> None:
+    """Ours run outside of their manager: within, nothing may load a dialect or run other passes."""
+    if not names:
+        return
+    manager = passmanager.PassManager("builtin.module")
+    for name in names:
+        manager.add(name)
+    manager.run(module)
 
 
 def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError:

@@ -12,7 +12,6 @@ Every operation keeps its place in the cell, and every element its order of addi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir, passmanager
@@ -74,9 +73,7 @@ class LinalgToLoops:
             for op in operations_in(module)
         )
         with module.context:
-            step = passmanager.PassManager("builtin.module")
-            step.add("convert-linalg-to-loops" if cut else "convert-linalg-to-affine-loops")
-            step.run(module)
+            _run(module, f"convert-linalg-to-{'' if cut else 'affine-'}loops")
 
     def __str__(self) -> str:
         return "linalg-to-loops"
@@ -124,19 +121,18 @@ class Normalise:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            steps = passmanager.PassManager("builtin.module")
             for step in STEPS:
                 if isinstance(step, str):
-                    steps.add(step)
+                    _run(module, step)
                 else:
-                    steps.add(_adapted(step), name=str(step))
-            steps.run(module)
+                    step(module)
+                    module.verify()
 
     def __str__(self) -> str:
         return "normalise"
 
 
-def _adapted(
-    step: Callable[[ir.Operation], None],
-) -> Callable[[ir.Operation, passmanager.ExternalPass], None]:
-    return lambda operation, _pass: step(operation)
+def _run(module: ir.Operation, name: str) -> None:
+    manager = passmanager.PassManager("builtin.module")
+    manager.add(name)
+    manager.run(module)
