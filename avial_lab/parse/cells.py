@@ -138,7 +138,7 @@ def _read_plain(
         module = _parsed(elaboration)
         size_launches(_name_arguments(module, elaboration))
         return module
-    except AvialError as error:
+    except (ParseError, VerifyError) as error:
         module = read_mlir(source)
         if module is None:
             raise error from None

@@ -14,8 +14,10 @@ from avial_lab.dialects.program import functions_of, has_body, is_public, symbol
 from avial_lab.errors import VerifyError
 from avial_lab.notation.source import did_you_mean
 
-_MACHINE = ("llvm.data_layout", "llvm.target_triple", "dlti.dl_spec", "dlti.target_system_spec")
-"""What a front end says of the machine it compiled for, which need not be this one."""
+_OURS = ("gpu.container_module", "sym_name")
+"""What is kept of a module's attributes: the others tell of the machine a front end compiled for,
+which need not be this one.
+"""
 
 
 def one_function(module: ir.Module, name: str | None) -> ir.Operation:
@@ -47,12 +49,14 @@ def drop_foreign_attributes(module: ir.Module) -> None:
     Raises VerifyError at an operation of such a dialect: nobody knows what it does.
     """
     context = module.context
+    unknown: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if not context.is_registered_operation(op.name):
-            raise VerifyError(f"unknown operation '{op.name}'", span=span_of(op.location))
+            unknown.append(op)
+            return ir.WalkResult.INTERRUPT
         for key in list(op.attributes):
-            if key in _MACHINE or _is_foreign(key, context):
+            if _is_foreign(key, context) or (op.name == "builtin.module" and key not in _OURS):
                 del op.attributes[key]
         if op.name == "func.func":
             for key in ("arg_attrs", "res_attrs"):
@@ -61,6 +65,10 @@ def drop_foreign_attributes(module: ir.Module) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if unknown:
+        raise VerifyError(
+            f"unknown operation '{unknown[0].name}'", span=span_of(unknown[0].location)
+        )
 
 
 def _is_foreign(key: str, context: ir.Context) -> bool:
