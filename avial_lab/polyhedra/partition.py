@@ -13,7 +13,7 @@ each with the reason why it is not more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -21,6 +21,7 @@ from mlir import ir
 from avial_lab.dialects.places import span_of
 from avial_lab.polyhedra.bounds import trip_count
 from avial_lab.polyhedra.model import ArrayKind, Loop, Scop, Statement
+from avial_lab.polyhedra.operations import LOOPS
 from avial_lab.polyhedra.reading import read_scop
 from avial_lab.polyhedra.splits import Nest, Split, Splitter, holds_loops
 
@@ -55,9 +56,12 @@ class Scalar:
 
 Node = Split | Around | Sequential | Scalar
 
+SOME = 4
+"""Fewer iterations than this (a window of a stencil) are not split at each turn of a loop around."""
+
 MUCH = 1 << 16
-"""So many terms, or not known how many, make it worth while to sum up a nest without inner loops
-at each turn of a loop around it.
+"""So many terms make it worth while to sum up a nest without inner loops at each turn of a loop
+around it; what is not known beforehand is taken for less.
 """
 
 
@@ -132,9 +136,12 @@ class _Partition:
         if any(len(region.blocks) > 1 for region in op.regions):
             return None
         children = tuple(
-            node for region in op.regions for body in region.blocks for node in self.block(body)
+            _if_it_pays(node)
+            for region in op.regions
+            for body in region.blocks
+            for node in self.block(body)
         )
-        return Around(op, children, reasons) if any(map(_worth_while, children)) else None
+        return Around(op, children, reasons) if _worth_while(children) else None
 
     def _why(self, op: ir.Operation) -> tuple[str, ...]:
         for inner in (op, *_operations_in(op)):
@@ -145,16 +152,43 @@ class _Partition:
         return (f"{op.name} is not a loop whose iterations could be told apart",)
 
 
-def _worth_while(node: Node) -> bool:
-    """Whether what is split in there pays for the ranks meeting at it, at each turn around."""
-    if isinstance(node, Around):
-        return any(map(_worth_while, node.children))
+def _worth_while(children: Sequence[Node]) -> bool:
+    """Whether what is split in there pays for the ranks meeting at it, at each turn around.
+
+    It does not where as much stays in order: nests of as many loops, on one rank (Amdahl's law).
+    """
+    split = max((_depth(node) for node in children if isinstance(node, Split | Around)), default=0)
+    in_order = (_depth(node) for node in children if isinstance(node, Sequential))
+    return split > max(in_order, default=0)
+
+
+def _if_it_pays(node: Node) -> Node:
+    """A nest that is split at each turn of a loop around, or in order where it has too little."""
     if not isinstance(node, Split):
-        return False
-    if not (node.thin and node.reductions):
-        return True
+        return node
     count = trip_count(node.loops[0])
-    return count is None or count >= MUCH
+    if node.thin and node.reductions:
+        if count is not None and count >= MUCH:
+            return node
+        return Sequential(node.op, ("too little is summed up at each turn to do it in parts",))
+    if count is None or count >= SOME:
+        return node
+    return Sequential(node.op, (f"{count} iterations are too few to divide at each turn",))
+
+
+def _depth(node: Node) -> int:
+    """How many loops are inside each other there."""
+    return 0 if isinstance(node, Scalar) else _loop_depth(node.op)
+
+
+def _loop_depth(op: ir.Operation) -> int:
+    inside = (
+        _loop_depth(view.operation)
+        for region in op.regions
+        for body in region.blocks
+        for view in body.operations
+    )
+    return max(inside, default=0) + (op.name in LOOPS)
 
 
 _BULK = {"memref.copy"}
