@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,18 @@ from avial_lab.dialects.places import name_of
 from avial_lab.polyhedra import Loop, read_scop
 from avial_lab.polyhedra.bounds import trip_count
 from avial_lab.polyhedra.partition import Around, Node, Scalar, Sequential, Split, partition
-from tests.polyhedra.nests import Event, Nest, affine_text, nests, scf_text, trace
+from tests.polyhedra.nests import (
+    RANKS,
+    Access,
+    Event,
+    Expression,
+    For,
+    Nest,
+    affine_text,
+    nests,
+    scf_text,
+    trace,
+)
 from tests.polyhedra.test_properties import SLOW, named
 from tests.polyhedra.test_upstream import by_upstream, without_else
 from tests.polyhedra.texts import named_module
@@ -357,9 +369,49 @@ def check(divided: Divided, events: Sequence[Event]) -> None:
             touched[turn, event.element].append((event, value))
 
 
+def _nearby(depth: int) -> st.SearchStrategy[Expression]:
+    """A variable of a loop around, or none, and a step to the side."""
+    units = [tuple(int(k == chosen) for k in range(depth)) for chosen in range(-1, depth)]
+    return st.builds(
+        Expression, st.sampled_from(units), st.just(0), st.sampled_from([-1, 0, 0, 0, 1])
+    )
+
+
+def _near_accesses(depth: int) -> st.SearchStrategy[tuple[Access, ...]]:
+    """A read and a write, or only one of them, of nearby elements."""
+
+    def one(array: str, *, writes: bool) -> st.SearchStrategy[Access]:
+        subscripts = st.tuples(*[_nearby(depth)] * RANKS[array])
+        return st.builds(Access, st.just(array), st.just(writes), subscripts)
+
+    reads = st.lists(st.sampled_from("AB").flatmap(lambda a: one(a, writes=False)), max_size=2)
+    writes = st.lists(st.sampled_from("AB").flatmap(lambda a: one(a, writes=True)), max_size=1)
+    return st.tuples(writes, reads, writes).map(lambda parts: tuple(chain(*parts)))
+
+
+def _near_loops(depth: int) -> st.SearchStrategy[tuple[For, ...]]:
+    """One or two loops from 0 to n, or up to the variable around."""
+    zero = (0,) * depth
+    ends = [Expression(zero, 1, 0)]
+    ends += [Expression((*zero[1:], 1), 0, 1)] if depth else []
+    bodies = _near_accesses(depth + 1)
+    if depth < 2:
+        inner = st.tuples(bodies, st.none() | _near_loops(depth + 1), bodies)
+        bodies = inner.map(lambda parts: (*parts[0], *(parts[1] or ()), *parts[2]))
+    loop = st.builds(
+        For, st.just((Expression(zero, 0, 0),)), st.sampled_from(ends).map(lambda e: (e,)),
+        st.just(1), bodies.filter(bool),
+    )  # fmt: skip
+    return st.lists(loop, min_size=1, max_size=2).map(tuple)
+
+
+near_nests: st.SearchStrategy[Nest] = _near_loops(0)
+"""Loops over all of their arrays, with dependences between neighbours or none."""
+
+
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
-@given(nest=nests, n=st.integers(0, 5), own=st.booleans())
+@given(nest=nests | near_nests | near_nests, n=st.integers(0, 5), own=st.booleans())
 def test_parts_do_not_meet(spelling: Callable[[Nest], str], nest: Nest, n: int, own: bool) -> None:
     events = trace(nest, n)
     with ir.Context():
