@@ -18,6 +18,7 @@ from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function
 from avial_lab.division import Division
 from avial_lab.ownership import Plan, plan_run
+from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.divide_replicates import DivideReplicates
@@ -45,7 +46,15 @@ def to_tasks(*, plain: bool, division: Division, ranks: int) -> tuple[Pass | str
     divide = DivideReplicates(division.block, division.columns(ranks))
     if not plain:
         return (ConvergeToLoops(), CompleteReplicates(division.grid), divide)
-    return ("canonicalize", "cse", Normalise(), DropIn(division.grid), divide)
+    return (
+        "lift-cf-to-scf",
+        "canonicalize",
+        "cse",
+        Normalise(),
+        CheckAccesses(),
+        DropIn(division.grid),
+        divide,
+    )
 
 
 def take_apart(module: ir.Module | ir.Operation, *, division: Division, ranks: int) -> ir.Operation:

@@ -174,7 +174,9 @@ def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> 
         return _build_as_one(question, module, watch, error.message)
     watch.lap("build")
     binary, plan = planned_binary(llvm_ir, graph, topology.ranks, phases)
-    schedule = schedule_phases(graph, topology, inputs=plan.inputs, results=plan.results)
+    schedule = schedule_phases(
+        graph, topology, inputs=plan.inputs, results=plan.results, moves=plan.moves
+    )
     watch.lap("plan")
     verdicts = _verdicts(structured, question.source)
     reordered = reordered_storages(structured, binding) if topology.ranks > 1 else {}
@@ -190,7 +192,7 @@ def _verdicts(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
 def _build_as_one(question: Build, module: ir.Module, watch: _Stopwatch, why: str) -> Built:
     """The whole function on one rank, where it cannot be taken apart."""
     whole = module.operation.clone().operation
-    run_passes(whole, (OneTask(why),))
+    run_passes(whole, ("lift-cf-to-scf", OneTask(why)))
     built = _build_tasks(question, whole, watch)
     return replace(built, verdicts=_verdicts(whole, question.source))
 
