@@ -64,6 +64,7 @@ typedef struct {
     i64 whole[2 * MAX_DIMS]; /* the box of all elements */
     bool scalar;             /* 0-d for the caller, one element in one dimension here */
     bool undefined;          /* no array of the caller's is behind it */
+    bool touched;            /* by the phase at hand, where that is asked */
     i64 stride;              /* words of a piece: box, writer, set of ranks */
     char *memory, *scratch;
     i64 op;     /* of this phase's reduction */
@@ -75,12 +76,29 @@ typedef struct {
 
 typedef struct { i64 rank, array, use, op, at; } Item; /* a footprint; rank -1: every rank's */
 typedef struct { i64 source, dest, array, at; bool first; } Move;
-typedef struct { i64 source, dest, first, count, bytes, buffer; char *data; bool shared; } Message;
+/* One for each pair of ranks. shared: it travels in a collective; placed: it arrives where it belongs. */
+typedef struct {
+    i64 source, dest, first, count, bytes, buffer;
+    char *data;
+    bool shared, placed;
+} Message;
 typedef struct { char *data; i64 capacity; bool busy, sending; i64 *requests, count, room; } Buffer;
 typedef struct { i64 phase, source, dest, messages, bytes; } Sum;
-typedef struct { i64 begun, bytes, whole; } Phase;
 
 #define ROWS(Type) struct { Type *rows; i64 count, capacity; }
+
+/* What a phase came to, given these footprints and these books: loops repeat themselves, and to compare
+ * is much quicker than to derive. Books are kept as array, count, pieces. */
+typedef struct {
+    ROWS(Item) items;
+    ROWS(i64) boxes, before, after; /* boxes: first those of the items, `known` words */
+    ROWS(Move) moves;
+    ROWS(Message) messages;
+    i64 known;
+    bool valid;
+} Memory;
+
+typedef struct { i64 begun, bytes, whole, misses, next; Memory memories[4]; } Phase;
 
 /* The run. */
 static i64 ranks, me, words, narrays, widest_row;
@@ -94,9 +112,11 @@ static ROWS(Buffer) pool;
 static ROWS(struct { void *site; i64 times; }) loops;
 
 /* The phase at hand. */
-static i64 now, kind, recording, interior, pending, ran;
-static i64 run_started;
-static bool combining, open_run;
+static i64 now, kind, recording, interior, pending, run_started;
+static bool alone;     /* on one rank, or on every rank alike */
+static bool combining; /* partial results of several ranks */
+static bool open_run;
+static Memory *learning, *recalled;
 static ROWS(Item) items;
 static ROWS(i64) boxes;
 static ROWS(Move) moves;
@@ -104,7 +124,7 @@ static ROWS(Message) messages;
 static ROWS(i64) ranges; /* mine: lo0, hi0, lo1, hi1 each */
 static i64 *members, nmembers, block_size, columns, *weights, nweights;
 static bool layout_set;
-static i64 *of_rank; /* one word for each rank, for whoever needs it */
+static i64 *of_rank; /* two words for each rank, for whoever needs them */
 static ROWS(i64) found, other, fresh;
 static ROWS(int) counts;
 
@@ -532,7 +552,7 @@ static void as_one(const i64 *space, const Body *body, bool everywhere)
 {
     i64 range[4];
     items.count = boxes.count = ranges.count = 0;
-    combining = false;
+    alone = true;
     if (!whole_space(space, range)) return;
     record_range(-1, range, body);
     i64 rank = everywhere ? -1 : richest();
@@ -575,7 +595,6 @@ static bool conflicts(void)
 static void footprints(const i64 *space, const Body *body)
 {
     items.count = boxes.count = ranges.count = 0;
-    combining = false;
     if (kind != REPLICATE) {
         as_one(space, body, kind == EVERYWHERE);
         return;
@@ -584,6 +603,12 @@ static void footprints(const i64 *space, const Body *body)
         each_range(k, space, record_range, body);
         each_range(k, space, keep_range, NULL);
     }
+}
+
+/* Brings a phase that cannot be split onto one rank; and finds who contributes to what is reduced. */
+static void resolve(const i64 *space, const Body *body)
+{
+    if (alone) return;
     if (conflicts()) {
         phases.rows[now].whole++;
         as_one(space, body, false);
@@ -681,6 +706,36 @@ static void count_sum(const Message *m)
     sum_hint = 0;
 }
 
+static bool alike(const Message *x, const Message *y)
+{
+    if (x->count != y->count || x->bytes != y->bytes) return false;
+    for (i64 k = 0; k < x->count; k++) {
+        const Move *a = &moves.rows[x->first + k], *b = &moves.rows[y->first + k];
+        size_t box_bytes = (size_t)arrays[a->array].nd * 16;
+        if (a->array != b->array || memcmp(box_of(a->at), box_of(b->at), box_bytes)) return false;
+    }
+    return true;
+}
+
+/* What a rank sends alike to every other one travels in a collective. */
+static void find_collectives(void)
+{
+    if (ranks < 3 || messages.count < ranks - 1) return;
+    i64 *first = of_rank, *same = of_rank + ranks;
+    memset(of_rank, 0, (size_t)ranks * 16);
+    for (i64 k = 0; k < messages.count; k++) {
+        const Message *m = &messages.rows[k];
+        if (m->source == m->dest) continue;
+        if (!same[m->source]++) first[m->source] = k;
+        else if (same[m->source] > 1 && !alike(m, &messages.rows[first[m->source]]))
+            same[m->source] = -ranks;
+    }
+    for (i64 k = 0; k < messages.count; k++) {
+        Message *m = &messages.rows[k];
+        m->shared = m->source != m->dest && same[m->source] == ranks - 1;
+    }
+}
+
 /* The moves as one message for each pair of ranks, ordered by destination and source. */
 static void group(void)
 {
@@ -694,17 +749,122 @@ static void group(void)
         Message *last = messages.count ? &messages.rows[messages.count - 1] : NULL;
         if (!last || last->source != m->source || last->dest != m->dest) {
             last = APPEND(messages);
-            *last = (Message){m->source, m->dest, k, 0, 0, -1, NULL, false};
+            *last = (Message){.source = m->source, .dest = m->dest, .first = k, .buffer = -1};
         }
         last->count++;
         last->bytes += bytes_of(&arrays[m->array], box_of(m->at));
     }
+    find_collectives();
+}
+
+/* The messages are those of this phase: into the sums. */
+static void count_messages(void)
+{
     for (i64 k = 0; k < messages.count; k++) {
         const Message *m = &messages.rows[k];
         if (m->source == m->dest) continue;
         phases.rows[now].bytes += m->bytes;
         if (plan || m->source == me) count_sum(m);
     }
+}
+
+/* Phases that come again -------------------------------------------------------------------------- */
+
+#define COPY(to, from, n)                                                              \
+    (RESERVE(to, n), (n) ? memcpy((to).rows, (from), (size_t)(n) * sizeof *(to).rows) : NULL, \
+     (to).count = (n))
+
+static void save_books(i64 **rows, i64 *count, i64 *capacity)
+{
+    *count = 0;
+    for (i64 k = 0; k < narrays; k++) {
+        if (!arrays[k].touched) continue;
+        const List *l = &arrays[k].state;
+        i64 size = l->count * arrays[k].stride;
+        *rows = grown(*rows, capacity, *count + size + 2, 8);
+        (*rows)[(*count)++] = k;
+        (*rows)[(*count)++] = l->count;
+        if (size) memcpy(*rows + *count, l->rows, (size_t)size * 8);
+        *count += size;
+    }
+}
+
+static bool same_books(const i64 *rows, i64 count)
+{
+    for (const i64 *at = rows; at < rows + count;) {
+        const Array *a = &arrays[at[0]];
+        i64 size = at[1] * a->stride;
+        if (at[1] != a->state.count || memcmp(at + 2, a->state.rows, (size_t)size * 8)) return false;
+        at += 2 + size;
+    }
+    return true;
+}
+
+static void restore_books(const i64 *rows, i64 count)
+{
+    for (const i64 *at = rows; at < rows + count;) {
+        Array *a = &arrays[at[0]];
+        i64 size = at[1] * a->stride;
+        a->state.rows = grown(a->state.rows, &a->state.capacity, size, 8);
+        memcpy(a->state.rows, at + 2, (size_t)size * 8);
+        a->state.count = at[1];
+        a->state.widest = -1;
+        at += 2 + size;
+    }
+}
+
+/* Whether the footprints are those of `m`; then, whether the books are. */
+static bool matches(const Memory *m)
+{
+    return m->valid && m->items.count == items.count && m->known == boxes.count &&
+           !memcmp(m->items.rows, items.rows, (size_t)items.count * sizeof(Item)) &&
+           !memcmp(m->boxes.rows, boxes.rows, (size_t)boxes.count * 8) &&
+           same_books(m->before.rows, m->before.count);
+}
+
+/* Whether this phase is one of those remembered; its messages are then at hand. Else it may become
+ * one: phases that never repeat are tried ever more rarely. */
+static bool recall(void)
+{
+    Phase *p = &phases.rows[now];
+    if (alone || !items.count) return false;
+    for (i64 k = 0; k < 4; k++) {
+        Memory *m = &p->memories[k];
+        if (!matches(m)) continue;
+        COPY(boxes, m->boxes.rows, m->boxes.count);
+        COPY(moves, m->moves.rows, m->moves.count);
+        COPY(messages, m->messages.rows, m->messages.count);
+        recalled = m;
+        p->misses = 0;
+        return true;
+    }
+    p->misses++;
+    if (p->misses > 8 && (p->misses & (p->misses - 1))) return false;
+    learning = &p->memories[p->next];
+    p->next = (p->next + 1) % 4;
+    learning->valid = false;
+    learning->known = boxes.count;
+    for (i64 k = 0; k < narrays; k++) arrays[k].touched = false;
+    for (i64 k = 0; k < items.count; k++) arrays[items.rows[k].array].touched = true;
+    COPY(learning->items, items.rows, items.count);
+    save_books(&learning->before.rows, &learning->before.count, &learning->before.capacity);
+    return false;
+}
+
+static void remember_messages(void)
+{
+    if (alone || combining) learning = NULL; /* the footprints are others, or not all there is */
+    if (!learning) return;
+    COPY(learning->boxes, boxes.rows, boxes.count);
+    COPY(learning->moves, moves.rows, moves.count);
+    COPY(learning->messages, messages.rows, messages.count);
+}
+
+static void remember_result(void)
+{
+    if (!learning) return;
+    save_books(&learning->after.rows, &learning->after.count, &learning->after.capacity);
+    learning->valid = true;
 }
 
 /* Bytes ------------------------------------------------------------------------------------------ */
@@ -988,17 +1148,21 @@ static void combine(const Message *m)
     }
 }
 
-/* Posts every receive of this rank, then every send: a send that waits for room waits for receives that
- * are there. */
-static void start(bool partial)
+/* Where an incoming message goes: to its place, or to a buffer to be taken from there. */
+static void make_room(Message *m, bool partial)
 {
-    pending = 0;
+    m->data = partial || m->source == me ? NULL : in_place(m);
+    m->placed = m->data;
+    m->buffer = take(m->data ? 0 : m->bytes);
+    if (!m->data) m->data = pool.rows[m->buffer].data;
+}
+
+static void post_receives(bool partial)
+{
     for (i64 k = 0; k < messages.count; k++) {
         Message *m = &messages.rows[k];
-        if (m->dest != me) continue;
-        m->data = partial || m->source == me ? NULL : in_place(m);
-        m->buffer = take(m->data ? 0 : m->bytes);
-        if (!m->data) m->data = pool.rows[m->buffer].data;
+        if (m->dest != me || m->shared) continue;
+        make_room(m, partial);
         if (m->source == me) {
             pack(m, m->data, partial);
             continue;
@@ -1006,17 +1170,92 @@ static void start(bool partial)
         post(&pool.rows[m->buffer], false, m->data, m->bytes, m->source);
         pending++;
     }
+}
+
+static void post_sends(bool partial)
+{
     for (i64 k = 0; k < messages.count; k++) {
-        Message *m = &messages.rows[k];
-        if (m->source != me || m->dest == me) continue;
-        i64 started = clock_if_traced();
-        i64 buffer = take(m->bytes);
+        const Message *m = &messages.rows[k];
+        if (m->source != me || m->dest == me || m->shared) continue;
+        i64 started = clock_if_traced(), buffer = take(m->bytes);
         Buffer *b = &pool.rows[buffer];
         b->sending = true;
         pack(m, b->data, partial);
         post(b, true, b->data, m->bytes, m->dest);
         log_event(SENT, started, m->bytes, m->dest);
     }
+}
+
+/* The message of a collective that concerns this rank: what it gets from `source`, or what it sends. */
+static Message *shared_from(i64 source)
+{
+    return of_rank[source] ? &messages.rows[of_rank[source] - 1] : NULL;
+}
+
+static void broadcast(i64 source, bool partial)
+{
+    i64 started = clock_if_traced();
+    Message *m = shared_from(source);
+    make_room(m, partial);
+    if (source == me && !m->placed) pack(m, m->data, partial);
+    for (i64 at = 0; at < m->bytes && !avial_error; at += avial_chunk) {
+        int count = (int)min(avial_chunk, m->bytes - at);
+        check(MPI_Bcast(m->data + at, count, avial_byte, (int)source, avial_comm));
+    }
+    log_event(source == me ? SENT : RECEIVED, started,
+              source == me ? (ranks - 1) * m->bytes : m->bytes, source == me ? -1 : source);
+    if (source != me) return;
+    pool.rows[m->buffer].busy = false;
+    m->buffer = -1;
+}
+
+/* Every rank's contribution, one after the other; false where MPI cannot count so far. */
+static bool gather_all(bool partial)
+{
+    i64 started = clock_if_traced(), total = 0, mine = 0;
+    RESERVE(counts, 2 * ranks);
+    int *count = counts.rows, *at = counts.rows + ranks;
+    for (i64 r = 0; r < ranks; r++) {
+        const Message *m = shared_from(r);
+        i64 bytes = m ? m->bytes : 0;
+        if (total + bytes > min(avial_chunk, INT_MAX)) return false;
+        count[r] = (int)bytes;
+        at[r] = (int)total;
+        total += bytes;
+    }
+    i64 into = take(total), from = take(count[me]);
+    Message *own = shared_from(me);
+    if (own) {
+        pack(own, pool.rows[from].data, partial);
+        mine = (ranks - 1) * own->bytes;
+    }
+    check(MPI_Allgatherv(pool.rows[from].data, count[me], avial_byte, pool.rows[into].data, count, at,
+                         avial_byte, avial_comm));
+    pool.rows[from].busy = false;
+    for (i64 k = 0; k < messages.count; k++) {
+        Message *m = &messages.rows[k];
+        if (!m->shared || m->dest != me) continue;
+        m->buffer = into;
+        m->data = pool.rows[into].data + at[m->source];
+    }
+    if (own) log_event(SENT, started, mine, -1);
+    log_event(RECEIVED, own ? now_ns() : started, total - count[me], -1);
+    return true;
+}
+
+static void collectives(bool partial)
+{
+    i64 sources = 0;
+    memset(of_rank, 0, (size_t)ranks * 8);
+    for (i64 k = 0; k < messages.count; k++) {
+        const Message *m = &messages.rows[k];
+        if (!m->shared || (m->dest != me && m->source != me)) continue;
+        sources += !of_rank[m->source];
+        of_rank[m->source] = k + 1;
+    }
+    if (avial_error || !sources || (sources > 1 && gather_all(partial))) return;
+    for (i64 r = 0; r < ranks; r++)
+        if (of_rank[r]) broadcast(r, partial);
 }
 
 /* Waits for what this rank receives, and hands each message, by ascending source, to `deliver`. */
@@ -1028,13 +1267,29 @@ static void receive(void (*deliver)(const Message *))
         i64 started = clock_if_traced();
         Buffer *b = &pool.rows[m->buffer];
         settled(b, true);
-        if (m->data != b->data) { /* it has come to its place */
-        } else if (!avial_error) deliver(m);
-        if (m->source != me) log_event(RECEIVED, started, m->bytes, m->source);
+        if (!m->placed && !avial_error) deliver(m);
+        if (m->source != me && !m->shared) log_event(RECEIVED, started, m->bytes, m->source);
         b->busy = false;
         m->buffer = -1;
     }
     pending = 0;
+}
+
+/* Receives first, then sends: one that waits for room waits for receives that are there. What comes by
+ * a collective has come when this returns; unless it is partial, it is in its place. */
+static void start(bool partial)
+{
+    pending = 0;
+    post_receives(partial);
+    post_sends(partial);
+    collectives(partial);
+    for (i64 k = 0; k < messages.count && !partial; k++) {
+        Message *m = &messages.rows[k];
+        if (!m->shared || m->dest != me || m->buffer < 0) continue;
+        if (!m->placed && !avial_error) unpack(m);
+        pool.rows[m->buffer].busy = false;
+        m->buffer = -1;
+    }
 }
 
 /* A phase ---------------------------------------------------------------------------------------- */
@@ -1125,8 +1380,9 @@ static void open_phase(i64 id, i64 of_kind)
     if (avial_journal) *(volatile i64 *)avial_journal = id;
     while (phases.count <= id) *APPEND(phases) = (Phase){0};
     phases.rows[id].begun++;
-    moves.count = messages.count = interior = pending = ran = 0;
-    open_run = false;
+    moves.count = messages.count = interior = pending = 0;
+    open_run = alone = combining = false;
+    learning = recalled = NULL;
     for (i64 k = 0; k < narrays; k++) arrays[k].cells.count = 0;
     if (layout_set) return;
     block_size = columns = 0;
@@ -1170,8 +1426,13 @@ i64 avial_begin(i64 id, i64 of_kind, Touches touches, const i64 *params, const i
     footprints(space, &body);
     layout_set = false;
     nweights = 0;
-    needs();
-    group();
+    if (!recall()) {
+        resolve(space, &body);
+        needs();
+        group();
+        remember_messages();
+    }
+    count_messages();
     if (plan) return 0;
     start(false);
     split(&body, max(space[2], 1));
@@ -1269,6 +1530,7 @@ static void reduce(void)
         }
     }
     group();
+    count_messages();
     if (plan) return;
     for (i64 k = 0; k < moves.count; k++)
         if (moves.rows[k].source == me && !arrays[moves.rows[k].array].scratch) fail(NO_SCRATCH);
@@ -1279,6 +1541,10 @@ static void reduce(void)
 
 static void commit(void)
 {
+    if (recalled) {
+        restore_books(recalled->after.rows, recalled->after.count);
+        return;
+    }
     for (i64 k = 0; k < items.count; k++) {
         const Item *item = &items.rows[k];
         Array *a = &arrays[item->array];
@@ -1288,6 +1554,7 @@ static void commit(void)
         own(a, box_of(item->at), item->rank);
     }
     if (combining) reduce();
+    remember_result();
 }
 
 void avial_end(void)
@@ -1341,6 +1608,12 @@ static void close_run(void)
         free(pool.rows[k].data);
         free(pool.rows[k].requests);
     }
+    for (i64 k = 0; k < phases.count; k++)
+        for (i64 n = 0; n < 4; n++) {
+            Memory *m = &phases.rows[k].memories[n];
+            FORGET(m->items), FORGET(m->boxes), FORGET(m->before), FORGET(m->after);
+            FORGET(m->moves), FORGET(m->messages);
+        }
     free(arrays), free(members), free(of_rank), free(weights);
     arrays = NULL, members = NULL, of_rank = NULL, weights = NULL;
     narrays = nweights = sum_hint = avial_events_count = 0;
@@ -1386,7 +1659,7 @@ void avial_setup(i64 count, i64 rank, i64 number, const i64 *ndims, const i64 *d
     plan = rank < 0;
     words = (count + 63) / 64;
     members = zeros(count, 8);
-    of_rank = zeros(max(count, words), 8);
+    of_rank = zeros(2 * count, 8);
     arrays = zeros(number, sizeof(Array));
     narrays = number;
     widest_row = 2 * MAX_DIMS + 1 + words;

@@ -1,6 +1,6 @@
-"""The runtime driven from Python, without ranks; and what its books ought to say, element by element.
+"""The runtime driven from Python, without ranks; and what its books ought to say of each element.
 
-Phases -> what the C keeps; the same phases -> what a dense model keeps, that shares no code with it.
+Phases -> what the C keeps; the same phases -> what a dense model keeps, sharing no code with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import floor, prod
+from math import floor
 
 import numpy as np
 
@@ -279,22 +279,21 @@ class Model:
                 if one.array != other.array:
                     continue
                 both = {one.use, other.use}
-                if both == {REDUCE}:
-                    if one.op != other.op:
-                        return True
-                elif REDUCE in both or (READ not in both and rank != other_rank):
-                    if box.overlaps(other_box):
-                        return True
+                if both == {REDUCE} and one.op != other.op:
+                    return True
+                apart = both == {REDUCE} or (REDUCE not in both and rank == other_rank)
+                if not apart and (REDUCE in both or READ not in both) and box.overlaps(other_box):
+                    return True
         return False
 
     # -- what moves --------------------------------------------------------------------------------
 
-    def _need(self, number, array, box, rank, held, before) -> None:  # noqa: ANN001
+    def _need(self, number, array, box, rank, held, before) -> None:
         where = np.zeros(self.storages[array].shape, bool)
         where[box.slices] = True
         self._need_where(number, array, where, rank, held, before)
 
-    def _need_where(self, number, array, where, rank, held, before) -> None:  # noqa: ANN001
+    def _need_where(self, number, array, where, rank, held, before) -> None:
         self.ever[array][..., rank] |= where
         lacking = where & ~self.holds[array][..., rank]
         sources, counts = np.unique(before[array][lacking], return_counts=True)
@@ -358,7 +357,3 @@ def dense(books: Books) -> list[tuple[np.ndarray, np.ndarray]]:
             holds[piece.storage][(*piece.box.slices, rank)] = True
     assert all((w > -2).all() for w in writer.values()), "pieces leave nothing out"
     return [(writer[name], holds[name]) for name in shapes]
-
-
-def elements(storages: Sequence[Storage], ranks: int) -> int:
-    return sum(prod(storage.shape) for storage in storages) * ranks

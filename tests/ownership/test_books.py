@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,12 +13,9 @@ from avial_lab.regions import Box
 from tests.ownership.books import (
     EVERYWHERE,
     NOT_COMBINED,
-    READ,
     REDUCE,
     REPLICATE,
     TASK,
-    UPDATE,
-    WRITE,
     Access,
     Books,
     Model,
