@@ -23,6 +23,7 @@ from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
 from avial_lab.program import Namespace, Program
 from avial_lab.schedule import Policy, Sync
+from avial_lab.suite import SIZES, kernel_program
 
 POLICIES = tuple(policy.value for policy in Policy)
 SYNCS = tuple(sync.value for sync in Sync)
@@ -53,6 +54,7 @@ class AvialMagics(Magics):
     @argument("--policy", choices=POLICIES, default=POLICIES[0], help="how tasks are placed")
     @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
+    @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
     @argument("--run", action="store_true", help="run it; the arrays change in place")
     @argument("--check", action="store_true", help="run it and compare with the reference")
     @argument("--timeout", type=float, metavar="SECONDS", help="stop the run after so long")
@@ -63,8 +65,11 @@ class AvialMagics(Magics):
     def avial(self, line: str, cell: str | None = None) -> None:
         """Compile the program in the cell, show how it is split and scheduled, and run it.
 
-        The program's buffers are the NumPy arrays of the same name. A value that begins with a
-        dash is written `--opt=-value`; one with blanks in quotes: `--expect-error="no device"`.
+        The program's buffers are the NumPy arrays of the same name. A cell without avial's
+        operations is a plain function of MLIR; its arguments are variables in the same way.
+
+        A value that begins with a dash is written `--opt=-value`; one with blanks in quotes:
+        `--expect-error="no device"`.
 
         As a line magic:
 
@@ -72,6 +77,8 @@ class AvialMagics(Magics):
           %avial show [NAME] [--show=LIST]     draw one again
           %avial run [NAME] [--check] [--timeout=S]
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
+          %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
+                                               one of our kernels, in a new cell, and its arrays
           %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] | status | stop
         """
         if cell is None:
@@ -96,6 +103,7 @@ class AvialMagics(Magics):
             topology=self.cluster.topology if self.cluster and options.ranks is None else None,
             policy=options.policy,
             sync=options.sync,
+            function=options.fn,
             cell=f"In [{self._shell.execution_count}]",
             name=options.name or options.out or f"cell{self._shell.execution_count}",
         )
@@ -145,6 +153,7 @@ class AvialMagics(Magics):
             "show": self._show_again,
             "run": self._run,
             "stages": self._stages,
+            "load": self._load,
             "cluster": self._cluster,
         }
         commands[options.command or "list"](options)
@@ -167,6 +176,19 @@ class AvialMagics(Magics):
             display(View(program, ("stages",)))
             return
         display(program.stages[_known("stage", options.stage, program.stages)])
+
+    def _load(self, options: argparse.Namespace) -> None:
+        """A kernel's text in the next cell, its arrays and numbers among the variables."""
+        kernel = kernel_program(
+            options.kernel,
+            size=options.size,
+            element=options.element,
+            numbers=self._scalars(options.define),
+            seed=options.seed,
+        )
+        self._shell.user_ns.update(kernel.arrays | kernel.scalars)
+        self._shell.set_next_input(f"%%avial --check\n{kernel.text}")
+        display(Note(kernel.told))
 
     def _cluster(self, options: argparse.Namespace) -> None:
         if options.action == "start":
@@ -248,6 +270,12 @@ def _line_parser() -> MagicArgumentParser:
     for command in (show, run, stages):
         command.add_argument("name", nargs="?")
     stages.add_argument("stage", nargs="?")
+    load = commands.add_parser("load")
+    load.add_argument("kernel")
+    load.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")
+    load.add_argument("--element", metavar="TYPE")
+    load.add_argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR")
+    load.add_argument("--seed", type=int, default=0)
     cluster = commands.add_parser("cluster")
     cluster.add_argument("action", choices=("start", "status", "stop"))
     cluster.add_argument("--cpu", type=int, default=2, metavar="N")

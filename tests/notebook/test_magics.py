@@ -51,7 +51,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
 
 def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     page.run("a = 3; x = __import__('numpy').arange(4)")
-    line = "-o prog --ranks 3 --gpus=1 --policy levels --sync=levels -D n=len(x)*2"
+    line = "-o prog --ranks 3 --gpus=1 --policy levels --sync=levels --fn f -D n=len(x)*2"
     assert page.run(f"%%avial {line}\n{CELL}") is None
     asked = dict(compiler.asked)
     namespace = asked.pop("arrays")
@@ -60,9 +60,45 @@ def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     assert asked.pop("cell").startswith("In [")
     assert asked == {
         "scalars": {"n": 8}, "ranks": 3, "gpus": 1, "topology": None, "policy": "levels",
-        "sync": "levels", "name": "prog",
+        "sync": "levels", "function": "f", "name": "prog",
     }  # fmt: skip
     assert isinstance(page.names["prog"], Program)
+
+
+def test_a_kernel_is_loaded_into_the_next_cell(
+    page: Page,
+    compiler: Compiler,
+    runs: list[tuple[Any, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With its arrays, so that the cell runs as it stands."""
+    cells: list[str] = []
+    monkeypatch.setattr(page.shell, "set_next_input", cells.append)
+    line = "%avial load gemm -D ni=k+3 -D NJ=4 -D nk=6 --element=f64 --seed 7"
+    assert page.run(f"k = 2\n{line}") is None
+    assert "NI = 5, NJ = 4, NK = 6, f64, random inputs, seed 7" in page.text
+    names: Mapping[str, Any] = page.names
+    assert names["C"].shape == (5, 4)
+    assert names["A"].dtype == np.float64
+    assert isinstance(names["alpha"], float)
+    assert page.run(cells[0]) is None
+    assert compiler.text.startswith("\nfunc.func @kernel_gemm(%alpha: f64")
+    assert runs[0][1]["check"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("gem", "there is no file and no kernel 'gem'"),
+        ("gemm -D N=3", "gemm has no number N"),
+        ("gemm --element=i1", "gemm has no i1 version"),
+    ],
+)
+def test_a_kernel_that_is_none(page: Page, line: str, expected: str) -> None:
+    error = page.run(f"%avial load {line}")
+    assert isinstance(error, AvialError)
+    assert error.message == expected
+    assert error.hint is not None
 
 
 def test_line_numbers_are_the_editors(page: Page, compiler: Compiler) -> None:

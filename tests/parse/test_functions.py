@@ -117,7 +117,7 @@ def generic(text: str) -> str:
     context = ir.Context()
     register(context)
     module = ir.Module.parse(text, context)
-    return module.operation.get_asm(print_generic_op_form=True)
+    return str(module.operation.get_asm(print_generic_op_form=True))
 
 
 # What is read -------------------------------------------------------------------------------------
