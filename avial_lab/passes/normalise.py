@@ -88,6 +88,39 @@ def _is_cut_in_a_loop(value: ir.Value) -> bool:
     return around is not None and around.operation.name != "func.func"
 
 
+@dataclass(frozen=True)
+class ConstantGlobals:
+    """A table that the program has values for and never writes is a constant: every rank has it.
+
+    before:  memref.global "private" @w : memref<2xf32> = dense<[1.0, 2.0]>
+    after:   memref.global "private" constant @w : memref<2xf32> = dense<[1.0, 2.0]>
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        uses: dict[str, list[ir.Operation]] = {}
+        for op in operations_in(module):
+            if op.name == "memref.get_global":
+                users = uses.setdefault(ir.FlatSymbolRefAttr(op.attributes["name"]).value, [])
+                users += [use.owner.operation for use in op.results[0].uses]
+        for op in operations_in(module):
+            if op.name == "memref.global" and _has_values(op):
+                users = uses.get(ir.StringAttr(op.attributes["sym_name"]).value, [])
+                if all(user.name in _READS for user in users):
+                    op.attributes["constant"] = ir.UnitAttr.get(module.context)
+
+    def __str__(self) -> str:
+        return "constant-globals"
+
+
+_READS = ("affine.load", "memref.load", "affine.vector_load", "vector.load", "memref.dim")
+
+
+def _has_values(table: ir.Operation) -> bool:
+    return "initial_value" in table.attributes and not isinstance(
+        table.attributes["initial_value"], ir.UnitAttr
+    )
+
+
 STEPS = (
     InlineCalls(),
     "one-shot-bufferize",
@@ -98,6 +131,7 @@ STEPS = (
     LinalgToLoops(),
     OnlyLoops(),
     CopiesToLoops(),
+    ConstantGlobals(),
     "scf-forall-to-parallel",
     IndexLoops(),
     "canonicalize",

@@ -1,0 +1,127 @@
+"""What to call the functions in this folder with: for each file arrays and numbers, of the usual
+size and of one that some ranks get nothing of.
+
+Nothing here imports avial_lab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(__file__).parent
+
+Arrays = dict[str, np.ndarray]
+Numbers = dict[str, int | float]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    arrays: Arrays
+    scalars: Numbers
+
+    def copies(self) -> Arrays:
+        return {name: array.copy() for name, array in self.arrays.items()}
+
+
+class Draw:
+    """Random values; what a function only writes is poisoned."""
+
+    def __init__(self, seed: int, dtype: type[np.generic]) -> None:
+        self.rng, self.dtype = np.random.default_rng(seed), np.dtype(dtype)
+
+    def real(self, *shape: int) -> np.ndarray:
+        return self.rng.uniform(-1, 1, shape).astype(self.dtype)
+
+    def whole(self, *shape: int, low: int = -99, high: int = 100) -> np.ndarray:
+        return self.rng.integers(low, high, shape).astype(np.int32)
+
+    def poison(self, *shape: int) -> np.ndarray:
+        return np.full(shape, np.nan, self.dtype)
+
+
+F32, F64 = np.float32, np.float64
+Make = Callable[[Draw, int], tuple[Arrays, Numbers]]
+
+_TWO_SIZES = 13, 2
+
+
+def _named(first: int, *values: np.ndarray) -> Arrays:
+    return {f"arg{first + k}": value for k, value in enumerate(values)}
+
+
+def _csr(draw: Draw, n: int) -> tuple[Arrays, Numbers]:
+    counts = draw.rng.integers(0, min(n, 5) + 1, n)
+    rows = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    total = max(int(rows[-1]), 1)
+    columns = draw.rng.integers(0, n, total).astype(np.int32)
+    return _named(1, rows, columns, draw.real(total), draw.real(n), draw.poison(n)), {"arg0": n}
+
+
+def _heavy(draw: Draw, n: int) -> np.ndarray:
+    matrix = draw.real(n, 9)
+    matrix[np.arange(min(n, 9)), np.arange(min(n, 9))] += 9
+    return matrix
+
+
+CASES: dict[str, tuple[type[np.generic], Make]] = {
+    "affine_parallel": (F32, lambda d, n: (
+        _named(0, d.real(n, 14), d.poison(n, 14), d.real(3)), {})),
+    "argmin": (F64, lambda d, n: (_named(1, d.real(n), d.whole(1), d.poison(n)), {"arg0": n})),
+    "broadcast_rank3": (F32, lambda d, n: (
+        _named(0, d.real(n, 6, 8), d.real(6, 8), d.real(8), d.real(n, 1, 8), d.poison(n, 6, 8)),
+        {})),
+    "columns_only": (F32, lambda d, n: (_named(0, d.real(12, n), d.real(12, 12)), {})),
+    "constant_index": (F32, lambda d, n: (_named(0, d.real(17), d.poison(1), d.real(17, 4)), {})),
+    "csr_power": (F64, _csr),
+    "flat_memory": (F32, lambda d, n: (_named(0, d.whole(180), d.whole(120), d.whole(96)), {})),
+    "histogram": (F32, lambda d, n: (
+        {"arg0": d.whole(8), "arg1": d.whole(3 * n, low=0), "arg3": d.whole(3 * n)},
+        {"arg2": 3 * n})),
+    "loops_of_i32": (F32, lambda d, n: (_named(1, d.whole(n, 16), d.whole(n)), {"arg0": n})),
+    "lu_solve": (F64, lambda d, n: (
+        _named(1, _heavy(d, min(n, 9)), d.real(min(n, 9)), d.poison(min(n, 9)),
+               d.poison(min(n, 9))), {"arg0": min(n, 9)})),
+    "nests_at_both_depths": (F32, lambda d, n: (
+        _named(1, d.real(n, 10), d.real(n, 10)), {"arg0": n})),
+    "no_loops": (F32, lambda d, n: (_named(0, d.real(4), d.real(4)), {"arg2": 0.25 * n})),
+    "red_and_black": (F32, lambda d, n: ({"arg0": d.real(n, 11)}, {"arg1": 3})),
+    "relax_until_small": (F64, lambda d, n: (
+        _named(3, d.real(n, 12), d.real(n, 12), d.whole(1)),
+        {"arg0": n, "arg1": 40, "arg2": 0.02})),
+    "seidel_in_place": (F64, lambda d, n: ({"arg2": d.real(n, 15)}, {"arg0": 3, "arg1": n})),
+    "serial_after_parallel": (F32, lambda d, n: (
+        _named(0, d.real(23), d.poison(23), d.poison(23)), {})),
+    "small_cnn": (F32, lambda d, n: (
+        _named(0, d.real(2, 9, 9, 2), d.real(3, 3, 2, 3), d.real(27, 5), d.poison(2, 5)), {})),
+    "statements_as_calls": (F32, lambda d, n: (
+        _named(2, d.real(n, 7), d.real(n, 5), d.real(5, 7)), {"arg0": 1.5, "arg1": 0.7})),
+    "swapped_buffers": (F64, lambda d, n: (_named(0, d.real(n), d.real(n)), {"arg2": 5})),
+    "tensors_inside": (F32, lambda d, n: (
+        _named(0, d.real(11, 6), d.real(6, 9), d.poison(11, 9)), {})),
+    "tiled_subviews": (F32, lambda d, n: (
+        _named(0, d.real(n, 10), d.real(10, 7), d.poison(n, 7)), {})),
+    "triangle_update": (F64, lambda d, n: (
+        _named(4, d.real(n, 13), d.real(n, 11)),
+        {"arg0": n, "arg1": 11, "arg2": 1.5, "arg3": 0.7})),
+    "trip_counts": (F32, lambda d, n: (_named(0, d.whole(2, low=1, high=n), d.whole(16)), {})),
+    "two_matvecs": (F64, lambda d, n: (
+        _named(3, d.real(n, 17), d.real(n, 17), d.poison(n), d.real(17), d.poison(n)),
+        {"arg0": n, "arg1": 1.5, "arg2": 0.7})),
+    "two_serial_loops": (F32, lambda d, n: (
+        {"arg0": d.real(2 * n), "arg1": d.real(2 * n), "arg3": d.real(n)}, {"arg2": 3})),
+    "writes_nothing": (F32, lambda d, n: (_named(0, d.real(10, 10), d.real(10)), {})),
+}  # fmt: skip
+"""By the file's stem: the element type of its reals, and what makes its inputs for a size."""
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / f"{name}.mlir").read_text()
+
+
+def inputs_of(name: str, *, tiny: bool = False, seed: int = 0) -> Inputs:
+    dtype, make = CASES[name]
+    return Inputs(*make(Draw(seed, dtype), _TWO_SIZES[tiny]))
