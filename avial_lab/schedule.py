@@ -16,6 +16,7 @@ from avial_lab.errors import ScheduleError
 from avial_lab.piecemap import PieceMap
 from avial_lab.regions import Box, Region, union
 from avial_lab.topology import Device, Target, Topology
+from avial_lab.trace import Move
 
 
 class Policy(enum.Enum):
@@ -104,7 +105,7 @@ class Schedule:
     placements are in execution order (level, then program order). `programs[r]` is what rank r
     does, step by step; a rank without work has an empty one. `inputs` are the pieces of the
     caller's arrays each rank gets, `results` the written pieces that go back, each from one rank
-    that holds its last version.
+    that holds its last version. `moves` are those of a structured program, which has no transfers.
     """
 
     graph: TaskGraph
@@ -116,6 +117,7 @@ class Schedule:
     programs: tuple[tuple[Step, ...], ...]
     inputs: tuple[Piece, ...]
     results: tuple[Piece, ...]
+    moves: tuple[Move, ...] = ()
 
     @cached_property
     def placement_of(self) -> dict[str, Placement]:
@@ -124,7 +126,13 @@ class Schedule:
     @property
     def bytes_moved(self) -> int:
         """Bytes that cross between ranks during the run."""
-        return sum(transfer.nbytes for transfer in self.transfers)
+        sent = sum(transfer.nbytes for transfer in self.transfers)
+        return sent + sum(move.nbytes for move in self.moves)
+
+    @property
+    def messages(self) -> int:
+        """Messages that cross between ranks during the run."""
+        return len(self.transfers) + sum(move.messages for move in self.moves)
 
 
 def schedule_tasks(
@@ -160,11 +168,12 @@ def schedule_phases(
     *,
     inputs: Sequence[Piece],
     results: Sequence[Piece],
+    moves: Sequence[Move] = (),
 ) -> Schedule:
     """The schedule of a structured program: a replicate is on every device that fits its target.
 
     What moves is found while it runs (`ownership.c`), so that there are no transfers and no steps
-    here; `inputs` and `results` are those of its plan.
+    here; `inputs`, `results` and `moves` are those of its plan.
     """
     placements: list[Placement] = []
     for level, tasks in enumerate(graph.levels):
@@ -188,6 +197,7 @@ def schedule_phases(
         programs=((),) * topology.ranks,
         inputs=tuple(inputs),
         results=tuple(results),
+        moves=tuple(moves),
     )
 
 

@@ -14,15 +14,19 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
 from avial_lab.dag import TaskGraph
+from avial_lab.ownership import Plan
 from avial_lab.plot.facts import Table, count, format_seconds, time_label
 from avial_lab.plot.svg import escape
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.trace import Trace
+from avial_lab.verdicts import Explanation
 
-PARTS = ("dag", "lanes", "stages", "timeline")
-"""What of a program can be shown, in the order it is shown in."""
+PARTS = ("loops", "dag", "lanes", "messages", "stages", "timeline")
+"""What of a program can be shown, in the order it is shown in; `loops` and `messages` are those of
+a program of loops.
+"""
 
 STAGE_LINES = 160
 """Lines of each stage in a program's own output; a `Stage` shown by itself has more."""
@@ -68,6 +72,14 @@ def show_trace(trace: Trace) -> Bundle:
     return _bundle(plot.timeline_figure(trace), plot.trace_text(trace))
 
 
+def show_explanation(explanation: Explanation) -> Bundle:
+    return _bundle(plot.explained_html(explanation), str(explanation))
+
+
+def show_plan(plan: Plan) -> Bundle:
+    return _bundle(plot.messages_figure(plan), plot.plan_text(plan))
+
+
 def show_stage(stage: Stage) -> Bundle:
     return _bundle(plot.stage_html(stage, opened=True, line_limit=1000), plot.stage_text(stage))
 
@@ -91,12 +103,20 @@ def show_view(view: View) -> Bundle:
     """
     program = view.program
     html, text = [_headline_html(program)], [_headline(program)]
+    if "loops" in view.parts and program.explain().verdicts:
+        html.append(plot.explained_html(program.explain()))
+        text.append(str(program.explain()))
     if "dag" in view.parts or "lanes" in view.parts:
         text.append(plot.graph_text(program.graph, program.schedule))
     if "dag" in view.parts:
         html.append(plot.dag_figure(program.graph, program.schedule))
     if "lanes" in view.parts:
         html.append(plot.lanes_figure(program.schedule))
+    if "messages" in view.parts and program.plan is not None:
+        counted = None if program.trace is None else program.trace.moves
+        html.append(plot.messages_figure(program.plan, counted))
+        html.append(plot.held_figure(program.plan, program.graph.storages))
+        text.append(plot.plan_text(program.plan, counted, storages=program.graph.storages))
     if "stages" in view.parts:
         stages = tuple(program.stages.values())
         html += [plot.stage_html(stage, line_limit=STAGE_LINES) for stage in stages]
@@ -177,6 +197,8 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Schedule: show_schedule,
     Stage: show_stage,
     Trace: show_trace,
+    Explanation: show_explanation,
+    Plan: show_plan,
     Table: show_table,
     Note: show_note,
 }

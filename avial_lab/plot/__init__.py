@@ -6,9 +6,18 @@ Every picture is escaped, sized below 1 MB, the same for the same input, and say
 from avial_lab.plot.code import highlighted, stage_html, stage_text
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.dot import dag_dot
+from avial_lab.plot.explained import explained_html, explained_table
 from avial_lab.plot.facts import graph_text, trace_text
-from avial_lab.plot.figure import dag_figure, figure_html, lanes_figure, timeline_figure
+from avial_lab.plot.figure import (
+    dag_figure,
+    figure_html,
+    held_figure,
+    lanes_figure,
+    messages_figure,
+    timeline_figure,
+)
 from avial_lab.plot.lanes import lanes_svg
+from avial_lab.plot.messages import held_svg, messages_svg, plan_text
 from avial_lab.plot.report import Told, report_html
 from avial_lab.plot.timeline import timeline_svg
 
@@ -17,11 +26,18 @@ __all__ = [
     "dag_dot",
     "dag_figure",
     "dag_svg",
+    "explained_html",
+    "explained_table",
     "figure_html",
     "graph_text",
+    "held_figure",
+    "held_svg",
     "highlighted",
     "lanes_figure",
     "lanes_svg",
+    "messages_figure",
+    "messages_svg",
+    "plan_text",
     "report_html",
     "stage_html",
     "stage_text",

@@ -128,9 +128,8 @@ def graph_summary(graph: TaskGraph, schedule: Schedule | None = None) -> str:
 
 def movement_summary(schedule: Schedule) -> str:
     """`3 ranks, 2 messages, 160 B moved`."""
-    moved = sum(transfer.nbytes for transfer in schedule.transfers)
-    words = f"{count(schedule.topology.ranks, 'rank')}, {count(len(schedule.transfers), 'message')}"
-    return f"{words}, {format_bytes(moved)} moved"
+    words = f"{count(schedule.topology.ranks, 'rank')}, {count(schedule.messages, 'message')}"
+    return f"{words}, {format_bytes(schedule.bytes_moved)} moved"
 
 
 def device_summary(schedule: Schedule) -> str:

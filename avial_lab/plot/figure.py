@@ -10,14 +10,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from avial_lab.arrays import Storage
 from avial_lab.dag import TaskGraph
-from avial_lab.plot import facts, svg
+from avial_lab.ownership import Plan
+from avial_lab.plot import facts, messages, svg
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.schedule import Schedule
-from avial_lab.trace import Trace
+from avial_lab.trace import Move, Trace
 
 
 def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:
@@ -58,4 +60,22 @@ def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
         timeline_svg(trace, schedule),
         alt=f"Timeline: {facts.trace_summary(trace, schedule)}",
         tables=(facts.rank_table(trace, schedule), facts.event_table(trace, schedule)),
+    )
+
+
+def messages_figure(plan: Plan, counted: Sequence[Move] | None = None) -> str:
+    """Who sends how much to whom, and the same by phase."""
+    return figure_html(
+        messages.messages_svg(plan, counted),
+        alt=f"Messages: {messages.moves_summary(plan, counted)}",
+        tables=(messages.phase_table(plan), messages.moves_table(plan, counted)),
+    )
+
+
+def held_figure(plan: Plan, storages: Sequence[Storage]) -> str:
+    """What each rank holds, beside an equal share of all arrays."""
+    return figure_html(
+        messages.held_svg(plan, storages),
+        alt=f"Memory of each rank: {messages.held_summary(plan, storages)}",
+        tables=(messages.held_table(plan, storages),),
     )

@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Protocol
 
 from avial_lab.dag import TaskGraph
-from avial_lab.plot import facts, svg
+from avial_lab.ownership import Plan
+from avial_lab.plot import facts, messages, svg
 from avial_lab.plot.code import highlighted, stage_html
 from avial_lab.plot.dag import dag_svg
+from avial_lab.plot.explained import explained_html, explained_summary
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.trace import Trace
+from avial_lab.verdicts import Explanation
 
 STAGE_LINES = 2000
 
@@ -59,6 +62,9 @@ class Told(Protocol):
     def trace(self) -> Trace | None: ...
     @property
     def check_report(self) -> str | None: ...
+    @property
+    def plan(self) -> Plan | None: ...
+    def explain(self) -> Explanation: ...
 
 
 def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> str:
@@ -74,6 +80,7 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
             "What was typed. Its order is its meaning: no rank count or placement changes a value.",
             highlighted(program.text.strip("\n"), "mlir", line_limit=STAGE_LINES),
         ),
+        *_loops(program),
         (
             "graph",
             "Task graph",
@@ -89,6 +96,7 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
             _picture(lanes_svg(schedule))
             + _tables(facts.task_table(graph, schedule), facts.transfer_table(schedule)),
         ),
+        *_moves(program),
     ]
     if stages:
         folded = "".join(stage_html(stage, line_limit=STAGE_LINES) for stage in stages)
@@ -128,7 +136,8 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
         for number, (key, title, words, content) in enumerate(sections, 1)
     )
     style = _STYLE.read_text(encoding="utf-8")
-    lead = "A program of tasks, and how it became one that runs on several processes."
+    what = "tasks" if program.plan is None else "loops"
+    lead = f"A program of {what}, and how it became one that runs on several processes."
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>{svg.escape(program.name)} – avial_lab</title>"
@@ -138,6 +147,35 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
         f"{_facts(graph, schedule, trace, check)}<nav>{links}</nav>{body}"
         f"{_footer(versions)}</main></body></html>\n"
     )
+
+
+Section = tuple[str, str, str, str]
+"""Its id, title, what it shows in a sentence (HTML), the rest (HTML)."""
+
+
+def _loops(program: Told) -> list[Section]:
+    """What only a program of loops has: why they are divided, or not."""
+    explanation = program.explain()
+    if not explanation.verdicts:
+        return []
+    words = "Which loops run side by side, and what forbids it to the others: "
+    words += f"{explained_summary(explanation)}."
+    table = f'<div class="table">{explained_html(explanation)}</div>'
+    return [("loops", "What became of each loop", words, table)]
+
+
+def _moves(program: Told) -> list[Section]:
+    """What only a program of loops has: messages that follow from who owns what."""
+    plan = program.plan
+    if plan is None:
+        return []
+    counted = None if program.trace is None else program.trace.moves
+    words = f"What goes from rank to rank: {messages.moves_summary(plan, counted)}."
+    content = _picture(messages.messages_svg(plan, counted))
+    content += _tables(messages.phase_table(plan))
+    content += _folded("every pair of ranks", messages.moves_table(plan, counted))
+    content += _picture(messages.held_svg(plan, program.graph.storages))
+    return [("messages", "Messages", svg.escape(words), content)]
 
 
 def installed_versions() -> dict[str, str]:
@@ -155,13 +193,12 @@ def installed_versions() -> dict[str, str]:
 
 def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str | None) -> str:
     """The numbers one looks for first."""
-    moved = sum(transfer.nbytes for transfer in schedule.transfers)
     items = [
         ("tasks", f"{len(graph.tasks):,}"),
         ("levels", f"{len(graph.levels):,}"),
         ("ranks", f"{schedule.topology.ranks:,}"),
         ("devices", facts.device_summary(schedule)),
-        ("moved", facts.format_bytes(moved)),
+        ("moved", facts.format_bytes(schedule.bytes_moved)),
     ]
     if trace is not None:
         items.append(

@@ -5,6 +5,7 @@ compiler.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +34,14 @@ def recorded_program(name: str = "deck") -> Program:
     built = Built(schedule, stages, Binary("0", b"", {}, manifest), {"parse": 0.001})
     arrays = {name: np.zeros(20, np.int32) for name in "abcd"}
     return Program(name, arrays, Build(Source("\navial.schedule %a {}", "In [1]")), built)
+
+
+def recorded_loops() -> Program:
+    """A program of loops, as the compiler would answer."""
+    program = recorded_program("heat")
+    verdicts = by_hand.heat_explanation().verdicts
+    program.built = replace(program.built, plan=by_hand.neighbours(3), verdicts=verdicts)
+    return program
 
 
 class Page:

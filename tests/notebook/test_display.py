@@ -12,7 +12,7 @@ from nbconvert import HTMLExporter
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
 from avial_lab.program import Program
 from avial_lab.stages import Stage
-from tests.notebook.conftest import Page, recorded_program
+from tests.notebook.conftest import Page, recorded_loops, recorded_program
 from tests.plot import by_hand
 
 
@@ -28,7 +28,8 @@ def everything() -> list[object]:
         ),
         "View": View(program, ("dag",)),
     }
-    rest = [program, program.graph, schedule, program.stages["avial"], program.trace]
+    loops = [by_hand.heat_explanation(), by_hand.neighbours(3)]
+    rest = [program, program.graph, schedule, program.stages["avial"], program.trace, *loops]
     return [*rest, *named.values()]
 
 
@@ -60,12 +61,33 @@ def test_text_and_html_state_the_same_facts(program: Program) -> None:
         assert fact in bundle["text/html"], fact
 
 
+PICTURES = {"loops": 0, "dag": 1, "lanes": 1, "messages": 2, "stages": 0, "timeline": 1}
+OF_LOOPS = {"loops", "messages"}
+
+
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_alone(program: Program, part: str) -> None:
+def test_a_part_alone(part: str) -> None:
+    program = recorded_loops()
     program.trace = by_hand.deck_trace()
     html = show_view(View(program, (part,)))["text/html"]
-    assert html.count("<figure") == (0 if part == "stages" else 1)
+    assert html.count("<figure") == PICTURES[part]
     assert ("<pre" in html) == (part == "stages")
+    assert ("divided over" in html) == (part == "loops")
+
+
+@pytest.mark.parametrize("part", sorted(OF_LOOPS))
+def test_a_program_of_tasks_leaves_out_what_loops_have(program: Program, part: str) -> None:
+    bundle = show_view(View(program, (part,)))
+    assert bundle["text/plain"] == "deck: compiled, not run yet"
+    assert "<figure" not in bundle["text/html"]
+
+
+def test_loops_and_their_messages_are_in_the_text_too() -> None:
+    program = recorded_loops()
+    bundle = show_view(View(program))
+    for fact in ("divided over the ranks", "line 10, as A[i]", "40 B", "planned before the run"):
+        assert fact in bundle["text/plain"], fact
+        assert fact in bundle["text/html"], fact
 
 
 def test_a_program_that_has_not_run_shows_no_times(program: Program) -> None:

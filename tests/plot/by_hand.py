@@ -6,11 +6,14 @@ import xml.etree.ElementTree as ET
 from itertools import cycle
 
 from avial_lab.arrays import Buffer, Storage
-from avial_lab.dag import Access, Dependency, Hazard, Task, TaskGraph
+from avial_lab.dag import Access, Dependency, Hazard, Task, TaskGraph, TaskKind
+from avial_lab.errors import CellSpan
+from avial_lab.ownership import PhaseCount, Plan
 from avial_lab.regions import Box
 from avial_lab.schedule import Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
 from avial_lab.topology import Target, Topology
-from avial_lab.trace import Event, EventKind, Trace
+from avial_lab.trace import Event, EventKind, Move, Trace
+from avial_lab.verdicts import Explanation, Verdict
 
 CPU, GPU = Target("cpu", "x86_64"), Target("gpu", "sm_90")
 TWENTY = (Box((0,), (20,)),)
@@ -122,6 +125,49 @@ def layers(depth: int, width: int) -> TaskGraph:
                 above = dict.fromkeys((name(level - 1, k), name(level - 1, k + 1)))
                 edges += [edge(before, name(level, k), "a") for before in above]
     return TaskGraph(tuple(tasks), tuple(edges), *buffers("ab"))
+
+
+HEAT = """
+func.func @heat(%A: memref<20xf64>, %B: memref<20xf64>) {
+  affine.for %t = 0 to 5 {
+    affine.for %i = 1 to 19 {
+      %l = affine.load %A[%i - 1] : memref<20xf64>
+      affine.store %l, %B[%i] : memref<20xf64>
+    }
+    affine.for %i = 1 to 19 {
+      %x = affine.load %B[%i] : memref<20xf64>
+      affine.store %x, %A[%i] : memref<20xf64>
+    }
+  }
+}
+"""
+
+
+def heat_explanation(text: str = HEAT) -> Explanation:
+    """Two phases in a loop."""
+
+    def span(line: int) -> CellSpan:
+        return CellSpan("In [2]", text, line, 5)
+
+    why = "A[i - 1] is written by the iteration of t before: line 10, as A[i]"
+    return Explanation(
+        (
+            Verdict("loop1", TaskKind.CONVERGE, 0, (why,), span(3)),
+            Verdict("S1", TaskKind.REPLICATE, 1, ("iterations of i touch nothing",), span(4)),
+            Verdict("S2", TaskKind.TASK, 1, ("too <short>",), span(8)),
+        )
+    )
+
+
+def neighbours(ranks: int, phases: int = 2, *, begun: int = 5, complete: bool = True) -> Plan:
+    """Every rank sends 8 bytes to the next one, for each phase each time it is begun."""
+    names = [f"S{k + 1}" for k in range(phases)]
+    moves = tuple(
+        Move(name, rank, rank + 1, begun, 8 * begun) for name in names for rank in range(ranks - 1)
+    )
+    counts = tuple(PhaseCount(name, begun, 8 * begun * (ranks - 1), 0) for name in names)
+    held = tuple(160 + rank for rank in range(ranks))
+    return Plan(ranks, (), (), moves, held, counts, complete)
 
 
 def deck_trace() -> Trace:

@@ -9,11 +9,21 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from avial_lab.dag import TaskGraph
+from avial_lab.ownership import Plan
 from avial_lab.plot import report_html
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.trace import Trace
-from tests.plot.by_hand import deck_schedule, deck_trace, layers, machine, schedule_by_hand
+from avial_lab.verdicts import Explanation
+from tests.plot.by_hand import (
+    deck_schedule,
+    deck_trace,
+    heat_explanation,
+    layers,
+    machine,
+    neighbours,
+    schedule_by_hand,
+)
 
 STAGES = {
     "avial": Stage("avial", "the program", "mlir", "avial.schedule {}"),
@@ -32,10 +42,22 @@ class Recorded:
     seconds: dict[str, float] = field(default_factory=lambda: {"parse": 0.01})
     trace: Trace | None = field(default_factory=deck_trace)
     check_report: str | None = "equal to the reference"
+    plan: Plan | None = None
+    explanation: Explanation = field(default_factory=lambda: Explanation(()))
 
     @property
     def graph(self) -> TaskGraph:
         return self.schedule.graph
+
+    def explain(self) -> Explanation:
+        return self.explanation
+
+
+def of_loops() -> Recorded:
+    """What a report asks of a program of loops."""
+    plan = neighbours(3)
+    trace = replace(deck_trace(), moves=plan.moves)
+    return Recorded(plan=plan, explanation=heat_explanation(), trace=trace)
 
 
 class Balance(html.parser.HTMLParser):
@@ -65,15 +87,28 @@ def test_tells_the_whole_story() -> None:
     assert page.count("<svg") == 3
 
 
-def test_needs_nothing_from_outside() -> None:
-    page = report_html(Recorded())
+def test_a_program_of_loops_tells_of_its_loops_and_its_messages() -> None:
+    page = report_html(of_loops())
+    text = re.sub(r"<[^>]*>", "", page)
+    told = ("A program of loops", "divided over the ranks", "all phases", "× its share")
+    for words in (*told, "is written by the iteration of t before: line 10"):
+        assert words in text, words
+    assert page.index('id="loops"') < page.index('id="graph"') < page.index('id="messages"')
+    assert 'id="loops"' not in report_html(Recorded())
+    assert 'id="messages"' not in report_html(Recorded())
+
+
+@pytest.mark.parametrize("recorded", [Recorded(), of_loops()], ids=["tasks", "loops"])
+def test_needs_nothing_from_outside(recorded: Recorded) -> None:
+    page = report_html(recorded)
     assert set(re.findall(r"https?://[^\"' )]+", page)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"<script|<link|src=|@import|url\(", page)
     assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', page))
 
 
-def test_is_well_formed_and_ids_are_unique() -> None:
-    page = report_html(Recorded())
+@pytest.mark.parametrize("recorded", [Recorded(), of_loops()], ids=["tasks", "loops"])
+def test_is_well_formed_and_ids_are_unique(recorded: Recorded) -> None:
+    page = report_html(recorded)
     balance = Balance()
     balance.feed(page)
     assert balance.open == []
