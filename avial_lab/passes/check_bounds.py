@@ -291,10 +291,22 @@ def _text(op: ir.Operation) -> str:
     array, first = _ACCESSES[op.name]
     operands = list(op.operands)
     rank = ir.MemRefType(operands[array].type).rank
-    indices = ", ".join(map(_name, operands[first : first + rank]))
+    indices = ", ".join(
+        "%…" if _made_of(value, op) else _name(value) for value in operands[first : first + rank]
+    )
     if "avial.access" in op.attributes:
         return f"{ir.StringAttr(op.attributes['avial.access']).value} {_name(operands[array])}"
     return f"{op.name} {_name(operands[array])}[{indices}]"
+
+
+def _made_of(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether the index was computed by `op` itself, as affine.load does: then it bears its name."""
+    owner = value.owner
+    return (
+        not isinstance(owner, ir.Block)
+        and owner.operation.name != "arith.constant"
+        and owner.operation.location == op.location
+    )
 
 
 def _name(value: ir.Value) -> str:
