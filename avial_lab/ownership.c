@@ -30,6 +30,7 @@ enum { NO_MEMORY = 0x7fffff01, TOO_MANY_DIMS = 0x7fffff02, NOT_GIVEN = 0x7fffff0
 enum { NO_SCRATCH = 0x7fffff04 };
 enum Kind { REPLICATE, TASK, EVERYWHERE };
 enum Use { READ, WRITE, UPDATE, REDUCE };
+enum { SKETCHED_PHASES = 64, SKETCHED_RANKS = 16, SKETCHED_ITEMS = 4096 };
 enum EventKind { RAN, RECEIVED, SENT, REDUCED };
 
 #define SHARED __attribute__((weak))
@@ -98,7 +99,7 @@ typedef struct {
     bool valid;
 } Memory;
 
-typedef struct { i64 begun, bytes, whole, misses, next; Memory memories[4]; } Phase;
+typedef struct { i64 begun, bytes, whole, misses, next; Memory memories[4]; bool sketched; } Phase;
 
 /* The run. */
 static i64 ranks, me, words, narrays, widest_row;
@@ -110,9 +111,12 @@ static ROWS(Sum) sums;
 static i64 sum_hint;
 static ROWS(Buffer) pool;
 static ROWS(struct { void *site; i64 times; }) loops;
+static ROWS(i64) sketches; /* phase, rank, array, use, box */
+static i64 nsketched;
 
 /* The phase at hand. */
 static i64 now, kind, recording, interior, pending, run_started;
+static bool exhausted; /* no memory for a footprint */
 static bool alone;     /* on one rank, or on every rank alike */
 static bool combining; /* partial results of several ranks */
 static bool open_run;
@@ -143,14 +147,20 @@ static _Noreturn void fail(i64 code)
     longjmp(way_out, 1);
 }
 
-static void *grown(void *data, i64 *capacity, i64 needed, i64 size)
+/* `data` with room for `needed` elements; NULL, and nothing lost, where there is none. */
+static void *tried(void *data, i64 *capacity, i64 needed, i64 size)
 {
     if (needed <= *capacity) return data;
     i64 wanted = needed < 2 * *capacity ? 2 * *capacity : needed < 16 ? 16 : needed;
-    if (wanted > PTRDIFF_MAX / size) fail(NO_MEMORY);
-    void *more = realloc(data, (size_t)(wanted * size));
-    if (!more) fail(NO_MEMORY);
-    *capacity = wanted;
+    void *more = wanted > PTRDIFF_MAX / size ? NULL : realloc(data, (size_t)(wanted * size));
+    if (more) *capacity = wanted;
+    return more;
+}
+
+static void *grown(void *data, i64 *capacity, i64 needed, i64 size)
+{
+    void *more = tried(data, capacity, needed, size);
+    if (!more && needed) fail(NO_MEMORY);
     return more;
 }
 
@@ -416,20 +426,28 @@ static i64 keep_box(i64 nd, const i64 *box)
     return boxes.count - 2 * nd;
 }
 
+/* Called from the program's code, so it does not leave by a jump; `call_touches` does. */
 static void record(i64 array, const i64 *box, enum Use use, i64 op)
 {
     static const i64 one[2] = {0, 1};
     const Array *a = &arrays[array];
     i64 part[2 * MAX_DIMS];
-    if (broken || !cut(a->nd, part, a->scalar ? one : box, a->whole)) return;
+    if (exhausted || !cut(a->nd, part, a->scalar ? one : box, a->whole)) return;
     for (i64 k = items.count - 1; k >= 0 && items.rows[k].rank == recording; k--) {
         const Item *old = &items.rows[k];
         if (old->array == array && old->use == use && old->op == op &&
             contains(a->nd, box_of(old->at), part))
             return;
     }
-    i64 at = keep_box(a->nd, part);
-    *APPEND(items) = (Item){recording, array, use, op, at};
+    void *more_items = tried(items.rows, &items.capacity, items.count + 1, sizeof(Item));
+    void *more_boxes = tried(boxes.rows, &boxes.capacity, boxes.count + 2 * a->nd, 8);
+    if (more_items) items.rows = more_items;
+    if (more_boxes) boxes.rows = more_boxes;
+    exhausted = !more_items || !more_boxes;
+    if (exhausted) return;
+    memcpy(boxes.rows + boxes.count, part, (size_t)a->nd * 16);
+    items.rows[items.count++] = (Item){recording, array, use, op, boxes.count};
+    boxes.count += 2 * a->nd;
 }
 
 void avial_read(i64 array, const i64 *box) { record(array, box, READ, 0); }
@@ -505,7 +523,9 @@ static void record_range(i64 rank, const i64 *range, const void *with)
 {
     const Body *body = with;
     recording = rank;
+    exhausted = false;
     body->touches(body->params, range);
+    if (exhausted) fail(NO_MEMORY);
 }
 
 static void keep_range(i64 rank, const i64 *range, const void *with)
@@ -805,7 +825,7 @@ static void restore_books(const i64 *rows, i64 count)
     for (const i64 *at = rows; at < rows + count;) {
         Array *a = &arrays[at[0]];
         i64 size = at[1] * a->stride;
-        a->state.rows = grown(a->state.rows, &a->state.capacity, size, 8);
+        a->state.rows = grown(a->state.rows, &a->state.capacity, at[1], a->stride * 8);
         memcpy(a->state.rows, at + 2, (size_t)size * 8);
         a->state.count = at[1];
         a->state.widest = -1;
@@ -1299,8 +1319,7 @@ static bool clean(const Body *body, const i64 *range)
 {
     i64 known = items.count, words_known = boxes.count;
     bool fine = true;
-    recording = -2; /* of no rank, so that nothing is left out for being known already */
-    body->touches(body->params, range);
+    record_range(-2, range, body); /* of no rank, so that nothing is left out for being known */
     for (i64 k = known; k < items.count && fine; k++)
         for (i64 n = 0; n < messages.count && fine; n++) {
             const Message *m = &messages.rows[n];
@@ -1373,6 +1392,24 @@ static void split(const Body *body, i64 step)
     }
 }
 
+/* A plan keeps, for people to look at, what each rank touches the first time it touches anything. */
+static void sketch(void)
+{
+    Phase *phase = &phases.rows[now];
+    if (!plan || phase->sketched || !items.count || ranks > SKETCHED_RANKS) return;
+    phase->sketched = true;
+    if (++nsketched > SKETCHED_PHASES || items.count > SKETCHED_ITEMS) return;
+    for (i64 k = 0; k < items.count; k++) {
+        const Item *item = &items.rows[k];
+        const Array *a = &arrays[item->array];
+        i64 head[4] = {now, item->rank, item->array, item->use}, box = a->scalar ? 0 : 2 * a->nd;
+        RESERVE(sketches, sketches.count + 4 + box);
+        memcpy(sketches.rows + sketches.count, head, sizeof head);
+        memcpy(sketches.rows + sketches.count + 4, box_of(item->at), (size_t)box * 8);
+        sketches.count += 4 + box;
+    }
+}
+
 static void open_phase(i64 id, i64 of_kind)
 {
     now = id;
@@ -1428,6 +1465,7 @@ i64 avial_begin(i64 id, i64 of_kind, Touches touches, const i64 *params, const i
     nweights = 0;
     if (!recall()) {
         resolve(space, &body);
+        sketch();
         needs();
         group();
         remember_messages();
@@ -1619,9 +1657,9 @@ static void close_run(void)
     narrays = nweights = sum_hint = avial_events_count = 0;
     FORGET(phases), FORGET(sums), FORGET(pool), FORGET(loops), FORGET(items), FORGET(boxes);
     FORGET(moves), FORGET(messages), FORGET(ranges), FORGET(found), FORGET(other), FORGET(fresh);
-    FORGET(counts);
+    FORGET(counts), FORGET(sketches);
     incomplete = broken = layout_set = combining = open_run = false;
-    now = pending = 0;
+    now = pending = nsketched = 0;
 }
 
 static void *zeros(i64 count, i64 size)
@@ -1757,7 +1795,8 @@ static void emit_state(i64 array)
 /* Words of the table; at most `capacity` of them are in `out`. what: 0 given: rank, array, box; 1 results:
  * rank, array, box; 2 moves: phase, source, dest, messages, bytes; 3 held: rank, bytes; 4 phases: phase,
  * times begun, bytes moved, times it ran whole on one rank for a conflict; 5 whether the plan is
- * incomplete; 6 the book: array, box, writer, set of ranks. */
+ * incomplete; 6 the book: array, box, writer, set of ranks; 7 what each phase of a plan touches the first
+ * time: phase, rank (-1: each), array, use, box. */
 i64 avial_table(i64 what, i64 *out, i64 capacity)
 {
     table.out = out;
@@ -1780,5 +1819,6 @@ i64 avial_table(i64 what, i64 *out, i64 capacity)
         emit(k), emit(p->begun), emit(p->bytes), emit(p->whole);
     }
     if (what == 5) emit(incomplete);
+    for (i64 k = 0; what == 7 && k < sketches.count; k++) emit(sketches.rows[k]);
     return table.needed;
 }

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from importlib import resources
 from itertools import pairwise
 
@@ -43,6 +43,31 @@ class _Table(IntEnum):
     PHASES = 4
     INCOMPLETE = 5
     BOOK = 6
+    SKETCHES = 7
+
+
+class Use(Enum):
+    """`update`: not every element is written for sure, so that old values are needed."""
+
+    READ = 0
+    WRITE = 1
+    UPDATE = 2
+    REDUCE = 3
+
+    @property
+    def writes(self) -> bool:
+        return self is not Use.READ
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a rank (-1: every rank alike) touches in a phase, the first time it touches anything."""
+
+    phase: str
+    rank: int
+    storage: str
+    use: Use
+    box: Box
 
 
 @dataclass(frozen=True)
@@ -72,6 +97,7 @@ class Plan:
     inputs: what each rank has to be given. results: the last version of all that is written.
     held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
     control depends on data: everything was then given to somebody, and moves are a sample.
+    footprints: of the first 64 phases, and only for up to 16 ranks.
     """
 
     ranks: int
@@ -81,6 +107,8 @@ class Plan:
     held_bytes: tuple[int, ...]
     phases: tuple[PhaseCount, ...]
     complete: bool
+    footprints: tuple[Footprint, ...] = ()
+    storages: tuple[Storage, ...] = ()
 
     @property
     def bytes_moved(self) -> int:
@@ -171,6 +199,15 @@ class Ownership:
             pieces.append(Owned(storage.name, box, writer, frozenset(holders)))
         return tuple(pieces)
 
+    def footprints(self) -> Iterator[Footprint]:
+        """Of a plan alone."""
+        words = iter(self._table(_Table.SKETCHES))
+        for phase in words:
+            rank, storage = next(words), self.storages[next(words)]
+            use = Use(next(words))
+            box = _take_box(words, len(storage.shape))
+            yield Footprint(self._phase(phase), rank, storage.name, use, box)
+
     def _input(self, rank: int, number: int, box: Box) -> None:
         self.program.library.avial_input(
             ctypes.c_int64(rank), ctypes.c_int64(number), _words((*box.start, *box.stop))
@@ -223,6 +260,8 @@ def plan_run(
         held_bytes=ownership.held_bytes(),
         phases=tuple(count for count in ownership.counts() if count.begun),
         complete=complete,
+        footprints=tuple(ownership.footprints()),
+        storages=ownership.storages,
     )
 
 
