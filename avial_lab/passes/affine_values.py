@@ -11,7 +11,7 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.polyhedra.boxes import End, ParametricBox
+from avial_lab.polyhedra.boxes import End, Expression, ParametricBox
 
 PARAM, DIV = isl.dim_type.param, isl.dim_type.div
 
@@ -59,10 +59,13 @@ class AffineValues:
         ]
         return _folded(outer, each)
 
-    def rounded(self, aff: isl.Aff, *, up: bool) -> ir.Value:
+    def rounded(self, aff: Expression, *, up: bool) -> ir.Value:
         """An expression rounded to an integer."""
         key = str(aff), up
         if key not in self._known:
+            if isinstance(aff, isl.PwAff):
+                self._known[key] = self._cases(aff, up=up)
+                return self._known[key]
             divisor = aff.get_denominator_val().to_python()
             value = self._numerator(aff, divisor)
             if divisor != 1:
@@ -70,6 +73,14 @@ class AffineValues:
                 value = divide(value, self.constant(divisor))
             self._known[key] = value
         return self._known[key]
+
+    def _cases(self, pieces: isl.PwAff, *, up: bool) -> ir.Value:
+        """What holds outside of the other cases is the last one."""
+        *others, (_, last) = pieces.get_pieces()
+        value = self.rounded(last, up=up)
+        for cases, aff in others:
+            value = arith.select(self.holds(cases), self.rounded(aff, up=up), value)
+        return value
 
     def _numerator(self, aff: isl.Aff, divisor: int) -> ir.Value:
         """The expression times its denominator."""

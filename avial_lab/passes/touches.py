@@ -26,7 +26,7 @@ from avial_lab.errors import InternalError
 from avial_lab.passes.affine_values import AffineValues
 from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra import Array, Loop, Scop
-from avial_lab.polyhedra.boxes import ParametricBox
+from avial_lab.polyhedra.boxes import Expression, ParametricBox
 from avial_lab.polyhedra.touched import RANGE, Touch, TouchKind, hull_of_loops
 
 EVERYTHING = 1 << 62
@@ -123,17 +123,17 @@ def _sources(scop: Scop, around: Sequence[Loop]) -> dict[str, Source]:
 
 def _uses(touch: Touch, name: str) -> bool:
     """Whether an end or the condition of the box holds that parameter."""
-    parts: list[isl.Aff | isl.Set] = [*_expressions(touch.box)]
+    parts: list[Expression | isl.Set] = [*_expressions(touch.box)]
     if touch.box.when is not None:
         parts.append(touch.box.when)
     return any(_involves(part, name) for part in parts)
 
 
-def _expressions(box: ParametricBox) -> list[isl.Aff]:
+def _expressions(box: ParametricBox) -> list[Expression]:
     return [aff for end in (*box.low, *box.high) for choice in end for aff in choice]
 
 
-def _involves(part: isl.Aff | isl.Set, name: str) -> bool:
+def _involves(part: Expression | isl.Set, name: str) -> bool:
     place = part.find_dim_by_name(PARAM, name)
     return place >= 0 and part.involves_dims(PARAM, place, 1)
 

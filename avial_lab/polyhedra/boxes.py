@@ -22,15 +22,23 @@ SET = isl.dim_type.set
 MOST_BOXES = 8
 """More boxes than this are given as one."""
 
-MOST_PIECES = 16
+MOST_TURNS = 4
+"""Into more parts than this a set is not parted at the turns of its remainders."""
+
+MOST_PIECES = 32
 """More pieces than this are not tried in pairs."""
 
-End = tuple[tuple[isl.Aff, ...], ...]
+Expression = isl.Aff | isl.PwAff
+
+End = tuple[tuple[Expression, ...], ...]
 """One end of a box in one dimension, inclusive; () where there is none.
 
 A low end is the least over its choices of the greatest in each, rounded up; a high end the greatest
 over its choices of the least in each, rounded down.
 """
+
+MOST_CASES = 4
+"""An end with more cases than this is given by its constraints, as if there were no strides."""
 
 
 @dataclass(frozen=True, eq=False)  # isl's sets do not compare
@@ -57,24 +65,67 @@ class ParametricBox:
 
 
 def pieces_of(elements: isl.Set) -> list[isl.Set]:
-    """The convex parts of a set, one set each."""
-    return [isl.Set.from_basic_set(piece) for piece in elements.coalesce().get_basic_sets()]
+    """The convex parts of a set, one set each.
+
+    A remainder is parted where it starts anew: (i + 1) mod 8 is i + 1, and 0 where i is 7.
+    """
+    return [
+        piece for convex in elements.coalesce().get_basic_sets() for piece in _without_turns(convex)
+    ]
+
+
+def _without_turns(convex: isl.BasicSet) -> list[isl.Set]:
+    """The set for each value of its inner variables, as long as those are few."""
+    whole = isl.Set.from_basic_set(convex)
+    if not convex.dim(isl.dim_type.div):
+        return [whole]
+    lifted = whole.lift()
+    if not lifted.is_wrapping():
+        return [whole]
+    parts = [lifted.unwrap()]
+    for inner in range(parts[0].dim(isl.dim_type.out)):
+        values = _few_values(parts[0].range(), inner)
+        if values is not None and len(values) * len(parts) <= MOST_TURNS:
+            parts = [
+                part.fix_val(isl.dim_type.out, inner, value) for part in parts for value in values
+            ]
+    return [part for each in parts if not (part := each.domain()).is_empty()]
+
+
+def _few_values(elements: isl.Set, dim: int) -> list[int] | None:
+    if not elements.dim_is_bounded(SET, dim):
+        return None
+    low, high = elements.dim_min_val(dim), elements.dim_max_val(dim)
+    if not low.is_int() or not high.is_int() or high.to_python() - low.to_python() >= MOST_TURNS:
+        return None
+    return list(range(low.to_python(), high.to_python() + 1))
 
 
 def box_around(piece: isl.Set, context: isl.Set) -> ParametricBox:
-    """The smallest box around a convex set, rounding aside where it has strides."""
+    """The smallest box around a convex set."""
     rank = piece.dim(SET)
-    box = isl.Set.universe(piece.get_space())
-    for dim in range(rank):
-        box = box.intersect(_projection(piece, dim))
+    lines = [_projection(piece, dim) for dim in range(rank)]
+    solid = [_solid(line, dim) for dim, line in enumerate(lines)]
+    constraints = isl.Set.universe(piece.get_space())
+    for line in solid:
+        constraints = constraints.intersect(line)
+    elements = constraints
+    strides = False
     low: list[End] = []
     high: list[End] = []
     for dim in range(rank):
-        lower, upper = _ends(box, dim)
+        strided = _strided_ends(lines[dim], solid[dim], dim, context)
+        lower, upper = strided or _ends(constraints, dim)
         low.append((lower,) if lower else ())
         high.append((upper,) if upper else ())
-    box = box.intersect_params(piece.params())
-    return ParametricBox(tuple(low), tuple(high), _guard(box, context), box)
+        if strided is not None:
+            strides = True
+            elements = elements.intersect(_filled(lines[dim], dim))
+    elements = elements.intersect_params(piece.params())
+    cases = elements.params()
+    # The ends that strides make are only right where there is an element.
+    when = None if not strides and _told(constraints, cases, context) else _cases(cases, context)
+    return ParametricBox(tuple(low), tuple(high), when, elements)
 
 
 def boxes_around(
@@ -86,7 +137,7 @@ def boxes_around(
     """
     if not pieces:
         return []
-    whole = hull(pieces)
+    whole = hull(pieces, context)
     if whole is not None:
         found = box_around(whole, context)
         if found.bounded and found.elements.is_subset(within):
@@ -103,10 +154,17 @@ def one_box(boxes: Sequence[ParametricBox], context: isl.Set) -> ParametricBox:
     high: list[End] = []
     for dim in range(len(boxes[0].low)):
         lows, highs = [box.low[dim] for box in boxes], [box.high[dim] for box in boxes]
-        low.append(tuple(choice for end in lows for choice in end) if all(lows) else ())
-        high.append(tuple(choice for end in highs for choice in end) if all(highs) else ())
+        low.append(_choices(lows))
+        high.append(_choices(highs))
     elements = union_of([box.elements for box in boxes])
     return ParametricBox(tuple(low), tuple(high), _cases(elements.params(), context), elements)
+
+
+def _choices(ends: Sequence[End]) -> End:
+    """All choices of all ends, each once; none where one end is missing."""
+    if not all(ends):
+        return ()
+    return tuple({str(choice): choice for end in ends for choice in end}.values())
 
 
 def union_of(sets: Sequence[isl.Set]) -> isl.Set:
@@ -117,25 +175,68 @@ def union_of(sets: Sequence[isl.Set]) -> isl.Set:
     return found
 
 
-def hull(pieces: Sequence[isl.Set]) -> isl.Set | None:
+def hull(pieces: Sequence[isl.Set], context: isl.Set) -> isl.Set | None:
     """A convex set around all, by the constraints they have; None where those do not bound it."""
-    around = isl.Set.from_basic_set(union_of(pieces).simple_hull())
-    bounded = all(
+    union = union_of(pieces)
+    around = isl.Set.from_basic_set(union.simple_hull())
+    if not all(
         around.dim_has_lower_bound(SET, dim) and around.dim_has_upper_bound(SET, dim)
         for dim in range(around.dim(SET))
-    )
-    return around if bounded else None
+    ):
+        return None
+    # The hull forgets what the pieces only imply, say that lo < hi.
+    cases = isl.Set.from_basic_set(union.params().simple_hull())
+    return around.intersect_params(cases).intersect_params(context)
 
 
 def _projection(piece: isl.Set, dim: int) -> isl.Set:
-    """What is left of the set's constraints when only one dimension is looked at."""
+    """The set with nothing known but of one dimension."""
     rank = piece.dim(SET)
-    line = piece.eliminate(SET, 0, dim).eliminate(SET, dim + 1, rank - dim - 1)
+    return piece.eliminate(SET, 0, dim).eliminate(SET, dim + 1, rank - dim - 1)
+
+
+def _solid(line: isl.Set, dim: int) -> isl.Set:
+    """Its constraints as if there were no strides."""
     line = line.remove_divs_involving_dims(SET, dim, 1).remove_unknown_divs()
     return isl.Set.from_basic_set(line.simple_hull())
 
 
-def _ends(box: isl.Set, dim: int) -> tuple[tuple[isl.Aff, ...], tuple[isl.Aff, ...]]:
+def _strided_ends(
+    line: isl.Set, solid: isl.Set, dim: int, context: isl.Set
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
+    """The first and the last element, where strides make them others than the constraints say.
+
+    o . . o . . o . .        every third from lo on, below hi: the last is not hi - 1
+    """
+    if line.plain_is_equal(solid) or not line.dim_is_bounded(SET, dim):
+        return None
+    if solid.intersect_params(line.params()).is_subset(_filled(line, dim)):
+        return None
+    cases = line.params().intersect(context)
+    ends = [end.gist(cases).coalesce() for end in (line.dim_min(dim), line.dim_max(dim))]
+    if any(end.n_piece() > MOST_CASES for end in ends):
+        return None
+    return (ends[0],), (ends[1],)
+
+
+def _filled(line: isl.Set, dim: int) -> isl.Set:
+    """What lies between its elements too."""
+    rank = line.dim(SET)
+    xs, ys = ([f"{letter}{k}" for k in range(rank)] for letter in "xy")
+    filled = line
+    for relation in ("<=", ">="):
+        closed = isl.Map(
+            f"{{ [{', '.join(xs)}] -> [{', '.join(ys)}] : {ys[dim]} {relation} {xs[dim]} }}"
+        )
+        for side in (isl.dim_type.in_, isl.dim_type.out):
+            if line.has_tuple_name():
+                closed = closed.set_tuple_name(side, line.get_tuple_name())
+        reached = line.apply(closed)
+        filled = reached if filled is line else filled.intersect(reached)
+    return filled
+
+
+def _ends(box: isl.Set, dim: int) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
     """The expressions that bound a dimension of a box from below, and from above."""
     lower: list[isl.Aff] = []
     upper: list[isl.Aff] = []
@@ -151,13 +252,11 @@ def _ends(box: isl.Set, dim: int) -> tuple[tuple[isl.Aff, ...], tuple[isl.Aff, .
     return tuple(lower), tuple(upper)
 
 
-def _guard(box: isl.Set, context: isl.Set) -> isl.Set | None:
-    """When there is such a box, where its ends alone do not tell."""
-    alone = box.drop_constraints_not_involving_dims(SET, 0, box.dim(SET))
-    cases = box.params()
-    if box.dim(SET) and alone.params().intersect(context).is_subset(cases):
-        return None
-    return _cases(cases, context)
+def _told(constraints: isl.Set, cases: isl.Set, context: isl.Set) -> bool:
+    """Whether the ends that constraints make cross in all other cases."""
+    rank = constraints.dim(SET)
+    alone = constraints.drop_constraints_not_involving_dims(SET, 0, rank)
+    return rank > 0 and alone.params().intersect(context).is_subset(cases)
 
 
 def _cases(cases: isl.Set, context: isl.Set) -> isl.Set | None:
@@ -180,7 +279,7 @@ def _joined(boxes: list[ParametricBox], within: isl.Set, context: isl.Set) -> li
     first = 0
     while first < len(boxes):
         for second in range(first + 1, len(boxes)):
-            around = hull([boxes[first].elements, boxes[second].elements])
+            around = hull([boxes[first].elements, boxes[second].elements], context)
             if around is None:
                 continue
             found = box_around(around, context)
