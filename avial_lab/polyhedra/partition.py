@@ -21,6 +21,7 @@ from mlir import ir
 from avial_lab.dialects.places import span_of
 from avial_lab.polyhedra.bounds import trip_count
 from avial_lab.polyhedra.model import ArrayKind, Loop, Scop, Statement
+from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.operations import LOOPS
 from avial_lab.polyhedra.reading import read_scop
 from avial_lab.polyhedra.splits import Nest, Split, Splitter, holds_loops
@@ -57,7 +58,7 @@ class Scalar:
 Node = Split | Around | Sequential | Scalar
 
 SOME = 4
-"""Fewer iterations than this (a window of a stencil) are not split at each turn of a loop around."""
+"""Fewer iterations than this (a window of a stencil) are not split at each turn of a loop."""
 
 MUCH = 1 << 16
 """So many terms make it worth while to sum up a nest without inner loops at each turn of a loop
@@ -74,12 +75,14 @@ def partition(function: ir.Operation | ir.OpView) -> tuple[Node, ...]:
     op = function.operation
     if any(len(region.blocks) != 1 for region in op.regions):
         return (Sequential(op, (f"{op.name} has jumps between blocks",)),)
-    return _Partition(read_scop(op)).block(op.regions[0].blocks[0])
+    return Partitioner(read_scop(op)).block(op.regions[0].blocks[0])
 
 
-class _Partition:
+class Partitioner:
+    """The nodes of any block of one scop, and its nests."""
+
     def __init__(self, scop: Scop) -> None:
-        self._splitter = Splitter(scop)
+        self.splitter = Splitter(scop)
         self._by_loop: dict[Loop, list[Statement]] = {}
         self._loops: dict[ir.Operation, list[Loop]] = {}
         self._opaque: dict[ir.Operation, Statement] = {}
@@ -90,6 +93,11 @@ class _Partition:
                 self._by_loop.setdefault(loop, []).append(statement)
             if any(access.array.kind is ArrayKind.EFFECT for access in statement.accesses):
                 self._opaque[statement.op] = statement
+
+    def nest(self, op: ir.Operation) -> Nest:
+        """The nest whose outermost loop is `op`."""
+        loops = tuple(self._loops[op])
+        return Nest(op, loops, tuple(self._by_loop.get(loops[0], ())))
 
     def block(self, body: ir.Block) -> tuple[Node, ...]:
         found: list[Node] = []
@@ -122,11 +130,10 @@ class _Partition:
         return self._around(op, ()) or Sequential(op, self._why(op))
 
     def _loop(self, op: ir.Operation) -> Node | None:
-        loops = tuple(self._loops[op])
-        nest = Nest(op, loops, tuple(self._by_loop.get(loops[0], ())))
+        nest = self.nest(op)
         if not nest.statements:
             return None
-        found = self._splitter.split(nest)
+        found = self.splitter.split(nest)
         if isinstance(found, Split):
             return found
         return self._around(op, found.reasons) or Sequential(op, found.reasons)
@@ -135,12 +142,13 @@ class _Partition:
         """`op` as control that every rank goes through, where that leaves something to split."""
         if any(len(region.blocks) > 1 for region in op.regions):
             return None
-        children = tuple(
-            _if_it_pays(node)
-            for region in op.regions
-            for body in region.blocks
-            for node in self.block(body)
-        )
+        nodes = [
+            node for region in op.regions for body in region.blocks for node in self.block(body)
+        ]
+        if not _repeats(op):
+            worth = any(isinstance(node, Split | Around) for node in nodes)
+            return Around(op, tuple(nodes), reasons) if worth else None
+        children = tuple(map(_if_it_pays, nodes))
         return Around(op, children, reasons) if _worth_while(children) else None
 
     def _why(self, op: ir.Operation) -> tuple[str, ...]:
@@ -150,6 +158,11 @@ class _Partition:
                 where = f": line {line.line}" if line is not None else ""
                 return (f"{inner.name} is not understood{where}",)
         return (f"{op.name} is not a loop whose iterations could be told apart",)
+
+
+def _repeats(op: ir.Operation | None) -> bool:
+    """Whether what stands in it may run more than once."""
+    return op is not None and (op.name in LOOPS or _repeats(parent_of(op)))
 
 
 def _worth_while(children: Sequence[Node]) -> bool:

@@ -99,7 +99,7 @@ class Splitter:
     def __init__(self, scop: Scop) -> None:
         self.scop = scop
         self._conflicts = Conflicts(scop)
-        self._private: dict[tuple[ir.Operation, tuple[int, ...], str], bool] = {}
+        self._private: dict[tuple[tuple[str, ...], tuple[int, ...], str], bool] = {}
 
     def split(self, nest: Nest) -> Split | Refusal:
         """The nest divided, by its own loop if that may be, else by loops inside, else with
@@ -158,7 +158,7 @@ class Splitter:
 
     def _is_private(self, array: Array, nest: Nest, loops: Sequence[Loop]) -> bool:
         """Whether each rank may use an `array` of its own when `loops` are split."""
-        key = nest.op, tuple(map(id, loops)), array.name
+        key = tuple(s.name for s in nest.statements), tuple(map(id, loops)), array.name
         if key not in self._private:
             places = _places(_chosen(loops, nest.statements))
             self._private[key] = (

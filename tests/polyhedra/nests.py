@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from hypothesis import strategies as st
 
@@ -129,6 +130,49 @@ def loops(depth: int, deepest: int) -> st.SearchStrategy[Node]:
 nests: st.SearchStrategy[Nest] = st.lists(loops(0, 3), min_size=1, max_size=2).map(tuple)
 
 
+# -- random nests of neighbours
+
+
+def _nearby(depth: int) -> st.SearchStrategy[Expression]:
+    """A variable of a loop around, or none, and a step to the side."""
+    units = [tuple(int(k == chosen) for k in range(depth)) for chosen in range(-1, depth)]
+    return st.builds(
+        Expression, st.sampled_from(units), st.just(0), st.sampled_from([-1, 0, 0, 0, 1])
+    )
+
+
+def _near_accesses(depth: int) -> st.SearchStrategy[tuple[Access, ...]]:
+    """A read and a write, or only one of them, of nearby elements."""
+
+    def one(array: str, *, writes: bool) -> st.SearchStrategy[Access]:
+        subscripts = st.tuples(*[_nearby(depth)] * RANKS[array])
+        return st.builds(Access, st.just(array), st.just(writes), subscripts)
+
+    reads = st.lists(st.sampled_from("AB").flatmap(lambda a: one(a, writes=False)), max_size=2)
+    writes = st.lists(st.sampled_from("AB").flatmap(lambda a: one(a, writes=True)), max_size=1)
+    return st.tuples(writes, reads, writes).map(lambda parts: tuple(chain(*parts)))
+
+
+def _near_loops(depth: int) -> st.SearchStrategy[tuple[For, ...]]:
+    """One or two loops from 0 to n, or up to the variable around."""
+    zero = (0,) * depth
+    ends = [Expression(zero, 1, 0)]
+    ends += [Expression((*zero[1:], 1), 0, 1)] if depth else []
+    bodies = _near_accesses(depth + 1)
+    if depth < 2:
+        inner = st.tuples(bodies, st.none() | _near_loops(depth + 1), bodies)
+        bodies = inner.map(lambda parts: (*parts[0], *(parts[1] or ()), *parts[2]))
+    loop = st.builds(
+        For, st.just((Expression(zero, 0, 0),)), st.sampled_from(ends).map(lambda e: (e,)),
+        st.just(1), bodies.filter(bool),
+    )  # fmt: skip
+    return st.lists(loop, min_size=1, max_size=2).map(tuple)
+
+
+near_nests: st.SearchStrategy[Nest] = _near_loops(0)
+"""Loops over all of their arrays, with dependences between neighbours or none."""
+
+
 # -- running
 
 
@@ -198,6 +242,54 @@ HEADER = "func.func @nest(%A: memref<?xf32>, %B: memref<?x?xf32>, %n: index, %x:
 
 def affine_text(nest: Nest) -> str:
     return f"{HEADER} {{\n{_affine(nest, 0)}\nreturn }}"
+
+
+def computing_text(nest: Nest, kind: str = "i64", operation: str = "arith.addi") -> str:
+    """The nest with values: each write stores a sum of what was read before it at its place, and
+    of a number of its own; subscripts are one greater, so that -1 is in the arrays.
+
+    `near_nests` stay within A of n + 2 and B of n + 2 in both dimensions.
+    """
+    writer = _Computing(kind, operation)
+    writer.nodes(nest, 0, "%x")
+    body = "\n".join(writer.lines)
+    header = HEADER.replace("f32", kind)
+    return f"{header} {{\n%three = arith.constant 3 : {kind}\n{body}\nreturn }}"
+
+
+class _Computing:
+    def __init__(self, kind: str, operation: str) -> None:
+        self.kind, self.operation = kind, operation
+        self.lines: list[str] = []
+        self.count = 0
+
+    def value(self, operation: str) -> str:
+        self.count += 1
+        self.lines.append(f"%v{self.count} = {operation}")
+        return f"%v{self.count}"
+
+    def nodes(self, nodes: Nest, depth: int, value: str) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                loop, _, rest = _affine_node(For(node.lows, node.highs, node.step, ()),
+                                             depth).partition("{")  # fmt: skip
+                self.lines.append(loop + "{")
+                self.nodes(node.body, depth + 1, value)
+                self.lines.append(rest)
+            elif isinstance(node, Access):
+                value = self.access(node, value)
+
+    def access(self, node: Access, value: str) -> str:
+        """The value that later writes add up, after that access."""
+        shape = "x".join("?" * RANKS[node.array])
+        indices = ", ".join(f"{_inline(e)} + 1" for e in node.subscripts)
+        place = f"%{node.array}[{indices}] : memref<{shape}x{self.kind}>"
+        if not node.writes:
+            read = self.value(f"affine.load {place}")
+            return self.value(f"{self.operation} {value}, {read} : {self.kind}")
+        more = self.value(f"{self.operation} {value}, %three : {self.kind}")
+        self.lines.append(f"affine.store {more}, {place}")
+        return value
 
 
 def _operands(depth: int) -> str:

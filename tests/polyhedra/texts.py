@@ -53,4 +53,4 @@ def named_module(text: str, context: ir.Context) -> ir.Module:
 
 def _name(arguments: ir.BlockArgumentList, names: list[str]) -> None:
     for argument, name in zip(arguments, names, strict=False):
-        argument.set_location(ir.Location.name(name, argument.location))
+        argument.set_location(ir.Location.name(name, argument.location, argument.context))
