@@ -23,18 +23,23 @@ _BOUND = isl.dim_type.set
 
 
 def fitting_values(
-    scop: Scop, largest: Mapping[str, int], fixed: Mapping[str, int]
+    scop: Scop,
+    largest: Mapping[str, int],
+    fixed: Mapping[str, int],
+    equal: Sequence[tuple[str, str]] = (),
 ) -> dict[str, int] | None:
     """Values at which no affine access leaves its array; None where there are none.
 
     The parameters in `largest` get, in that order, the greatest value from 1 (else 0) to the one
     given there at which the most statements run. Others (sizes that only have to hold what is
-    accessed) get the least from 1 on; those in `fixed` keep theirs.
+    accessed) get the least from 1 on; those in `fixed` keep theirs. `equal`: expressions that have
+    to have the same value, where that is possible.
     """
     names = tuple(scop.parameters)
     inside = limited(
         lambda: _inside(scop, names, fixed), lambda: _unconstrained(scop, names, fixed)
     )
+    inside = _with_equal(inside, names, equal)
     rest = [name for name in names if name not in largest and name not in fixed]
     chosen = [*(name for name in largest if name in names), *rest]
     for least in (1, 0):
@@ -78,7 +83,8 @@ def in_control(scop: Scop) -> frozenset[str]:
     """The parameters that decide which iterations run: in loop bounds and conditions."""
     found: set[str] = set()
     for statement in scop.statements:
-        domain = statement.domain
+        # Without what every parameter satisfies, as that a size is not negative.
+        domain = statement.domain.gist_params(scop.context)
         for place in range(domain.dim(_FREE)):
             name = domain.get_dim_name(_FREE, place)
             if name is not None and domain.involves_dims(_FREE, place, 1):
@@ -108,6 +114,14 @@ def _inside(scop: Scop, names: Sequence[str], fixed: Mapping[str, int]) -> isl.S
             if not _is_trivial(rest):
                 inside = rest.coalesce()
     return inside
+
+
+def _with_equal(points: isl.Set, names: Sequence[str], equal: Sequence[tuple[str, str]]) -> isl.Set:
+    for one, other in equal:
+        wanted = points.intersect(isl.Set(f"{{ [{', '.join(names)}] : {one} = {other} }}"))
+        if not _is_trivial(wanted):
+            points = wanted
+    return points
 
 
 def _is_trivial(points: isl.Set) -> bool:

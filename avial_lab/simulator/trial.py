@@ -81,7 +81,7 @@ def _parsed(source: Source, binding: Binding | None, scalars: Mapping[str, Scala
         scalars={**source.scalars, **scalars},
         function=source.function,
     )
-    run_passes(module.operation, (InlineCalls(),))
+    run_passes(module.operation, (InlineCalls(), "linalg-generalize-named-ops"))
     return module
 
 
@@ -169,8 +169,44 @@ def _fitted(
     limits |= {
         name: largest for name in places.sizes.values() if name in control and name not in fixed
     }
-    values = fitting_values(scop, limits, fixed) or {}
+    values = fitting_values(scop, limits, fixed, _equal_sizes(function, scop)) or {}
     return tuple(_with_values(argument, places, values, given, largest) for argument in wanted)
+
+
+def _equal_sizes(function: ir.Operation, scop: Scop) -> list[tuple[str, str]]:
+    """Sizes that operations on whole arrays take for the same."""
+    arrays = {array.value: array for array in scop.arrays if array.value is not None}
+    found: list[tuple[str, str]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        known = [arrays.get(operand) for operand in op.operands]
+        if op.name == "memref.copy":
+            axes = [[(k, dim) for k in range(2)] for dim in range(known[0].rank if known[0] else 0)]
+        elif op.name == "linalg.generic":
+            axes = _axes(op)
+        else:
+            return ir.WalkResult.ADVANCE
+        for places in axes:
+            sizes = [array.sizes[dim] for k, dim in places if (array := known[k]) is not None]
+            texts = [size for size in sizes if size is not None]
+            found.extend((texts[0], other) for other in texts[1:] if other != texts[0])
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _axes(op: ir.Operation) -> list[list[tuple[int, int]]]:
+    """For each loop of a linalg.generic the operands' dimensions (operand, dimension) it runs
+    over.
+    """
+    maps = [ir.AffineMapAttr(each).value for each in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    axes: list[list[tuple[int, int]]] = [[] for _ in range(maps[0].n_dims if maps else 0)]
+    for operand, each in enumerate(maps):
+        for dim, result in enumerate(each.results):
+            if isinstance(result, ir.AffineDimExpr):
+                axes[result.position].append((operand, dim))
+    return axes
 
 
 def _with_values(

@@ -21,17 +21,12 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def run(
-    text: str, arrays: Arrays, *, function: str | None = None, checks: bool = True, **numbers: float
+    text: str, arrays: Arrays, numbers: Mapping[str, float] | None = None, *, checks: bool = True
 ) -> tuple[dict[str, np.ndarray], ReferenceResult]:
     """The arrays afterwards (those given stay as they are), results among them."""
     binding = bind_arrays(arrays)
     module = parse_cell(
-        text,
-        cell="f.mlir",
-        context=ir.Context(),
-        binding=binding,
-        scalars=numbers,
-        function=function,
+        text, cell="f.mlir", context=ir.Context(), binding=binding, scalars=numbers or {}
     )
     buffers, storages = caller_memory(program_function(module), binding)
     data = {s.name: read_box(arrays, s, Box.whole(s.shape)) for s in binding.storages}
@@ -70,7 +65,7 @@ def test_a_kernel_is_what_numpy_says(name: str) -> None:
     given = kernel.inputs(sizes, dtype, np.random.default_rng(3))
     arrays = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
     numbers = {k: v.item() for k, v in given.items() if not isinstance(v, np.ndarray)}
-    after, found = run(kernel.mlir(element), arrays, **numbers)
+    after, found = run(kernel.mlir(element), arrays, numbers)
     assert found.violations == ()
     truth, bound = kernel.truth(given), kernel.bound(given)
     for output in kernel.outputs:
@@ -103,7 +98,7 @@ func.func @f(%arg0: i32, %arg1: memref<?xf64>, %arg2: memref<?xf64>) attributes 
 
 def test_i32_arithmetic_and_stack_memory() -> None:
     a = np.random.default_rng(0).random(10)
-    after, found = run(STENCIL, {"arg1": a, "arg2": np.zeros(10)}, arg0=8)
+    after, found = run(STENCIL, {"arg1": a, "arg2": np.zeros(10)}, {"arg0": 8})
     want = np.zeros(10)
     want[1:9] = a[:8] + a[2:]
     assert found.violations == ()
@@ -113,26 +108,26 @@ def test_i32_arithmetic_and_stack_memory() -> None:
 
 def test_i32_arithmetic_wraps_around() -> None:
     """2147483647 + 1 is negative: the loop does not run."""
-    after, found = run(STENCIL, {"arg1": np.ones(10), "arg2": np.zeros(10)}, arg0=2**31 - 1)
+    after, found = run(STENCIL, {"arg1": np.ones(10), "arg2": np.zeros(10)}, {"arg0": 2**31 - 1})
     assert found.violations == ()
     assert not after["arg2"].any()
 
 
 @pytest.mark.parametrize("n", [0, -5])
 def test_a_size_below_one_runs_nothing(n: int) -> None:
-    after, found = run(STENCIL, {"arg1": np.ones(10), "arg2": np.zeros(10)}, arg0=n)
+    after, found = run(STENCIL, {"arg1": np.ones(10), "arg2": np.zeros(10)}, {"arg0": n})
     assert found.violations == ()
     assert not after["arg2"].any()
 
 
 def test_empty_arrays() -> None:
     empty = np.zeros(0)
-    _, found = run(STENCIL, {"arg1": empty, "arg2": empty.copy()}, arg0=0)
+    _, found = run(STENCIL, {"arg1": empty, "arg2": empty.copy()}, {"arg0": 0})
     assert found.violations == ()
 
 
 def test_a_size_beyond_the_array_is_told() -> None:
-    _, found = run(STENCIL, {"arg1": np.ones(10), "arg2": np.zeros(10)}, arg0=9)
+    _, found = run(STENCIL, {"arg1": np.ones(10), "arg2": np.zeros(10)}, {"arg0": 9})
     (first,) = found.violations
     assert first.message == (
         "memref.load %arg1[%…]: index 10 is out of bounds for dimension 0 of size 10"
@@ -203,7 +198,7 @@ func.func @power(%n: i32, %x: memref<i64>) {
   return
 }
 """
-    after, _ = run(text, {"x": np.array(3)}, n=10)
+    after, _ = run(text, {"x": np.array(3)}, {"n": 10})
     assert after["x"] == 3 * 2**10
 
 
