@@ -37,18 +37,25 @@ from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import AvialError, InternalError, PassError
 from avial_lab.passes.bools_to_bytes import BoolsToBytes
+from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.check_bounds import CheckBounds
+from avial_lab.passes.complete_replicates import CompleteReplicates
+from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
+from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.place_tasks import PlaceTasks
 from avial_lab.passes.ptx import Kernels, make_kernels
+from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
+from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 
@@ -62,6 +69,13 @@ class Pass(Protocol):
 
 
 OURS: dict[str, type] = {
+    "normalise": Normalise,
+    "check-accesses": CheckAccesses,
+    "drop-in": DropIn,
+    "converge-to-loops": ConvergeToLoops,
+    "complete-replicates": CompleteReplicates,
+    "unwrap-tasks": UnwrapTasks,
+    "replicate-to-mpi": ReplicateToMpi,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
@@ -73,7 +87,9 @@ OURS: dict[str, type] = {
     "check-bounds": CheckBounds,
     "signed-offsets": SignedOffsets,
 }
-"""Passes that can be named on a command line. (place-tasks needs a schedule.)"""
+"""Passes that can be named on a command line. (place-tasks needs a schedule, place-phases a
+topology.)
+"""
 
 TO_HOST: tuple[Pass | str, ...] = (
     EmulateGpu(),

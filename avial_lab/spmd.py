@@ -21,9 +21,10 @@ from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
-from avial_lab.passes.divide_replicates import DivideReplicates
 from avial_lab.passes.drop_in import DropIn
+from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.normalise import Normalise
+from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.pipelines import (
@@ -35,47 +36,49 @@ from avial_lab.pipelines import (
     run_passes,
 )
 from avial_lab.stages import Stage
+from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
 
-TO_SPMD_HOST = TO_HOST[:-1]
-"""Without mpi-to-llvm: such programs call the ownership runtime, not MPI."""
+TO_SPMD_HOST = TO_HOST[1:-1]
+"""Kernels are loops already; without mpi-to-llvm, for such programs call the ownership runtime."""
 
 
-def to_tasks(*, plain: bool, division: Division, ranks: int) -> tuple[Pass | str, ...]:
+def to_tasks(*, plain: bool, grid: bool) -> tuple[Pass | str, ...]:
     """From a plain function, or from replicates as people write them, to what is lowered."""
-    divide = DivideReplicates(division.block, division.columns(ranks))
     if not plain:
-        return (ConvergeToLoops(), CompleteReplicates(division.grid), divide)
-    return (
-        "lift-cf-to-scf",
-        "canonicalize",
-        "cse",
-        Normalise(),
-        CheckAccesses(),
-        DropIn(division.grid),
-        divide,
-    )
+        return (ConvergeToLoops(), CompleteReplicates(grid))
+    return ("lift-cf-to-scf", "canonicalize", "cse", Normalise(), CheckAccesses(), DropIn(grid))
 
 
-def take_apart(module: ir.Module | ir.Operation, *, division: Division, ranks: int) -> ir.Operation:
-    """The program with its parallel nests in replicates and the rest in tasks; `module` stays."""
+def take_apart(module: ir.Module | ir.Operation, *, grid: bool = False) -> ir.Operation:
+    """The program with its parallel nests in replicates and the rest in tasks; `module` stays.
+
+    With `grid` a second loop of each nest is divided too, where there is one.
+    """
     work = module.operation.clone().operation
-    run_passes(work, to_tasks(plain=is_plain(work), division=division, ranks=ranks))
+    run_passes(work, to_tasks(plain=is_plain(work), grid=grid))
     return work
 
 
 def lower_structured(
-    source: ir.Module | ir.Operation, structured: ir.Operation
+    source: ir.Module | ir.Operation,
+    structured: ir.Operation,
+    topology: Topology,
+    division: Division,
 ) -> Iterator[tuple[Stage, ir.Operation | None]]:
     """The stages of a program of replicates: as it was read, its tasks, every rank's control flow,
     machine code.
     """
     yield mlir_stage("source", "the program as it was read", source.operation, "", 0.0), None
-    yield mlir_stage("avial", "its loops as tasks", structured, "", 0.0), structured
+    passes = to_tasks(plain=is_plain(source), grid=division.grid)
+    line = our_line(passes, "source.mlir", "avial.mlir")
+    yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
-    to_mpi = (ReplicateToMpi(),)
+    seconds = run_passes(work, (PlacePhases(topology, division),))
+    yield mlir_stage("placed", "who takes part, and how it is divided", work, "", seconds), work
+    to_mpi = (EmulateGpu(), ReplicateToMpi())
     seconds = run_passes(work, to_mpi)
-    line = our_line(to_mpi, "avial.mlir", "mpi.mlir")
+    line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
     yield mlir_stage("mpi", "what every rank runs", work, line, seconds), work
     seconds = run_passes(work, TO_SPMD_HOST)
     line = our_line(TO_SPMD_HOST, "mpi.mlir", "host.mlir")
@@ -85,12 +88,15 @@ def lower_structured(
 
 
 def build_structured(
-    source: ir.Module | ir.Operation, structured: ir.Operation
+    source: ir.Module | ir.Operation,
+    structured: ir.Operation,
+    topology: Topology,
+    division: Division,
 ) -> tuple[tuple[Stage, ...], str, tuple[str, ...]]:
     """All stages, the LLVM IR, and the names of the phases by their numbers."""
     stages: list[Stage] = []
     phases: tuple[str, ...] = ()
-    for stage, module in lower_structured(source, structured):
+    for stage, module in lower_structured(source, structured, topology, division):
         stages.append(stage)
         if stage.name == "mpi" and module is not None:
             names = program_function(module).attributes["avial.phases"]

@@ -160,14 +160,13 @@ def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> 
     binding = question.source.binding
     if binding is not None and any(storage.shared for storage in binding.storages):
         return _build_as_one(question, module, watch, "its arrays share memory")
-    ranks = question.topology.ranks if question.topology is not None else question.ranks
     try:
-        structured = take_apart(module, division=question.division, ranks=ranks)
+        structured = take_apart(module, grid=question.division.grid)
         watch.lap("analysis")
         graph = _graph(structured, question.source)
         watch.lap("dag")
         topology = question.topology or Topology.local(question.ranks, gpus=_gpus(question, graph))
-        stages, llvm_ir, phases = build_structured(module, structured)
+        stages, llvm_ir, phases = build_structured(module, structured, topology, question.division)
     except PassError as error:
         if not is_plain(module):
             raise
