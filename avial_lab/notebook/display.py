@@ -23,9 +23,9 @@ from avial_lab.stages import Stage
 from avial_lab.trace import Trace
 from avial_lab.verdicts import Explanation
 
-PARTS = ("loops", "dag", "lanes", "messages", "stages", "timeline")
-"""What of a program can be shown, in the order it is shown in; `loops` and `messages` are those of
-a program of loops.
+PARTS = ("loops", "dag", "lanes", "split", "messages", "stages", "timeline")
+"""What of a program can be shown, in the order it is shown in; `loops`, `split` and `messages` are
+those of a program of loops.
 """
 
 STAGE_LINES = 160
@@ -77,7 +77,8 @@ def show_explanation(explanation: Explanation) -> Bundle:
 
 
 def show_plan(plan: Plan) -> Bundle:
-    return _bundle(plot.messages_figure(plan), plot.plan_text(plan))
+    pictures = plot.split_figure(plan) + plot.messages_figure(plan)
+    return _bundle(pictures, f"{plot.split_table(plan).to_text()}\n{plot.plan_text(plan)}")
 
 
 def show_stage(stage: Stage) -> Bundle:
@@ -112,6 +113,9 @@ def show_view(view: View) -> Bundle:
         html.append(plot.dag_figure(program.graph, program.schedule))
     if "lanes" in view.parts:
         html.append(plot.lanes_figure(program.schedule))
+    if "split" in view.parts and program.plan is not None:
+        html.append(plot.split_figure(program.plan))
+        text.append(plot.split_table(program.plan).to_text())
     if "messages" in view.parts and program.plan is not None:
         counted = None if program.trace is None else program.trace.moves
         html.append(plot.messages_figure(program.plan, counted))

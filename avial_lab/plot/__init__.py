@@ -14,11 +14,13 @@ from avial_lab.plot.figure import (
     held_figure,
     lanes_figure,
     messages_figure,
+    split_figure,
     timeline_figure,
 )
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.messages import held_svg, messages_svg, plan_text
 from avial_lab.plot.report import Told, report_html
+from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
 
 __all__ = [
@@ -39,6 +41,9 @@ __all__ = [
     "messages_svg",
     "plan_text",
     "report_html",
+    "split_figure",
+    "split_svg",
+    "split_table",
     "stage_html",
     "stage_text",
     "timeline_figure",

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from avial_lab.arrays import Storage
 from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
-from avial_lab.plot import facts, messages, svg
+from avial_lab.plot import facts, messages, split, svg
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
@@ -60,6 +60,15 @@ def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
         timeline_svg(trace, schedule),
         alt=f"Timeline: {facts.trace_summary(trace, schedule)}",
         tables=(facts.rank_table(trace, schedule), facts.event_table(trace, schedule)),
+    )
+
+
+def split_figure(plan: Plan) -> str:
+    """Which rank writes and reads which part of each array."""
+    return figure_html(
+        split.split_svg(plan),
+        alt=f"Split: {split.split_summary(plan)}",
+        tables=(split.split_table(plan),),
     )
 
 

@@ -19,6 +19,9 @@ SKY = "#56b4e9"
 ORANGE = "#e69f00"
 GREY = "#6b7280"
 
+RANKS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, "#8a7f00", GREY)
+"""Of ranks 0 to 7, then from the start again: wherever they stand, a number tells the rank."""
+
 MESSAGE = GREEN
 """Everything that moves between ranks: edges, arrows, sends."""
 
@@ -103,6 +106,21 @@ def look_of(place: Device | Target) -> Look:
     if place.kind is DeviceKind.CPU:
         return CPU
     return EMULATED_GPU if isinstance(place, Device) and place.emulated else GPU
+
+
+def rank_colour(rank: int) -> str:
+    """The colour of a rank, which is never the only sign of it."""
+    return RANKS[rank % len(RANKS)]
+
+
+def tinted(colour: str, amount: float) -> str:
+    """`colour` on white paper, from 0 (paper) to 1 (itself).
+
+    >>> tinted("#0072b2", 0.0), tinted("#0072b2", 0.5)
+    ('#ffffff', '#80b8d8')
+    """
+    channels = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + (c - 255) * amount):02x}" for c in channels)
 
 
 def contrast(first: str, second: str) -> float:

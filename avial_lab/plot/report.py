@@ -19,6 +19,7 @@ from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.explained import explained_html, explained_summary
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
+from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -165,17 +166,21 @@ def _loops(program: Told) -> list[Section]:
 
 
 def _moves(program: Told) -> list[Section]:
-    """What only a program of loops has: messages that follow from who owns what."""
+    """What only a program of loops has: who owns what, and the messages that follow from it."""
     plan = program.plan
     if plan is None:
         return []
+    split = _picture(split_svg(plan)) + _folded("every box", split_table(plan))
     counted = None if program.trace is None else program.trace.moves
     words = f"What goes from rank to rank: {messages.moves_summary(plan, counted)}."
     content = _picture(messages.messages_svg(plan, counted))
     content += _tables(messages.phase_table(plan))
     content += _folded("every pair of ranks", messages.moves_table(plan, counted))
     content += _picture(messages.held_svg(plan, program.graph.storages))
-    return [("messages", "Messages", svg.escape(words), content)]
+    return [
+        ("split", "Split", "Which rank writes and reads which part of each array.", split),
+        ("messages", "Messages", svg.escape(words), content),
+    ]
 
 
 def installed_versions() -> dict[str, str]:

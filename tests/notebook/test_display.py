@@ -61,8 +61,10 @@ def test_text_and_html_state_the_same_facts(program: Program) -> None:
         assert fact in bundle["text/html"], fact
 
 
-PICTURES = {"loops": 0, "dag": 1, "lanes": 1, "messages": 2, "stages": 0, "timeline": 1}
-OF_LOOPS = {"loops", "messages"}
+PICTURES = {
+    "loops": 0, "dag": 1, "lanes": 1, "split": 1, "messages": 2, "stages": 0, "timeline": 1,
+}  # fmt: skip
+OF_LOOPS = {"loops", "split", "messages"}
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -8,7 +8,7 @@ from itertools import cycle
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.dag import Access, Dependency, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.errors import CellSpan
-from avial_lab.ownership import PhaseCount, Plan
+from avial_lab.ownership import Footprint, PhaseCount, Plan, Use
 from avial_lab.regions import Box
 from avial_lab.schedule import Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
 from avial_lab.topology import Target, Topology
@@ -160,14 +160,24 @@ def heat_explanation(text: str = HEAT) -> Explanation:
 
 
 def neighbours(ranks: int, phases: int = 2, *, begun: int = 5, complete: bool = True) -> Plan:
-    """Every rank sends 8 bytes to the next one, for each phase each time it is begun."""
+    """Every rank sends 8 bytes to the next one, for each phase each time it is begun; each reads an
+    element of `a` more than it writes of `b`.
+    """
     names = [f"S{k + 1}" for k in range(phases)]
     moves = tuple(
         Move(name, rank, rank + 1, begun, 8 * begun) for name in names for rank in range(ranks - 1)
     )
     counts = tuple(PhaseCount(name, begun, 8 * begun * (ranks - 1), 0) for name in names)
     held = tuple(160 + rank for rank in range(ranks))
-    return Plan(ranks, (), (), moves, held, counts, complete)
+    size = 10 * ranks
+    footprints = tuple(
+        Footprint(name, rank, storage, use, Box((10 * rank - low,), (10 * rank + 10,)))
+        for name in (names if ranks <= 16 else ())
+        for rank in range(ranks)
+        for storage, use, low in (("a", Use.READ, int(rank > 0)), ("b", Use.WRITE, 0))
+    )
+    storages = tuple(Storage(name, (size,), 8, (name,)) for name in "ab")
+    return Plan(ranks, (), (), moves, held, counts, complete, footprints, storages)
 
 
 def deck_trace() -> Trace:

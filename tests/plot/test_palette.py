@@ -6,7 +6,16 @@ import pytest
 
 from avial_lab.plot import svg
 from avial_lab.plot.code import PAPER, PaperStyle
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, contrast
+from avial_lab.plot.palette import (
+    CPU,
+    EMULATED_GPU,
+    GPU,
+    MESSAGE,
+    RANKS,
+    contrast,
+    rank_colour,
+    tinted,
+)
 
 OKABE_ITO = {
     "#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
@@ -42,3 +51,9 @@ def test_every_ink_of_the_code_is_readable() -> None:
 
 def test_contrast_is_symmetric() -> None:
     assert contrast("#123456", "#fedcba") == contrast("#fedcba", "#123456")
+
+
+def test_a_ranks_number_is_readable_on_its_colour() -> None:
+    assert len(set(RANKS)) == 8
+    for rank in range(16):
+        assert contrast(svg.INK, tinted(rank_colour(rank), 0.55)) >= 4.5, rank

@@ -93,9 +93,10 @@ def test_a_program_of_loops_tells_of_its_loops_and_its_messages() -> None:
     told = ("A program of loops", "divided over the ranks", "all phases", "× its share")
     for words in (*told, "is written by the iteration of t before: line 10"):
         assert words in text, words
-    assert page.index('id="loops"') < page.index('id="graph"') < page.index('id="messages"')
-    assert 'id="loops"' not in report_html(Recorded())
-    assert 'id="messages"' not in report_html(Recorded())
+    places = [page.index(f'id="{section}"') for section in ("loops", "graph", "split", "messages")]
+    assert places == sorted(places)
+    for section in ("loops", "split", "messages"):
+        assert f'id="{section}"' not in report_html(Recorded())
 
 
 @pytest.mark.parametrize("recorded", [Recorded(), of_loops()], ids=["tasks", "loops"])
