@@ -452,13 +452,13 @@ parts = st.tuples(*[st.integers(-3, 5)] * 4)
 
 
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
-@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
 @given(split=splits(), asked=st.lists(parts, min_size=4, max_size=4), fixed=st.integers(-2, 3))
-def test_random_nests(spelling, split: Split, asked, fixed: int) -> None:
+def test_random_nests(spelling, split: Split, asked: list[tuple[int, ...]], fixed: int) -> None:
     if len(trace(split.nest, 4)) > 400:
         return
-    with ir.Context() as context:
-        module = ir.Module.parse(with_names(spelling(split.nest)), context)
+    with ir.Context():
+        module = ir.Module.parse(with_names(spelling(split.nest)))
         function = module.body.operations[0].operation
         scop = read_scop(function)
         around, first, second = (
