@@ -30,7 +30,7 @@ PHASE_LIMIT = 40
 CUT_LIMIT = 64
 """Stretches of a dimension that are told apart; of more, the first are drawn."""
 
-SHAPE_LIMIT = 4000
+SHAPE_LIMIT = 3400
 WIDTH = 1000.0
 SIDE = 132.0
 BAR = 30.0

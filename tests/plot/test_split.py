@@ -140,7 +140,7 @@ def test_sixteen_ranks_and_many_phases_fit(phases: int) -> None:
     hidden = [line for line in words(picture) if line.startswith("Hidden")]
     rows = sum(word.startswith("5×, 16 ranks") for word in words(picture))
     assert (rows == phases) == (not hidden)
-    assert rows >= min(phases, 20)
+    assert rows >= min(phases, 15)
 
 
 def test_of_more_ranks_the_picture_says_that_there_is_none() -> None:
