@@ -75,10 +75,11 @@ class Books:
     ranks: int
     temporary: frozenset[str] = frozenset()
     flags: tuple[str, ...] = ()
+    source: str = PRELUDE + "void _mlir_ciface_main(void) {}"
     ownership: Ownership = field(init=False)
 
     def __post_init__(self) -> None:
-        shared_object = compiled(PRELUDE + "void _mlir_ciface_main(void) {}", self.flags)
+        shared_object = compiled(self.source, self.flags)
         program = load_program(shared_object, digest(shared_object), entry="main")
         self.ownership = Ownership(program, self.storages, self.temporary)
         self.library = program.library

@@ -47,17 +47,17 @@ extern void avial_layout(i64 block, i64 grid, i64 nranks, const i64 *ranks);
 #define SPACE(lb, ub, extent) \\
     ((const i64[]){(lb), (ub), 1, 0, (extent), 0, 1, 1, 0, 0})
 enum { REPLICATE, TASK, EVERYWHERE };
-/* One phase: `body` runs on every range of this rank, with r = {lo0, hi0, lo1, hi1}. */
-#define PHASE(id, kind, touches, params, space, body) do { \\
+/* One phase: the last argument runs on every range of this rank, with r = {lo0, hi0, lo1, hi1}. */
+#define PHASE(id, kind, touches, params, space, ...) do { \\
     i64 r[4], n_ = avial_begin(id, kind, touches, params, space); \\
-    for (i64 k_ = 0; k_ < n_; k_++) { avial_range(k_, r); body } \\
+    for (i64 k_ = 0; k_ < n_; k_++) { avial_range(k_, r); __VA_ARGS__ } \\
     avial_end(); } while (0)
 /* The same with a private accumulation of `array`, `size` bytes, in `acc`. */
-#define REDUCTION(id, kind, touches, params, space, array, type, size, body) do { \\
+#define REDUCTION(id, kind, touches, params, space, array, type, size, ...) do { \\
     i64 r[4], n_ = avial_begin(id, kind, touches, params, space); \\
     type *acc = avial_live() ? malloc(size) : 0; \\
     avial_scratch(array, acc); \\
-    for (i64 k_ = 0; k_ < n_; k_++) { avial_range(k_, r); body } \\
+    for (i64 k_ = 0; k_ < n_; k_++) { avial_range(k_, r); __VA_ARGS__ } \\
     avial_end(); free(acc); } while (0)
 """
 
