@@ -561,9 +561,9 @@ static i64 richest(void)
                 if (has(set_of(a, piece), r)) of_rank[r] += bytes_of(a, part);
         }
     }
-    i64 best = 0;
-    for (i64 r = 1; r < ranks; r++)
-        if (of_rank[r] > of_rank[best]) best = r;
+    i64 best = members[0];
+    for (i64 k = 1; k < nmembers; k++)
+        if (of_rank[members[k]] > of_rank[best]) best = members[k];
     return best;
 }
 
@@ -732,7 +732,7 @@ static bool alike(const Message *x, const Message *y)
     for (i64 k = 0; k < x->count; k++) {
         const Move *a = &moves.rows[x->first + k], *b = &moves.rows[y->first + k];
         size_t box_bytes = (size_t)arrays[a->array].nd * 16;
-        if (a->array != b->array || memcmp(box_of(a->at), box_of(b->at), box_bytes)) return false;
+        if (a->array != b->array) return false;
     }
     return true;
 }
