@@ -17,6 +17,7 @@ from avial_lab.dialects.avial import buffer_of
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
+from avial_lab.passes.program import is_pure
 
 SPLIT_DIMENSIONS = 2
 SPLIT = "avial.split"
@@ -263,7 +264,25 @@ def _bounds(
         return list(ir.DenseI64ArrayAttr(op.attributes[key]))
     loop = loops[0]
     own = split_dimensions(loop).index(dimension)
+    for value in list(loop.operands):
+        _draw_out(value, op)
     return _BOUNDS[loop.name](loop, own)
+
+
+def _draw_out(value: ir.Value, op: ir.Operation) -> None:
+    """What a bound is computed from inside of `op` is computed before it."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.block.owner != op:
+        return
+    if not is_pure(owner.operation):
+        raise PassError(
+            "the bounds of a split loop are computed inside of the replicate",
+            span=span_of(owner.operation.location),
+            hint="compute them before it",
+        )
+    for operand in owner.operation.operands:
+        _draw_out(operand, op)
+    owner.operation.move_before(op)
 
 
 def _scf_for_bounds(loop: ir.Operation, _own: int) -> Sequence[ir.Value | int]:
