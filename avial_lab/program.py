@@ -437,7 +437,7 @@ def _fingerprint() -> tuple[object, ...]:
     sources = tuple(
         (str(path.relative_to(package)), path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(package.rglob("*"))
-        if path.suffix in (".py", ".mlir")
+        if path.suffix in (".py", ".mlir", ".c", ".ll")
     )
     return (sources, _processor())
 
