@@ -129,9 +129,23 @@ def _analyse(question: Analyse) -> Analysis:
     watch = _Stopwatch()
     module = _parse(question.source)
     watch.lap("parse")
-    graph = _graph(module, question.source)
+    plain = is_plain(module) or is_structured(module)
+    graph = _graph(_taken_apart(module, question.source) if plain else module, question.source)
     watch.lap("dag")
     return Analysis(graph, watch.seconds)
+
+
+def _taken_apart(module: ir.Module, source: Source) -> ir.Operation:
+    """The program as loops around tasks; a plain function that cannot be is one task."""
+    binding = source.binding
+    if binding is not None and any(storage.shared for storage in binding.storages):
+        return _as_one(module, "its arrays share memory")
+    try:
+        return take_apart(module)
+    except PassError as error:
+        if not is_plain(module):
+            raise
+        return _as_one(module, error.message)
 
 
 def _build(question: Build) -> Built:
@@ -190,10 +204,15 @@ def _verdicts(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
 
 def _build_as_one(question: Build, module: ir.Module, watch: _Stopwatch, why: str) -> Built:
     """The whole function on one rank, where it cannot be taken apart."""
-    whole = module.operation.clone().operation
-    run_passes(whole, ("lift-cf-to-scf", OneTask(why)))
+    whole = _as_one(module, why)
     built = _build_tasks(question, whole, watch)
     return replace(built, verdicts=_verdicts(whole, question.source))
+
+
+def _as_one(module: ir.Module, why: str) -> ir.Operation:
+    whole = module.operation.clone().operation
+    run_passes(whole, ("lift-cf-to-scf", OneTask(why)))
+    return whole
 
 
 def _print_back(question: PrintBack) -> Printed:
