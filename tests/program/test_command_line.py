@@ -203,3 +203,20 @@ def test_an_array_that_does_not_fit_a_kernel() -> None:
         program.replace({"A": np.ones((20, 30))})
     with pytest.raises(BindError, match="gemm has no array Z"):
         program.replace({"Z": np.ones(3)})
+
+
+# Without a run ------------------------------------------------------------------------------------
+
+
+def test_the_graph_of_a_plain_function(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("scale.mlir").write_text(POLYGEIST)
+    assert main(["graph", "scale.mlir"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "1 task in 1 level, 0 edges"
+
+
+def test_a_function_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("none.mlir").write_text("func.func @f() { return }")
+    assert main(["lower", "none.mlir", "--to", "llvmir"]) == 0
+    out, err = capsys.readouterr()
+    assert "define" in out
+    assert err == ""
