@@ -1,0 +1,89 @@
+"""Random functions of loops, run on real ranks, against plain Python.
+
+Integers exactly. Floating-point numbers exactly too, but where a sum or product of them may have
+been split: then as near as its roundings allow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from avial_lab.arrays import bind_arrays, read_box
+from avial_lab.compiler import shared_compiler
+from avial_lab.messages import RunReference, Source
+from avial_lab.program import compile as compile_program
+from avial_lab.regions import Box
+from avial_lab.runtime.cluster import Cluster
+from tests.nests import MOST_STEPS, RandomFunction, functions
+
+# A function takes half a second to analyse and build: few examples here, many in `make test-full`.
+QUICK = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
+                           HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)  # fmt: skip
+THOROUGH = settings(QUICK, max_examples=300)
+
+
+def check_close(function: RandomFunction, arrays: dict[str, np.ndarray]) -> None:
+    for name, want in function.expected().items():
+        got = arrays[name]
+        if name not in function.reordered:
+            np.testing.assert_array_equal(got, want, err_msg=name)
+            continue
+        # Factors are at most 1, and what is summed is no larger than the largest that comes out.
+        finite = np.isfinite(want)
+        np.testing.assert_array_equal(np.isfinite(got), finite, err_msg=name)
+        scale = max(1.0, float(np.abs(want[finite]).max(initial=0)))
+        room = MOST_STEPS * float(np.finfo(want.dtype).eps) * scale
+        np.testing.assert_allclose(got[finite], want[finite], rtol=0, atol=room, err_msg=name)
+
+
+@QUICK
+@given(function=functions())
+def test_the_reference_is_what_the_text_says(function: RandomFunction) -> None:
+    binding = bind_arrays(function.arrays)
+    data = {s.name: read_box(function.arrays, s, Box.whole(s.shape)) for s in binding.storages}
+    source = Source(function.text, "random", binding, function.scalars)
+    after = shared_compiler().ask(RunReference(source, data))
+    assert after.violations == ()
+    for name, want in function.expected().items():
+        np.testing.assert_array_equal(after.data[name].reshape(want.shape), want, err_msg=name)
+
+
+def run_and_check(cluster: Cluster, function: RandomFunction, ranks: int) -> None:
+    arrays = {name: array.copy() for name, array in function.arrays.items()}
+    note(f"{ranks} ranks, {function.scalars}, {function.arrays}\n{function.text}")
+    program = compile_program(function.text, arrays=arrays, scalars=function.scalars, ranks=ranks)
+    program.run(cluster, timeout=60)
+    check_close(function, arrays)
+
+
+@pytest.mark.mpi
+@QUICK
+@given(function=functions(), ranks=st.integers(1, 3))
+def test_a_run_is_what_the_text_says(
+    cluster: Cluster, function: RandomFunction, ranks: int
+) -> None:
+    run_and_check(cluster, function, ranks)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@THOROUGH
+@given(function=functions(), ranks=st.integers(1, 5))
+def test_many_runs_are_what_the_text_says(
+    wide_cluster: Cluster, function: RandomFunction, ranks: int
+) -> None:
+    run_and_check(wide_cluster, function, ranks)
+
+
+@pytest.fixture(scope="module")
+def wide_cluster() -> object:
+    with Cluster.start(cpu=5) as cluster:
+        yield cluster
