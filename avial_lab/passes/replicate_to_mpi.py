@@ -257,6 +257,7 @@ class _Entry:
                 scf.YieldOp([_zero(op.result.type)])
             self._call("avial_end", [])
         op.result.replace_all_uses_with(choice.results[0])
+        self.tainted.add(choice.results[0])
         op.erase()
 
     def _store(self, op: ir.Operation) -> None:

@@ -2,7 +2,7 @@
 
 The first line says which passes: `// RUN: -p tasks-to-mpi`. Cases are parted by `// -----`, each is
 run and checked by FileCheck on its own. A case with a line `// REFUSED: part of the message` has to
-end in a PassError at the line below it.
+end in an error at the line below it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from filecheck.parser import Parser, pattern_for_opts
 from mlir import ir
 
 from avial_lab.dialects import register
-from avial_lab.errors import PassError
+from avial_lab.errors import AvialError
 from avial_lab.pipelines import parse_passes, run_passes, text_of
 
 
@@ -57,7 +57,7 @@ class GoldenCase(pytest.Item):
             module.verify()
             _filecheck(self.case, text_of(module))
             return
-        with pytest.raises(PassError) as caught:
+        with pytest.raises(AvialError) as caught:
             run_passes(module, parse_passes(self.passes))
         assert refused.group(1) in caught.value.message
         assert caught.value.span is not None

@@ -1,0 +1,94 @@
+// RUN: -p drop-in
+
+// A loop in time around two parallel nests: a converge with a replicate for each; each rank computes what it owns.
+
+// CHECK-LABEL: func.func @heat
+// CHECK: "avial.schedule"
+// CHECK: %[[CPU:.*]] = "avial.target"() {arch = "cpu", name = "cpu"}
+// CHECK: "avial.converge"() ({
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 10 {
+// CHECK-NEXT: "avial.replicate"(%[[CPU]]
+// CHECK-NEXT: affine.for %{{.*}} = 1 to 19 {
+// CHECK: } {avial.split = 0 : i64}
+// CHECK-NEXT: omp.terminator
+// CHECK-NEXT: }) {avial.owned0 = array<i64: 0, 20>
+// CHECK-SAME: "a rank that owns {{.*}} does iteration {{.*}}"], name = "S1"
+// CHECK: "avial.replicate"(%[[CPU]]
+// CHECK: name = "S2"
+// CHECK: avial.why = ["{{.*}} is written by an earlier iteration of
+// CHECK-SAME: name = "loop1"
+func.func @heat(%A: memref<20xf64> {avial.name = "A"}, %B: memref<20xf64> {avial.name = "B"}) {
+  affine.for %t = 0 to 10 {
+    affine.for %i = 1 to 19 {
+      %l = affine.load %A[%i - 1] : memref<20xf64>
+      %r = affine.load %A[%i + 1] : memref<20xf64>
+      %s = arith.addf %l, %r : f64
+      affine.store %s, %B[%i] : memref<20xf64>
+    }
+    affine.for %i = 1 to 19 {
+      %v = affine.load %B[%i] : memref<20xf64>
+      affine.store %v, %A[%i] : memref<20xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// What depends on the iteration before is a task, and says why.
+
+// CHECK-LABEL: func.func @prefix
+// CHECK: "avial.task"
+// CHECK-NEXT: affine.for
+// CHECK: avial.why = ["{{.*}} is written by the iteration of {{.*}} before
+func.func @prefix(%A: memref<20xf64> {avial.name = "A"}) {
+  affine.for %i = 1 to 20 {
+    %l = affine.load %A[%i - 1] : memref<20xf64>
+    %v = affine.load %A[%i] : memref<20xf64>
+    %s = arith.addf %l, %v : f64
+    affine.store %s, %A[%i] : memref<20xf64>
+  }
+  return
+}
+
+// -----
+
+// A sum over all rows is added up in each rank's own memory: the operand that is written is the reduced one.
+
+// CHECK-LABEL: func.func @total
+// CHECK: "avial.replicate"(%{{.*}}, %[[A:.*]], %[[S:.*]], %[[S]]) ({
+// CHECK: avial.owned0 = array<i64: 0, 20>, avial.reduced = array<i64: 3>, avial.reordered = 20 : i64
+func.func @total(%A: memref<20x30xf64> {avial.name = "A"}, %s: memref<f64> {avial.name = "s"}) {
+  affine.for %i = 0 to 20 {
+    affine.for %j = 0 to 30 {
+      %v = affine.load %A[%i, %j] : memref<20x30xf64>
+      %o = affine.load %s[] : memref<f64>
+      %n = arith.addf %o, %v : f64
+      affine.store %n, %s[] : memref<f64>
+    }
+  }
+  return
+}
+
+// -----
+
+// The columns are independent, the rows are not: the inner loop is split, and its bounds are written down.
+
+// CHECK-LABEL: func.func @columns
+// CHECK: "avial.replicate"
+// CHECK-NEXT: affine.for %{{.*}} = 1 to 20 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 30 {
+// CHECK: } {avial.split = 0 : i64}
+// CHECK-NEXT: }
+// CHECK: avial.bounds0 = array<i64: 0, 30, 1>, avial.owned0 = array<i64: 0, 30>
+func.func @columns(%A: memref<20x30xf64> {avial.name = "A"}) {
+  affine.for %i = 1 to 20 {
+    affine.for %j = 0 to 30 {
+      %l = affine.load %A[%i - 1, %j] : memref<20x30xf64>
+      %v = affine.load %A[%i, %j] : memref<20x30xf64>
+      %n = arith.addf %l, %v : f64
+      affine.store %n, %A[%i, %j] : memref<20x30xf64>
+    }
+  }
+  return
+}
