@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from avial_lab.arrays import Buffer, Storage
@@ -53,9 +53,24 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Group:
+    """A loop (or a condition) around tasks; `around` names the groups it is in, outermost first.
+
+    `words` say how often it runs: `20 times`, `until e < 0.001`, `if a condition holds`. What it
+    touches depends on the round; its tasks' regions hold what any round may touch.
+    """
+
+    name: str
+    words: str
+    loop: bool = True
+    around: tuple[str, ...] = ()
+    span: CellSpan | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """One task in program order; `summary` says in a few words what its body does (`scf.parallel
-    20`).
+    20`), `group` the groups it is in, outermost first.
     """
 
     name: str
@@ -66,6 +81,7 @@ class Task:
     kind: TaskKind = TaskKind.TASK
     summary: str = ""
     span: CellSpan | None = None
+    group: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,12 +102,18 @@ class Dependency:
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """Tasks in program order, and every dependency between two of them."""
+    """Tasks in program order, and every dependency between two of them.
+
+    Of tasks in loops (`groups`) dependencies are those of one round of each; `carried` are those
+    from a round to a later one, of the innermost loop around both.
+    """
 
     tasks: tuple[Task, ...]
     dependencies: tuple[Dependency, ...]
     buffers: tuple[Buffer, ...]
     storages: tuple[Storage, ...]
+    groups: tuple[Group, ...] = ()
+    carried: tuple[Dependency, ...] = ()
 
     @cached_property
     def level_of(self) -> dict[str, int]:
@@ -122,14 +144,50 @@ class TaskGraph:
 
 
 def build_dag(
-    tasks: Sequence[Task], buffers: Sequence[Buffer], storages: Sequence[Storage]
+    tasks: Sequence[Task],
+    buffers: Sequence[Buffer],
+    storages: Sequence[Storage],
+    groups: Sequence[Group] = (),
 ) -> TaskGraph:
-    """The dependencies of `tasks`, given in program order.
+    """The dependencies of `tasks`, given in program order, one round of each of the `groups`.
 
     For every element the last task that wrote it and those that read it since are known; a task
     that reads it comes after the writer (RAW), one that writes it after the readers (WAR) and the
     writer (WAW).
     """
+    return TaskGraph(
+        tuple(tasks),
+        _dependencies(tasks, storages),
+        tuple(buffers),
+        tuple(storages),
+        tuple(groups),
+        tuple(dep for group in groups if group.loop for dep in _carried(group, tasks, storages)),
+    )
+
+
+def _carried(
+    group: Group, tasks: Sequence[Task], storages: Sequence[Storage]
+) -> Iterator[Dependency]:
+    """From a round of the loop to the next: its tasks, and once more the same.
+
+    S1 ─► S2        the second S1 reads what the first S2 has written:
+    S1' ─► S2'      S2 ─► S1' is carried
+    """
+    depth = len(group.around)
+    inside = [task for task in tasks if task.group[depth : depth + 1] == (group.name,)]
+    position = {task.name: k for k, task in enumerate(inside)}
+    again = [replace(task, name=f"{task.name}\0", after=()) for task in inside]
+    for edge in _dependencies([*inside, *again], storages):
+        after = edge.after.removesuffix("\0")
+        if edge.after == after or edge.before not in position:
+            continue
+        first, second = inside[position[edge.before]].group, inside[position[after]].group
+        if first[: depth + 2] == second[: depth + 2] and len(first) > depth + 1:
+            continue  # a loop further in is around both
+        yield replace(edge, after=after)
+
+
+def _dependencies(tasks: Sequence[Task], storages: Sequence[Storage]) -> tuple[Dependency, ...]:
     histories = {storage.name: _History(storage.shape) for storage in storages}
     itemsize = {storage.name: storage.itemsize for storage in storages}
     dependencies: list[Dependency] = []
@@ -155,7 +213,7 @@ def build_dag(
         dependencies.extend(
             Dependency(name, task.name, Hazard.EXPLICIT, "", (), 0) for name in task.after
         )
-    return TaskGraph(tuple(tasks), tuple(dependencies), tuple(buffers), tuple(storages))
+    return tuple(dependencies)
 
 
 _HAZARD_ORDER = {hazard: k for k, hazard in enumerate(Hazard)}

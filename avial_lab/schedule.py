@@ -169,21 +169,22 @@ def schedule_phases(
     inputs: Sequence[Piece],
     results: Sequence[Piece],
     moves: Sequence[Move] = (),
+    rank_of: Mapping[str, int] | None = None,
 ) -> Schedule:
     """The schedule of a structured program: a replicate is on every device that fits its target.
 
     What moves is found while it runs (`ownership.c`), so that there are no transfers and no steps
-    here; `inputs`, `results` and `moves` are those of its plan.
+    here; `inputs`, `results` and `moves` are those of its plan, and so is the rank that a task runs
+    on first (`rank_of`).
     """
+    first = rank_of or {}
     placements: list[Placement] = []
     for level, tasks in enumerate(graph.levels):
         for task in tasks:
-            if task.kind is TaskKind.CONVERGE:
-                devices, reason = topology.devices, "every rank goes round its loop"
-            else:
-                devices, reason = _fitting_devices(task, topology), "a part of its iterations"
+            devices, reason = _fitting_devices(task, topology), "a part of its iterations"
             if task.kind is TaskKind.TASK:
-                devices, reason = devices[:1], "the rank that has most of what it reads"
+                there = [d for d in devices if d.rank == first.get(task.name)] or devices
+                devices, reason = there[:1], "the rank that has most of what it reads"
             placements += [
                 Placement(task.name, device.name, device.rank, level, reason) for device in devices
             ]

@@ -19,9 +19,9 @@ from typing import Any
 
 from mlir import ir
 
-from avial_lab.accesses import caller_memory, read_program
+from avial_lab.accesses import caller_memory, read_groups, read_program
 from avial_lab.accesses.rounding import reordered_storages
-from avial_lab.dag import Task, TaskGraph, build_dag
+from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects.program import is_structured, program_function
 from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.messages import (
@@ -118,11 +118,9 @@ def _parse(source: Source) -> ir.Module:
 
 def _graph(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
     tasks, buffers, storages = read_program(module, source.binding)
-    return build_dag([_placed(task, source) for task in tasks], buffers, storages)
-
-
-def _placed(task: Task, source: Source) -> Task:
-    return replace(task, span=_with_text(task.span, source))
+    placed = [replace(task, span=_with_text(task.span, source)) for task in tasks]
+    groups = [replace(group, span=_with_text(group.span, source)) for group in read_groups(module)]
+    return build_dag(placed, buffers, storages, groups)
 
 
 def _analyse(question: Analyse) -> Analysis:
@@ -188,7 +186,12 @@ def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> 
     watch.lap("build")
     binary, plan = planned_binary(llvm_ir, graph, topology.ranks, phases)
     schedule = schedule_phases(
-        graph, topology, inputs=plan.inputs, results=plan.results, moves=plan.moves
+        graph,
+        topology,
+        inputs=plan.inputs,
+        results=plan.results,
+        moves=plan.moves,
+        rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )
     watch.lap("plan")
     verdicts = _verdicts(structured, question.source)

@@ -3,7 +3,7 @@ of.
 """
 
 from avial_lab.accesses.buffers import caller_memory
-from avial_lab.accesses.program import read_program
+from avial_lab.accesses.program import read_groups, read_program
 from avial_lab.accesses.touches import Touch, body_touches
 from avial_lab.accesses.views import view_chain
 
@@ -11,6 +11,7 @@ __all__ = [
     "Touch",
     "body_touches",
     "caller_memory",
+    "read_groups",
     "read_program",
     "view_chain",
 ]

@@ -5,12 +5,13 @@ Module in the avial dialect -> Tasks with their Accesses, buffers, storages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
 from avial_lab.accesses.buffers import program_buffers
+from avial_lab.accesses.groups import Grouped
 from avial_lab.accesses.linear import Linear
 from avial_lab.accesses.storage_regions import Part, access
 from avial_lab.accesses.summary import summary
@@ -18,10 +19,10 @@ from avial_lab.accesses.symbols import unbound_numbers
 from avial_lab.accesses.touches import Touch, body_touches
 from avial_lab.accesses.views import defining, view_chain
 from avial_lab.arrays import Binding, Buffer, Storage
-from avial_lab.dag import Access, Task, TaskKind
+from avial_lab.dag import Access, Group, Task, TaskKind
 from avial_lab.dialects.avial import buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
-from avial_lab.dialects.program import scheduled_function, work_of
+from avial_lab.dialects.program import scheduled_function
 from avial_lab.errors import PassError
 from avial_lab.regions import Box
 from avial_lab.topology import Target
@@ -31,7 +32,7 @@ def read_program(
     module: ir.Module | ir.Operation, binding: Binding | None = None
 ) -> tuple[tuple[Task, ...], tuple[Buffer, ...], tuple[Storage, ...]]:
     """The tasks of `module` in program order with what each touches, its buffers and their
-    storages.
+    storages; those in loops with what any round touches.
 
     Arrays that `binding` says share memory share a storage; without a binding each buffer has its
     own, and numbers without a value are symbols. Raises PassError for what may not stand between
@@ -43,13 +44,14 @@ def read_program(
     symbols = unbound_numbers(function) if binding is None else {}
     program = _Program(buffers, {storage.name: storage for storage in storages}, symbols)
     tasks: list[Task] = []
-    for op in work_of(function):
+    for op, groups in Grouped(function).operations():
         if op.name == "avial.target":
             program.targets[op.results[0]] = _target(op)
-        elif op.name in _TASK_KINDS:
-            task = program.task(op)
-            program.names[op.results[0]] = task.name
-            tasks.append(task)
+            continue
+        task = replace(program.task(op), group=groups)
+        for result in (op.results[0], *(around.results[0] for around in _converges(op))):
+            program.names.setdefault(result, []).append(task.name)
+        tasks.append(task)
     if not tasks:
         raise PassError(
             "the program has no task",
@@ -59,10 +61,16 @@ def read_program(
     return tuple(tasks), tuple(buffers.values()), storages
 
 
+def read_groups(module: ir.Module | ir.Operation) -> tuple[Group, ...]:
+    """The loops and conditions around the tasks of `module`, in textual order."""
+    grouped = Grouped(scheduled_function(module))
+    names = {name for _, around in grouped.operations() for name in around}
+    return tuple(group for group in grouped.groups if group.name in names)
+
+
 _TASK_KINDS = {
     "avial.task": TaskKind.TASK,
     "avial.replicate": TaskKind.REPLICATE,
-    "avial.converge": TaskKind.CONVERGE,
 }
 
 _Parts = dict[tuple[ir.Value, tuple[str, ...]], list[Part]]
@@ -87,29 +95,35 @@ class _Program:
     storages: Mapping[str, Storage]
     symbols: Mapping[ir.Value, Linear]
     targets: dict[ir.Value, Target] = field(default_factory=dict)
-    names: dict[ir.Value, str] = field(default_factory=dict)
+    names: dict[ir.Value, list[str]] = field(default_factory=dict)
+    """The tasks behind what `after` may name; several behind a converge."""
 
     def task(self, op: ir.Operation) -> Task:
         operands, segments = list(op.operands), operand_segments(op)
         block = op.regions[0].blocks[0]
         reads, writes = self._touched(op, operands, segments, block)
-        converge = op.name == "avial.converge"
         return Task(
             name=ir.StringAttr(op.attributes["name"]).value
             if "name" in op.attributes
             else name_of(op.location) or "task",
-            target=Target("any") if converge else self.targets[operands[0]],
+            target=self.targets[operands[0]],
             reads=tuple(self._access(key, parts) for key, parts in reads.items()),
             writes=tuple(
                 self._access(key, some)
                 for key, parts in writes.items()
                 for some in _certain_and_rest(parts)
             ),
-            after=tuple(self.names[operand] for operand in operands[sum(segments[:-1]) :]),
+            after=tuple(self._after(op)),
             kind=_TASK_KINDS[op.name],
             summary=summary(block),
             span=span_of(op.location),
         )
+
+    def _after(self, op: ir.Operation) -> Iterator[str]:
+        """The tasks it is to wait for, and those that the converges around it are to wait for."""
+        for each in (op, *_converges(op)):
+            for operand in list(each.operands)[sum(operand_segments(each)[:-1]) :]:
+                yield from self.names[operand]
 
     def _touched(
         self, op: ir.Operation, operands: list[ir.Value], segments: list[int], block: ir.Block
@@ -142,6 +156,15 @@ class _Program:
     def _access(self, key: tuple[ir.Value, tuple[str, ...]], parts: list[Part]) -> Access:
         root, anchor = key
         return access(self.buffers[root], self.storages, parts, anchor)
+
+
+def _converges(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The converges around it, innermost first."""
+    around = op.parent
+    while around is not None:
+        if around.operation.name == "avial.converge":
+            yield around.operation
+        around = around.operation.parent
 
 
 def _anchor(touch: Touch, box: Box) -> tuple[tuple[str, ...], Box]:

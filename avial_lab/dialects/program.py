@@ -84,20 +84,6 @@ def schedule_operations(function: ir.Operation) -> Iterator[ir.Operation]:
                 yield inner.operation
 
 
-def work_of(function: ir.Operation) -> Iterator[ir.Operation]:
-    """The targets, tasks, replicates and outermost converges, also those inside of bare loops and
-    conditions.
-    """
-    pending = list(schedule_operations(function))[::-1]
-    while pending:
-        op = pending.pop()
-        if op.name.startswith("avial."):
-            yield op
-        else:
-            inner = [view.operation for r in op.regions for b in r.blocks for view in b.operations]
-            pending.extend(reversed(inner))
-
-
 def tasks_of(function: ir.Operation) -> Iterator[ir.Operation]:
     """The program's tasks, in program order."""
     return (op for op in schedule_operations(function) if op.name == "avial.task")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
+from avial_lab.accesses.groups import ROUNDS, rounds_of
 from avial_lab.dialects.avial import SEGMENTS, operand_segments
 from avial_lab.passes.operations import operations_in
 
@@ -98,14 +99,16 @@ def _compared(op: ir.Operation, value: ir.Value) -> ir.Value:
 
 
 def _forget(op: ir.Operation) -> None:
-    """What the loop says now, the converge says no longer."""
+    """What the loop says now, the converge says no longer, but in words for people."""
     sizes = operand_segments(op)
+    rounds = ir.StringAttr.get(rounds_of(op))
     keep = list(op.operands)[sizes[0] :]
     attributes = {
         name: op.attributes[name]
         for name in op.attributes
         if name not in ("max", "predicate", "threshold")
     }
+    attributes[ROUNDS] = rounds
     attributes[SEGMENTS] = ir.DenseI32ArrayAttr.get([0, *sizes[1:]])
     new = ir.Operation.create(
         op.name,
