@@ -80,7 +80,7 @@ def _operand_types(e: Elaborator, results: str | None, op: str, start: int, offs
     match = MANY.match(e.text, offset)
     if match is None:
         following = e.source.skip(offset)
-        if e.text.startswith(":", following):
+        if e.text.startswith((":", "loc("), following):
             return e.copied(results, op, start, offset)
         e.out.put(f"{e.text[start:offset]}{e.loc(start)}\n", start)
         return offset

@@ -58,6 +58,16 @@ def program_names(text: str, *, function: str | None = None) -> tuple[str, ...]:
     return tuple(names)
 
 
+def function_arguments(text: str) -> dict[str, tuple[str, ...]]:
+    """The names of the arguments of every function with a body, by the function's name.
+
+    >>> function_arguments("func.func @f(%x: memref<?xf32>, %n: index) { return }")
+    {'f': ('x', 'n')}
+    """
+    tokens = _tokens(text)
+    return {head.name: head.arguments for head in _heads(tokens, _functions(tokens))}
+
+
 def argument_named(name: str, known: Sequence[str]) -> str:
     """The name itself; of a number that is no name, the argument at that position.
 

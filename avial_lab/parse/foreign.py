@@ -10,6 +10,8 @@ import re
 
 from mlir import ir
 
+from avial_lab.dialects.program import functions_of, has_body, symbol_of
+from avial_lab.notation.header import function_arguments
 from avial_lab.notation.source import Source
 
 _RESULT_BEFORE = re.compile(r"(%[\w$.-]+)(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*\s*=\s*\Z")
@@ -34,7 +36,20 @@ def read_mlir(source: Source) -> ir.Module | None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    _name_arguments(module, source)
     return module
+
+
+def _name_arguments(module: ir.Module, source: Source) -> None:
+    """Also where a front end has put places of its own: callers give arrays by these names."""
+    known = function_arguments(source.text)
+    for function in functions_of(module):
+        names = known.get(symbol_of(function), ()) if has_body(function) else ()
+        arguments = list(function.regions[0].blocks[0].arguments) if names else []
+        for argument, name in zip(arguments, names, strict=False):
+            location = argument.location
+            place = location.child_loc if location.is_a_name() else location
+            argument.set_location(ir.Location.name(name, place))
 
 
 def _located(location: ir.Location, source: Source, *, result: bool) -> ir.Location:

@@ -405,3 +405,38 @@ def test_a_result_that_is_neither() -> None:
 )  # fmt: skip
 def test_names_without_mlir(text: str, expected: tuple[str, ...]) -> None:
     assert program_names(text) == expected
+
+
+LOCATED = """\
+#loc = loc("k.c":3:6)
+module {
+  func.func @k(%A: memref<8x8xf32> loc("k.c":3:10), %n: index loc("k.c":3:20)) {
+    affine.for %i = 0 to %n {
+      %0 = affine.load %A[%i, 0] : memref<8x8xf32> loc(#loc2)
+      affine.store %0, %A[0, %i] : memref<8x8xf32> loc(#loc2)
+    } loc(#loc1)
+    return loc(#loc)
+  } loc(#loc)
+} loc(unknown)
+#loc1 = loc("k.c":4:3)
+#loc2 = loc(fused["k.c":5:3, "k.c":5:9])
+"""
+
+
+@pytest.mark.parametrize("notation", [True, False])
+def test_places_of_a_front_end_are_kept(notation: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the names of the arguments: callers give arrays by them."""
+    from avial_lab.errors import ParseError
+    from avial_lab.parse import cells
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ParseError("not this")
+
+    if not notation:
+        monkeypatch.setattr(cells, "elaborate", refuse)
+    module = parsed(LOCATED)
+    assert arguments(module) == {"A": "memref<8x8xf32>", "n": "index"}
+    loop = program_function(module).regions[0].blocks[0].operations[0]
+    span = span_of(loop.location)
+    assert span is not None
+    assert str(span) == "k.c:4:3"
