@@ -20,6 +20,7 @@ from avial_lab.passes.phases import SPLIT, split_dimensions
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import Array, Loop, read_scop
 from avial_lab.polyhedra.partition import Around, Node, Sequential, Split, partition
+from avial_lab.polyhedra.work import slice_weights
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
@@ -190,6 +191,8 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
         extent = node.anchor.array.shape[node.anchor.dimension]
         if extent is not None:
             replicate.attributes["avial.owned0"] = i64.get([node.anchor.offset, extent])
+    if node.triangular and not grid:
+        replicate.attributes["avial.weights"] = i64.get(_weights(node, replicate))
     if node.reductions:
         arrays = {reduction.array.value for reduction in node.reductions}
         operands = [buffer_of(operand) for operand in replicate.operands]
@@ -239,6 +242,15 @@ def _mark(loops: Sequence[Loop], dimension: int) -> None:
         marks = split_dimensions(loop.op)
         marks[loop.dimension] = dimension
         loop.op.attributes[SPLIT] = ir.DenseI64ArrayAttr.get(marks)
+
+
+def _weights(node: Split, replicate: ir.Operation) -> list[int]:
+    """The work in equal slices of what is owned, or of the iterations."""
+    low, high, _ = _hull(node.op, node.loops)
+    if "avial.owned0" in replicate.attributes:
+        offset, extent = ir.DenseI64ArrayAttr(replicate.attributes["avial.owned0"])
+        low, high = -offset, extent - offset
+    return slice_weights(read_scop(node.op), node.loops, first=low, extent=high - low)
 
 
 def _hull(nest: ir.Operation, loops: Sequence[Loop]) -> list[int]:

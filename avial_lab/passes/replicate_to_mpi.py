@@ -76,6 +76,7 @@ llvm.func @avial_scratch(i64, !llvm.ptr)
 llvm.func @avial_live() -> i64
 llvm.func @avial_again(i64) -> i64
 llvm.func @avial_unknown()
+llvm.func @avial_cost(i64, !llvm.ptr)
 llvm.func @avial_layout(i64, i64, i64, !llvm.ptr)
 """
 """What `ownership.c` offers compiled code."""
@@ -328,12 +329,20 @@ class _Entry:
             if ("avial.ranks" in op.attributes)
             else []
         )
+        if "avial.weights" in op.attributes and not any(words):
+            self._weigh(list(ir.DenseI64ArrayAttr(op.attributes["avial.weights"])))
         if not any(words) and not ranks:
             return
         room = self._room(max(1, len(ranks)))
         self._set(room, ranks)
         numbers = [arith.constant(self.i64, word) for word in (*words, len(ranks))]
         self._call("avial_layout", [*numbers, room.pointer])
+
+    def _weigh(self, weights: Sequence[int]) -> None:
+        """Parts of equal work instead of equal length."""
+        room = self._room(len(weights))
+        self._set(room, weights)
+        self._call("avial_cost", [arith.constant(self.i64, len(weights)), room.pointer])
 
     def _run(self, phase: Phase, parts: ir.Value, reduced: Sequence[ir.Value]) -> None:
         """The phase's function for each of this rank's ranges."""

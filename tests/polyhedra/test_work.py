@@ -1,0 +1,54 @@
+"""Work in slices of a split loop, against counting."""
+
+from __future__ import annotations
+
+import pytest
+from mlir import ir
+
+from avial_lab.dialects import register
+from avial_lab.polyhedra import read_scop
+from avial_lab.polyhedra.work import slice_weights
+
+LOWER = "affine.for %i = 0 to 12 { affine.for %j = 0 to affine_map<(d) -> (d + 1)>(%i) { BODY } }"
+UPPER = "affine.for %i = 0 to 12 { affine.for %j = affine_map<(d) -> (d)>(%i) to 12 { BODY } }"
+LATER = "affine.for %i = 4 to 12 { affine.for %j = 0 to affine_map<(d) -> (d - 3)>(%i) { BODY } }"
+PYRAMID = (
+    "affine.for %i = 0 to 12 { affine.for %j = 0 to affine_map<(d) -> (d)>(%i) {"
+    " affine.for %k = 0 to affine_map<(d) -> (d)>(%j) { BODY } } }"
+)
+
+
+def weights(nest: str, slices: int) -> list[int]:
+    text = "func.func @f(%A: memref<12x12xf64>) {\n%z = arith.constant 0.0 : f64\n" + nest.replace(
+        "BODY", "affine.store %z, %A[%i, %j] : memref<12x12xf64>"
+    ) + "\nreturn\n}"  # fmt: skip
+    context = ir.Context()
+    register(context)
+    module = ir.Module.parse(text, context)
+    scop = read_scop(module.body.operations[0])
+    return slice_weights(scop, scop.loops[:1], first=0, extent=12, slices=slices)
+
+
+@pytest.mark.parametrize(
+    ("nest", "expected"),
+    [
+        (LOWER, [2, 5, 8, 11]),
+        (UPPER, [11, 8, 5, 2]),
+        (LATER, [0, 1, 4, 7]),
+    ],
+)
+def test_the_middle_of_each_slice_counts(nest: str, expected: list[int]) -> None:
+    assert weights(nest, 4) == expected
+
+
+def test_every_value_is_a_slice_of_its_own_where_there_are_as_many() -> None:
+    assert weights(LOWER, 12) == [i + 1 for i in range(12)]
+
+
+def test_a_pyramid_weighs_as_the_box_around_it() -> None:
+    # j from 1 (k = 0 has to exist) to i - 1, k from 0 to i - 2; a store and nothing else.
+    assert weights(PYRAMID, 12)[2:] == [(i - 1) * (i - 1) for i in range(2, 12)]
+
+
+def test_no_more_slices_than_values() -> None:
+    assert len(weights(LOWER, 100)) == 12
