@@ -5,15 +5,13 @@ Function of loops -> the same values, computed by more loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlir import ir
 
 from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.distribution import Group, distribution, recomputable
-from avial_lab.polyhedra.partition import Around, Partitioner, Sequential
+from avial_lab.polyhedra.partition import unsplit
 from avial_lab.polyhedra.splits import Nest
 
 MOST = 64
@@ -49,25 +47,12 @@ def _distribute_all(function: ir.Operation) -> None:
 
 def _distribute_one(function: ir.Operation) -> bool:
     """Take the first loop apart that can be; whether there was one."""
-    found = Partitioner(read_scop(function))
-    for op in _unsplit(found, function):
-        if op.name in ("affine.for", "scf.for"):
-            nest = found.nest(op)
-            groups = distribution(nest, found.splitter)
-            if groups:
-                _distribute(nest, groups)
-                return True
+    for nest, splitter in unsplit(function):
+        groups = distribution(nest, splitter)
+        if groups:
+            _distribute(nest, groups)
+            return True
     return False
-
-
-def _unsplit(found: Partitioner, op: ir.Operation) -> Iterator[ir.Operation]:
-    """The loops and conditions inside `op` that are not split, outer before inner."""
-    for region in op.regions:
-        for block in region.blocks:
-            for node in found.block(block):
-                if isinstance(node, Around | Sequential):
-                    yield node.op
-                    yield from _unsplit(found, node.op)
 
 
 def _distribute(nest: Nest, groups: tuple[Group, ...]) -> None:

@@ -156,7 +156,8 @@ class Scop:
 
     `parameters` are the names that domains and relations may hold, each with the MLIR value it
     stands for (None: the size of an array, `A_0` for dimension 0 of A, or a fixed loop around);
-    `sizes` are those that are sizes, each with the memref and the dimension.
+    `sizes` are those that are sizes, each with the memref and the dimension. `iterations` of a loop
+    are the values of its variable and of those around, where they are known for sure.
     A scop ("static control part") in the strict sense has every statement and access exact.
     """
 
@@ -169,6 +170,7 @@ class Scop:
     updates: tuple[Update, ...] = ()
     notes: tuple[str, ...] = ()
     sizes: dict[str, tuple[ir.Value, int]] = field(compare=False, default_factory=dict)
+    iterations: dict[Loop, isl.Set] = field(compare=False, default_factory=dict)
 
     def loops_of(self, op: ir.Operation) -> tuple[Loop, ...]:
         """The loops that `op` is, one for each of its dimensions."""

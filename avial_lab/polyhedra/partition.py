@@ -13,7 +13,7 @@ each with the reason why it is not more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -75,14 +75,18 @@ def partition(function: ir.Operation | ir.OpView) -> tuple[Node, ...]:
     op = function.operation
     if any(len(region.blocks) != 1 for region in op.regions):
         return (Sequential(op, (f"{op.name} has jumps between blocks",)),)
-    return Partitioner(read_scop(op)).block(op.regions[0].blocks[0])
+    return _Partition(read_scop(op)).block(op.regions[0].blocks[0])
 
 
-class Partitioner:
-    """The nodes of any block of one scop, and its nests."""
+def unsplit(function: ir.Operation) -> Iterator[tuple[Nest, Splitter]]:
+    """The nests that are not split, outer before inner, each with what knows why."""
+    found = _Partition(read_scop(function))
+    yield from found.unsplit(function)
 
+
+class _Partition:
     def __init__(self, scop: Scop) -> None:
-        self.splitter = Splitter(scop)
+        self._splitter = Splitter(scop)
         self._by_loop: dict[Loop, list[Statement]] = {}
         self._loops: dict[ir.Operation, list[Loop]] = {}
         self._opaque: dict[ir.Operation, Statement] = {}
@@ -94,7 +98,16 @@ class Partitioner:
             if any(access.array.kind is ArrayKind.EFFECT for access in statement.accesses):
                 self._opaque[statement.op] = statement
 
-    def nest(self, op: ir.Operation) -> Nest:
+    def unsplit(self, op: ir.Operation) -> Iterator[tuple[Nest, Splitter]]:
+        for region in op.regions:
+            for body in region.blocks:
+                for node in self.block(body):
+                    if isinstance(node, Around | Sequential):
+                        if node.op in self._loops:
+                            yield self._nest(node.op), self._splitter
+                        yield from self.unsplit(node.op)
+
+    def _nest(self, op: ir.Operation) -> Nest:
         """The nest whose outermost loop is `op`."""
         loops = tuple(self._loops[op])
         return Nest(op, loops, tuple(self._by_loop.get(loops[0], ())))
@@ -130,10 +143,10 @@ class Partitioner:
         return self._around(op, ()) or Sequential(op, self._why(op))
 
     def _loop(self, op: ir.Operation) -> Node | None:
-        nest = self.nest(op)
+        nest = self._nest(op)
         if not nest.statements:
             return None
-        found = self.splitter.split(nest)
+        found = self._splitter.split(nest)
         if isinstance(found, Split):
             return found
         return self._around(op, found.reasons) or Sequential(op, found.reasons)

@@ -15,8 +15,9 @@ from mlir import ir
 from avial_lab.accesses.views import defining, is_memref
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.polyhedra.affine import Affine, Names, extreme, identifier
+from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.drafts import Draft, Range, Touch, statement_of
-from avial_lab.polyhedra.indices import Condition, Indices, size_of
+from avial_lab.polyhedra.indices import Condition, Indices, Scope, size_of
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, LoopKind, Scop, Update
 from avial_lab.polyhedra.nesting import defined_in, holds, parent_of
 from avial_lab.polyhedra.operations import COMPUTING_DIALECTS, HANDLERS, LOOPS, SILENT, linalg
@@ -47,6 +48,7 @@ class Reader:
         self.note: str | None = None
         self.arrays: dict[object, Array] = {}
         self.array_names = Names()
+        self.ranges: list[tuple[Loop, Scope]] = []
         self.drafts: list[Draft] = []
         self.updates: list[Update] = []
         self.notes: dict[str, None] = {}
@@ -116,6 +118,8 @@ class Reader:
             self._push(op, dimension, name, kind, step if step and step > 0 else None)
             self.indices[values.argument] = Affine.of(name)
             self._bound(op, name, values)
+            if self.exact:
+                self.ranges.append((self.loops[-1], self.indices.scope))
         body()
         self.loops, self.position, self.indices.scope, self.exact, self.note = state
         self.position[-1] += 1
@@ -360,5 +364,14 @@ class Reader:
         return Scop(
             self.root, tuple(self.all_loops), arrays, statements,
             dict(self.indices.parameters), context, tuple(self.updates), tuple(self.notes),
-            dict(self.indices.sizes),
+            dict(self.indices.sizes), self._iterations(parameters, context),
         )  # fmt: skip
+
+    def _iterations(self, parameters: Sequence[str], context: isl.Set) -> dict[Loop, isl.Set]:
+        found: dict[Loop, isl.Set] = {}
+        for loop, scope in self.ranges:
+            text = scope.set_text("", parameters, self.indices.choices)
+            known = limited(lambda text=text: isl.Set(text).intersect_params(context), lambda: None)
+            if known is not None:
+                found[loop] = known
+        return found

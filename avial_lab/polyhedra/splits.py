@@ -168,6 +168,13 @@ class Splitter:
             )
         return self._private[key]
 
+    def forbidding_arrays(self, nest: Nest) -> tuple[Array, ...]:
+        """The arrays because of which the nest's own loop is not split."""
+        loops = nest.loops[:1]
+        met = self._meetings(nest, _chosen(loops, nest.statements))
+        arrays = dict.fromkeys(conflict.array for conflict in met)
+        return tuple(array for array in arrays if not self._is_private(array, nest, loops))
+
     def _split(self, nest: Nest, choice: Choice, found: tuple[Reduction, ...]) -> Split:
         chosen = _chosen(choice.loops, nest.statements)
         inside = [s for s in nest.statements if s.name in chosen]

@@ -152,7 +152,8 @@ def test_kernels_stay_as_they_are(name: str, context: ir.Context) -> None:
 @settings(max_examples=3, deadline=None, suppress_health_check=SLOW)
 @given(each=st.lists(near_nests, min_size=15, max_size=15))
 def test_the_same_bits(each: list[Nest]) -> None:
-    with ir.Context() as context:
+    context = ir.Context()
+    with context:
         texts: list[tuple[str, str]] = []
         for k, nest in enumerate(each):
             text = computing_text(nest)

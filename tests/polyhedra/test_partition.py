@@ -66,7 +66,8 @@ def of_kernel(name: str) -> list[str]:
     kernel = kernels.load(name)
     sizes = kernel.datasets[kernels.Dataset.LARGE]
     element = "f64" if "f64" in kernel.elements else kernel.elements[0]
-    with ir.Context() as context:
+    context = ir.Context()
+    with context:
         module = named_module(kernel.mlir(element, sizes), context)
         PassManager.parse("builtin.module(func.func(convert-linalg-to-loops,canonicalize))").run(
             module.operation
