@@ -1,6 +1,7 @@
 """Tensors become memory: what frontends for neural networks write.
 
-Module whose functions work on tensors -> the same on memrefs, MLIR's own bufferization. A tensor
+Module whose functions work on tensors (linalg, tensor, tosa) -> the same on memrefs, by MLIR's own
+passes. A tensor
 argument is an array of the caller's that nobody writes; a tensor result is memory of the function.
 """
 
@@ -18,6 +19,14 @@ _BUFFERIZE = (
 )
 
 
+_TOSA = (
+    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,"
+    "tosa-make-broadcastable,tosa-to-linalg-named,canonicalize,tosa-to-linalg,"
+    "tosa-to-arith{include-apply-rescale},tosa-to-tensor,tosa-to-scf))"
+)
+"""What MLIR's own pipeline from tosa to linalg has, in its order."""
+
+
 def tensors_to_memory(module: ir.Module) -> bool:
     """Whether there was a tensor; there is none any more.
 
@@ -28,15 +37,33 @@ def tensors_to_memory(module: ir.Module) -> bool:
     for function in functions_of(module):
         if has_body(function):
             _protect_arguments(function)
+    if _has_tosa(module):
+        _run(module, _TOSA, "no loops were found for an operation of tosa")
+    _run(module, _BUFFERIZE, "no memory was found for a tensor")
+    return True
+
+
+def _run(module: ir.Module, pipeline: str, failure: str) -> None:
     try:
-        passmanager.PassManager.parse(_BUFFERIZE).run(module.operation)
+        passmanager.PassManager.parse(pipeline).run(module.operation)
     except ir.MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
         raise VerifyError(
-            "no memory was found for a tensor" + (f": {first.message}" if first else ""),
+            failure + (f": {first.message}" if first else ""),
             span=span_of(first.location) if first else None,
         ) from None
-    return True
+
+
+def _has_tosa(module: ir.Module) -> bool:
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = found or op.name.startswith("tosa.")
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _has_tensors(module: ir.Module) -> bool:

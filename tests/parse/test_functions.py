@@ -381,6 +381,34 @@ func.func @relu(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
     assert "tensor" not in str(module)
 
 
+def test_tosa_becomes_loops() -> None:
+    text = """\
+module attributes {torch.debug_module_name = "M"} {
+  ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
+  func.func @forward(%x: tensor<4x8xf32> {func.read_access}) -> (tensor<4x8xf32> {func.write_access}) {
+    %0 = tosa.add %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    return %0 : tensor<4x8xf32>
+  }
+}
+"""
+    module = parsed(text)
+    assert arguments(module) == {"x": "memref<4x8xf32>", "result0": "memref<4x8xf32>"}
+    assert "tosa" not in str(module)
+    assert "linalg.generic" in str(module)
+
+
+def test_a_tensor_without_memory() -> None:
+    text = "func.func @f(%x: tensor<4xf32>) -> tensor<1xindex> {\n"
+    text += "  %y = shape.shape_of %x : tensor<4xf32> -> tensor<1xindex>\n"
+    text += "  return %y : tensor<1xindex>\n}\n"
+    assert told(text) == snapshot("""\
+VerifyError: no memory was found for a tensor: op was not bufferized
+In [1]:2:3
+  %y = shape.shape_of %x : tensor<4xf32> -> tensor<1xindex>
+  ^\
+""")
+
+
 def test_a_result_that_is_neither() -> None:
     text = "func.func @f(%z: complex<f32>) -> complex<f32> { return %z : complex<f32> }"
     assert told(text).splitlines()[0] == snapshot(
