@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
+import numpy as np
 from mlir import ir
 from mlir.dialects import arith, func
 
@@ -199,20 +201,8 @@ def _narrow_affine_for(
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
         [sizes[0] + 1, sizes[1] + 1, *sizes[2:]]
     )
-    new = ir.Operation.create(
-        loop.name,
-        results=[result.type for result in loop.results],
-        operands=[*lower, low, *upper, high, *operands[sizes[0] + sizes[1] :]],
-        attributes=attributes,
-        regions=1,
-        loc=loop.location,
-        ip=ir.InsertionPoint(loop),
-    )
-    loop.regions[0].blocks[0].append_to(new.regions[0])
-    for before, after in zip(loop.results, new.results, strict=True):
-        before.replace_all_uses_with(after)
-    loop.erase()
-    return new
+    bounds = [*lower, low, *upper, high, *operands[sizes[0] + sizes[1] :]]
+    return _rebuilt_loop(loop, bounds, attributes)
 
 
 def _with_symbol(attribute: ir.Attribute) -> ir.AffineMapAttr:
@@ -226,7 +216,71 @@ def _with_symbol(attribute: ir.Attribute) -> ir.AffineMapAttr:
 def _narrow_affine_parallel(
     loop: ir.Operation, own: int, low: ir.Value, high: ir.Value
 ) -> ir.Operation:
-    raise PassError("affine.parallel is split as loops", span=span_of(loop.location))
+    """Another result in that dimension's group of each map."""
+    lower, upper = (_parallel_bound(loop, side) for side in ("lower", "upper"))
+    attributes = {name: loop.attributes[name] for name in loop.attributes}
+    for side, bound in (("lower", lower), ("upper", upper)):
+        form, groups = bound.form, list(bound.groups)
+        place = sum(groups[: own + 1])
+        extra = ir.AffineExpr.get_symbol(form.n_symbols)
+        results = [*list(form.results)[:place], extra, *list(form.results)[place:]]
+        groups[own] += 1
+        attributes[f"{side}BoundsMap"] = ir.AffineMapAttr.get(
+            ir.AffineMap.get(form.n_dims, form.n_symbols + 1, results)
+        )
+        attributes[f"{side}BoundsGroups"] = _groups(groups)
+    return _rebuilt_loop(loop, [*lower.operands, low, *upper.operands, high], attributes)
+
+
+@dataclass(frozen=True)
+class _ParallelBound:
+    """One side of affine.parallel: `groups[d]` results of the map bound dimension d."""
+
+    form: ir.AffineMap
+    groups: tuple[int, ...]
+    operands: tuple[ir.Value, ...]
+
+    def of(self, dimension: int) -> ir.AffineMapAttr:
+        first = sum(self.groups[:dimension])
+        results = list(self.form.results)[first : first + self.groups[dimension]]
+        return ir.AffineMapAttr.get(
+            ir.AffineMap.get(self.form.n_dims, self.form.n_symbols, results)
+        )
+
+
+def _parallel_bound(loop: ir.Operation, side: str) -> _ParallelBound:
+    form = ir.AffineMapAttr(loop.attributes[f"{side}BoundsMap"]).value
+    counts = ir.DenseIntElementsAttr(loop.attributes[f"{side}BoundsGroups"])
+    groups = tuple(int(counts[k]) for k in range(len(counts)))
+    operands = tuple(loop.operands)
+    count = form.n_dims + form.n_symbols
+    return _ParallelBound(
+        form, groups, operands[:count] if side == "lower" else operands[-count:] if count else ()
+    )
+
+
+def _groups(counts: Sequence[int]) -> ir.Attribute:
+    return ir.DenseIntElementsAttr.get(cast("Any", np.array(counts, np.int32)))
+
+
+def _rebuilt_loop(
+    loop: ir.Operation, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]
+) -> ir.Operation:
+    """The loop with other bounds, in its place; the old one is gone."""
+    new = ir.Operation.create(
+        loop.name,
+        results=[result.type for result in loop.results],
+        operands=operands,
+        attributes=attributes,
+        regions=1,
+        loc=loop.location,
+        ip=ir.InsertionPoint(loop),
+    )
+    loop.regions[0].blocks[0].append_to(new.regions[0])
+    for before, after in zip(loop.results, new.results, strict=True):
+        before.replace_all_uses_with(after)
+    loop.erase()
+    return new
 
 
 _NARROW = {
@@ -312,8 +366,19 @@ def _extreme(name: str, form: ir.Attribute, operands: Sequence[ir.Value]) -> ir.
     ).result
 
 
+def _affine_parallel_bounds(loop: ir.Operation, own: int) -> list[ir.Value | int]:
+    lower, upper = (_parallel_bound(loop, side) for side in ("lower", "upper"))
+    step = ir.IntegerAttr(list(ir.ArrayAttr(loop.attributes["steps"]))[own]).value
+    return [
+        _extreme("affine.max", lower.of(own), lower.operands),
+        _extreme("affine.min", upper.of(own), upper.operands),
+        step,
+    ]
+
+
 _BOUNDS = {
     "affine.for": _affine_for_bounds,
+    "affine.parallel": _affine_parallel_bounds,
     "scf.for": _scf_for_bounds,
     "scf.parallel": _scf_parallel_bounds,
 }
