@@ -80,16 +80,19 @@ def operations_in(scop: Scop) -> int:
 
 
 def in_control(scop: Scop) -> frozenset[str]:
-    """The parameters that decide which iterations run: in loop bounds and conditions."""
-    found: set[str] = set()
-    for statement in scop.statements:
-        # Without what every parameter satisfies, as that a size is not negative.
-        domain = statement.domain.gist_params(scop.context)
-        for place in range(domain.dim(_FREE)):
-            name = domain.get_dim_name(_FREE, place)
-            if name is not None and domain.involves_dims(_FREE, place, 1):
-                found.add(name)
-    return frozenset(found)
+    """The parameters that decide how much runs: in loop bounds and conditions, and sizes of arrays
+    that are taken as a whole.
+    """
+    # Without what every parameter satisfies, as that a size is not negative.
+    known: list[isl.Set | isl.Map] = [s.domain.gist_params(scop.context) for s in scop.statements]
+    known += [access.relation.gist_params(scop.context) for _, access in _accesses(scop)]
+    return frozenset(
+        name
+        for relation in known
+        for place in range(relation.dim(_FREE))
+        if relation.involves_dims(_FREE, place, 1)
+        if (name := relation.get_dim_name(_FREE, place)) is not None
+    )
 
 
 def _accesses(scop: Scop) -> list[tuple[Statement, Access]]:

@@ -104,6 +104,14 @@ def test_whole_arrays_are_of_one_size() -> None:
     assert found["n"] == found["a"][0] - 1
 
 
+def test_linalg_alone_has_sizes_too() -> None:
+    text = body(
+        "linalg.matmul ins(%a, %b : memref<?x?xf32>, memref<?x9xf32>) outs(%c : memref<?x9xf32>)",
+        "%a: memref<?x?xf32>, %b: memref<?x9xf32>, %c: memref<?x9xf32>",
+    )
+    assert made_up(text) == {"a": (64, 64), "b": (64, 9), "c": (64, 9)}
+
+
 def test_a_program_that_would_run_for_hours_is_smaller() -> None:
     nest = "affine.for %i{0} = 0 to %n {{\n"
     text = body(
