@@ -166,6 +166,19 @@ CASES = {
         (2, 4),
         snapshot(["write C[2:4, 0:9] 1"]),
     ),
+    # The loop that reads is not split: it needs what other ranks write.
+    "started by others": Case(
+        """func.func @f(%C: memref<8xf64>, %z: f64) {
+          scf.execute_region {
+            affine.for %i = 0 to 8 { affine.store %z, %C[%i] : memref<8xf64> }
+            affine.for %k = 0 to 8 { %c = affine.load %C[%k] : memref<8xf64> }
+            scf.yield
+          }
+          return }""",
+        (0,),
+        (2, 4),
+        snapshot(["read C[0:8]", "write C[2:4] 1"]),
+    ),
     # Row 2's store is no help to row 3: they may run in any order.
     "not started by another iteration": Case(
         """func.func @f(%C: memref<9xf64>, %z: f64) {
@@ -215,6 +228,18 @@ CASES = {
         (0,),
         (5, 14),
         snapshot(["read A[8:15]", "write B[4:9] 0"]),
+    ),
+    # Parts do not share B[2], unless their ends are odd.
+    "two to one": Case(
+        """func.func @f(%A: memref<30xf64>, %B: memref<15xf64>) {
+          affine.for %i = 0 to 30 {
+            %a = affine.load %A[%i] : memref<30xf64>
+            affine.store %a, %B[%i floordiv 2] : memref<15xf64>
+          }
+          return }""",
+        (0,),
+        (4, 10),
+        snapshot(["read A[4:10]", "write B[2:5] 1"]),
     ),
     "least and greatest": Case(
         """func.func @f(%A: memref<?xf64>, %n: index, %m: i32) {
