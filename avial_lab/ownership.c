@@ -732,7 +732,7 @@ static bool alike(const Message *x, const Message *y)
     for (i64 k = 0; k < x->count; k++) {
         const Move *a = &moves.rows[x->first + k], *b = &moves.rows[y->first + k];
         size_t box_bytes = (size_t)arrays[a->array].nd * 16;
-        if (a->array != b->array) return false;
+        if (a->array != b->array || memcmp(box_of(a->at), box_of(b->at), box_bytes)) return false;
     }
     return true;
 }
