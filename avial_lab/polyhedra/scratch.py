@@ -47,7 +47,7 @@ def scratch(nest: Nest, splitter: Splitter) -> tuple[Scratch, ...]:
         return ()
     last = limited(lambda: _last(iterations), lambda: None)
     found: list[Scratch] = []
-    for array in splitter.forbidding_arrays(nest):
+    for array in dict.fromkeys(conflict.array for conflict in splitter.conflicts(nest)):
         whole = None if last is None else _handed_on(array, nest, last)
         if whole is None or not _replaceable(array, nest):
             return ()

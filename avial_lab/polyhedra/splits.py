@@ -168,12 +168,12 @@ class Splitter:
             )
         return self._private[key]
 
-    def forbidding_arrays(self, nest: Nest) -> tuple[Array, ...]:
-        """The arrays because of which the nest's own loop is not split."""
+    def conflicts(self, nest: Nest) -> Iterator[Conflict]:
+        """Because of what the nest's own loop is not split, but for what reductions relax."""
         loops = nest.loops[:1]
-        met = self._meetings(nest, _chosen(loops, nest.statements))
-        arrays = dict.fromkeys(conflict.array for conflict in met)
-        return tuple(array for array in arrays if not self._is_private(array, nest, loops))
+        for conflict in self._meetings(nest, _chosen(loops, nest.statements)):
+            if not self._is_private(conflict.array, nest, loops):
+                yield conflict
 
     def _split(self, nest: Nest, choice: Choice, found: tuple[Reduction, ...]) -> Split:
         chosen = _chosen(choice.loops, nest.statements)

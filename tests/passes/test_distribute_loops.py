@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +10,8 @@ from mlir import ir
 import kernels
 from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.pipelines import run_passes
-from tests.kernels.jit import Machine
-from tests.polyhedra.nests import Nest, computing_text, near_nests
+from tests.passes.rewriting import check_same_bits
+from tests.polyhedra.nests import Nest, near_nests
 from tests.polyhedra.test_partition import outline_of
 from tests.polyhedra.test_properties import SLOW
 from tests.polyhedra.texts import named_module
@@ -152,23 +151,4 @@ def test_kernels_stay_as_they_are(name: str, context: ir.Context) -> None:
 @settings(max_examples=3, deadline=None, suppress_health_check=SLOW)
 @given(each=st.lists(near_nests, min_size=15, max_size=15))
 def test_the_same_bits(each: list[Nest]) -> None:
-    context = ir.Context()
-    with context:
-        texts: list[tuple[str, str]] = []
-        for k, nest in enumerate(each):
-            text = computing_text(nest)
-            module = ir.Module.parse(text, context)
-            run_passes(module.operation, (DistributeLoops(),))
-            texts += [(f"before{k}", text), (f"after{k}", str(module.body.operations[0]))]
-        machine = Machine(texts, context)
-    for k in range(len(each)):
-        rng = np.random.default_rng(k)
-        arguments = {
-            "A": rng.integers(0, 1 << 40, 7),
-            "B": rng.integers(0, 1 << 40, (7, 7)),
-            "n": np.int64(5),
-            "x": np.int64(11),
-        }
-        before, after = machine.call(f"before{k}", arguments), machine.call(f"after{k}", arguments)
-        for name, value in before.items():
-            assert value.tobytes() == after[name].tobytes(), (name, each[k])
+    check_same_bits(each, DistributeLoops())
