@@ -13,60 +13,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from avial_lab.dag import Dependency, Hazard, Task, TaskGraph
+from avial_lab.dag import Dependency, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.layout import Box, Layout, Line, lay_out
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, GREY, MESSAGE, Look, look_of
+from avial_lab.plot.nested import nested_svg
+from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, GREY, MESSAGE, look_of
+from avial_lab.plot.vertices import (
+    Link,
+    Vertex,
+    arrow_of,
+    box_of,
+    edge_words,
+    label_of,
+    label_size,
+)
 from avial_lab.schedule import Placement, Schedule
 
 TASK_LIMIT = 150
 EDGE_LIMIT = 450
 WIDTH_LIMIT = 4200.0
 LABEL_LIMIT = 48
+NESTED_LIMIT = 60
+"""Of a program with loops, tasks drawn within them; more are drawn as if there were none."""
+
 BAR_LIMIT = 40
 GUTTER = 64.0
-WIDEST_BOX = 230.0
-
-
-@dataclass(frozen=True)
-class Vertex:
-    """A box to draw: a task, or (`stacked`) a group of tasks alike."""
-
-    title: str
-    lines: tuple[str, ...]
-    look: Look
-    level: int
-    tooltip: str
-    stacked: bool = False
-
-    @property
-    def width(self) -> float:
-        words = max(
-            svg.text_width(self.title, 13, bold=True),
-            *(svg.text_width(line, 11) for line in self.lines),
-            60.0,
-        )
-        return min(words + 40, WIDEST_BOX)
-
-    @property
-    def height(self) -> float:
-        return 26.0 + 15 * len(self.lines)
-
-
-@dataclass(frozen=True)
-class Link:
-    """An arrow to draw: every dependency between two boxes at once.
-
-    `message`: bytes are sent for it; `data`: some value flows along it (not merely an order).
-    """
-
-    tail: int
-    head: int
-    label: tuple[str, ...]
-    tooltip: str
-    message: bool
-    data: bool
 
 
 @dataclass(frozen=True)
@@ -91,13 +63,16 @@ def dag_svg(
     description = f"{facts.graph_summary(graph, schedule)}. {facts.level_words(graph)}"
     if not graph.tasks:
         return framed("", 0, 0, title=title, summary="no tasks", description=description)
+    divided = any(task.kind is TaskKind.REPLICATE for task in graph.tasks)
+    if (graph.groups or divided) and len(graph.tasks) <= NESTED_LIMIT:
+        return nested_svg(graph, schedule, title=title, engine=engine)
     view = _choose_view(graph, schedule)
     if view is None:
         return _overview(graph, schedule, title=title, description=description)
     labelled = len(view.links) <= LABEL_LIMIT
     boxes = [Box(v.width, v.height, v.level) for v in view.vertices]
     lines = [
-        Line(k.tail, k.head, *(_label_size(k.label) if labelled else (0, 0))) for k in view.links
+        Line(k.tail, k.head, *(label_size(k.label) if labelled else (0, 0))) for k in view.links
     ]
     layout = lay_out(boxes, lines, engine=engine)
     width = max(layout.width + GUTTER + 12, SMALLEST_WIDTH)
@@ -164,13 +139,13 @@ def _task_view(graph: TaskGraph, schedule: Schedule | None) -> View:
     links: list[Link] = []
     for (before, after), edges in bundles.items():
         sent = transfers.get((before, after), [])
-        label = [_edge_words(edge) for edge in edges[:3]]
+        label = [edge_words(edge) for edge in edges[:3]]
         if len(edges) > 3:
             label.append(f"and {len(edges) - 3} more")
         if sent:
             label.append(f"rank {sent[0].source} → {sent[0].dest}")
         tooltip = f"{after} waits for {before}: " + "; ".join(
-            f"{_edge_words(edge)} {facts.region_words(edge.region)}".strip() for edge in edges[:12]
+            f"{edge_words(edge)} {facts.region_words(edge.region)}".strip() for edge in edges[:12]
         )
         tooltip += "".join(
             f"\nsends {t.storage}{t.box}, {facts.format_bytes(t.nbytes)}" for t in sent[:6]
@@ -205,12 +180,6 @@ def _task_vertex(
     tooltip = f"{task.name}: {task.summary or 'task'} for {task.target}, {touched}{reason}"
     lines = (where,) if compact else (f"{reads or '–'} → {writes or '–'}", where)
     return Vertex(task.name, lines, look, graph.level_of[task.name], tooltip)
-
-
-def _edge_words(edge: Dependency) -> str:
-    if not edge.buffer:
-        return edge.hazard.value
-    return f"{edge.hazard.value} {edge.buffer} {facts.format_bytes(edge.nbytes)}"
 
 
 def _group_view(graph: TaskGraph, schedule: Schedule | None) -> View:
@@ -283,61 +252,14 @@ def _drawn(view: View, layout: Layout, width: float, *, labelled: bool) -> str:
     arrows: list[str] = []
     labels: list[str] = []
     for link, curve, at in zip(view.links, layout.curves, layout.labels, strict=True):
-        arrows.append(svg.group(_arrow(link, curve), title=link.tooltip, label="edge"))
+        arrows.append(svg.group(arrow_of(link, curve), title=link.tooltip, label="edge"))
         if labelled and at is not None:
-            labels.append(_label(link, at))
+            labels.append(label_of(link, at))
     boxes = [
-        _box(vertex, center) for vertex, center in zip(view.vertices, layout.centers, strict=True)
+        box_of(vertex, center) for vertex, center in zip(view.vertices, layout.centers, strict=True)
     ]
     shapes = "".join((*arrows, *boxes, *labels))
     return bands + svg.moved(shapes, GUTTER + (width - GUTTER - layout.width) / 2, 14)
-
-
-def _arrow(link: Link, curve: tuple[tuple[float, float], ...]) -> str:
-    if link.message:
-        return svg.arrow(curve, stroke=MESSAGE, width=2.6)
-    return svg.arrow(curve, stroke=GREY, width=1.4, dash="" if link.data else "3 3")
-
-
-def _box(vertex: Vertex, center: tuple[float, float]) -> str:
-    x, y = center[0] - vertex.width / 2, center[1] - vertex.height / 2
-    behind = (
-        "".join(vertex.look.outline(x + d, y + d, vertex.width, vertex.height) for d in (6, 3))
-        if vertex.stacked
-        else ""
-    )
-    room = vertex.width - 36
-    shapes = vertex.look.outline(x, y, vertex.width, vertex.height)
-    shapes += svg.text(
-        x + 27, y + 18, svg.shorten(vertex.title, room, 13, bold=True), size=13, bold=True
-    )
-    for k, words in enumerate(vertex.lines):
-        shapes += svg.text(
-            x + 27, y + 34 + 15 * k, svg.shorten(words, room, 11), size=11, fill=svg.QUIET
-        )
-    return svg.group(behind + shapes, title=vertex.tooltip, label="task")
-
-
-def _label(link: Link, at: tuple[float, float]) -> str:
-    colour = "#00664a" if link.message else svg.QUIET
-    top = at[1] - 7 * len(link.label) + 10
-    return "".join(
-        svg.text(
-            at[0],
-            top + 14 * k,
-            words,
-            size=11,
-            fill=colour,
-            anchor="middle",
-            halo=True,
-            bold=link.message,
-        )
-        for k, words in enumerate(link.label)
-    )
-
-
-def _label_size(label: tuple[str, ...]) -> tuple[float, float]:
-    return max(svg.text_width(words, 11, bold=True) for words in label) + 8, 14.0 * len(label) + 4
 
 
 def _bands(vertices: Sequence[Vertex], layout: Layout, width: float) -> str:

@@ -123,6 +123,8 @@ def graph_summary(graph: TaskGraph, schedule: Schedule | None = None) -> str:
     """One line: `3 tasks in 2 levels, 2 edges; 3 ranks, 2 messages, 160 B moved`."""
     words = f"{count(len(graph.tasks), 'task')} in {count(len(graph.levels), 'level')}, "
     words += count(len(graph.dependencies), "edge")
+    loops = sum(group.loop for group in graph.groups)
+    words += f", {count(loops, 'loop')} around them" if loops else ""
     return words if schedule is None else f"{words}; {movement_summary(schedule)}"
 
 
@@ -193,18 +195,21 @@ def level_words(graph: TaskGraph, *, most: int = 8) -> str:
 def task_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
     """Every task by level: what it touches and, with a schedule, where it runs and why."""
     tasks = [task for level in graph.levels for task in level]
-    places = {} if schedule is None else placement_of(schedule)
+    places = {} if schedule is None else placements_by_task(schedule)
     rows: list[tuple[str, ...]] = []
     for task in tasks[:ROW_LIMIT]:
         what = (str(graph.level_of[task.name]), task.name, str(task.target))
         touched = (access_words(task.reads), access_words(task.writes), task.summary)
+        if graph.groups:
+            what = (what[0], " ".join([*task.group, task.name]), what[2])
         if schedule is None:
             rows.append((*what, *touched))
             continue
-        place = places[task.name]
-        emulated = schedule.topology.device(place.device).emulated
-        device = f"{place.device} (emulated)" if emulated else place.device
-        rows.append((*what, device, str(place.rank), *touched, place.reason))
+        there = places[task.name]
+        emulated = any(schedule.topology.device(place.device).emulated for place in there)
+        device = names_range([place.device for place in there]) + " (emulated)" * emulated
+        rank = rank_words(place.rank for place in there).partition(" ")[2]
+        rows.append((*what, device, rank, *touched, there[0].reason))
     head = ("level", "task", "target", "reads", "writes", "body")
     if schedule is not None:
         head = (*head[:3], "device", "rank", *head[3:], "why there")
@@ -213,10 +218,18 @@ def task_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
 
 
 def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
-    """Every dependency: which hazard, through which part of which buffer, and between which
-    ranks.
+    """Every dependency: which hazard, through which part of which buffer, and between which ranks;
+    of tasks in loops, whether within a round or from a round to a later one.
     """
     places = {} if schedule is None else placement_of(schedule)
+    edges = (*graph.dependencies, *graph.carried)
+    rounds = len(graph.dependencies)
+
+    def last(k: int, edge: Dependency) -> tuple[str, ...]:
+        if graph.groups:
+            return ("same" if k < rounds else "later",)
+        return (crossing_words(edge, places),) if schedule is not None else ()
+
     rows = tuple(
         (
             edge.before,
@@ -225,22 +238,16 @@ def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
             edge.buffer,
             region_words(edge.region),
             format_bytes(edge.nbytes) if edge.buffer else "",
-            *((crossing_words(edge, places),) if schedule else ()),
+            *last(k, edge),
         )
-        for edge in graph.dependencies[:ROW_LIMIT]
+        for k, edge in enumerate(edges[:ROW_LIMIT])
     )
-    head = (
-        "before",
-        "after",
-        "hazard",
-        "buffer",
-        "region",
-        "bytes",
-        *(("between",) if schedule else ()),
-    )
-    return Table(
-        "Edges", head, rows, frozenset({"bytes"}), left_out(len(graph.dependencies), "edge")
-    )
+    head = ("before", "after", "hazard", "buffer", "region", "bytes")
+    if graph.groups:
+        head = (*head, "round")
+    elif schedule is not None:
+        head = (*head, "between")
+    return Table("Edges", head, rows, frozenset({"bytes"}), left_out(len(edges), "edge"))
 
 
 def transfer_table(schedule: Schedule) -> Table:
@@ -328,6 +335,14 @@ def placement_of(schedule: Schedule) -> dict[str, Placement]:
     return {placement.task: placement for placement in schedule.placements}
 
 
+def placements_by_task(schedule: Schedule) -> dict[str, list[Placement]]:
+    """All places of a task: a divided one has several."""
+    places: dict[str, list[Placement]] = {}
+    for placement in schedule.placements:
+        places.setdefault(placement.task, []).append(placement)
+    return places
+
+
 def transfers_between(schedule: Schedule | None) -> dict[tuple[str, str], list[Transfer]]:
     """The messages by (producer, consumer)."""
     found: dict[tuple[str, str], list[Transfer]] = {}
@@ -367,6 +382,19 @@ def left_out(total: int, noun: str) -> str:
         if total > ROW_LIMIT
         else ""
     )
+
+
+def rank_words(ranks: Iterable[int]) -> str:
+    """
+    >>> rank_words([2]), rank_words([0, 1, 2, 3]), rank_words([0, 2])
+    ('rank 2', 'ranks 0–3', 'ranks 0, 2')
+    """
+    listed = sorted(set(ranks))
+    if len(listed) == 1:
+        return f"rank {listed[0]}"
+    if len(listed) > 2 and listed == list(range(listed[0], listed[-1] + 1)):
+        return f"ranks {listed[0]}–{listed[-1]}"
+    return f"ranks {', '.join(map(str, listed))}"
 
 
 def names_range(names: Sequence[str]) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from avial_lab.dag import TaskKind
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, Look, look_of
+from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, ORANGE, Look, look_of
 from avial_lab.schedule import Placement, Schedule, Sync, Transfer
 from avial_lab.topology import Device
 
@@ -77,6 +78,8 @@ def lanes_svg(schedule: Schedule, *, title: str = "Schedule") -> str:
     schedule.
     """
     rules = f"policy {schedule.policy.value}, sync {schedule.sync.value}"
+    if any(task.kind is TaskKind.REPLICATE for task in schedule.graph.tasks):
+        rules = "a phase stands in the lanes of its ranks"
     summary = f"{facts.movement_summary(schedule)} · {rules}"
     description = f"{summary}. " + "; ".join(
         f"{p.task} on {p.device} (rank {p.rank}) in level {p.level}"
@@ -86,6 +89,7 @@ def lanes_svg(schedule: Schedule, *, title: str = "Schedule") -> str:
         return framed("", 0, 0, title=title, summary="no tasks", description=description)
     grid = _grid(schedule)
     gap = 62.0 if schedule.transfers else 30.0
+    brackets, above = _brackets(schedule, grid, grid.column_width + gap)
     pitch = grid.column_width + gap
     width = max(GUTTER + grid.columns * pitch, SMALLEST_WIDTH)
     tops, height = _lane_tops(grid)
@@ -105,9 +109,9 @@ def lanes_svg(schedule: Schedule, *, title: str = "Schedule") -> str:
     shapes.append(moved)
     notes = _notes(schedule, grid, all_drawn=drawn)
     return framed(
-        "".join(shapes),
+        brackets + svg.moved("".join(shapes), 0, above),
         width,
-        height + row,
+        height + row + above,
         title=title,
         summary=summary,
         description=description,
@@ -164,6 +168,36 @@ def _column_head(grid: Grid, column: int, x: float, width: float) -> str:
     first, last = column * grid.step, (column + 1) * grid.step - 1
     words = f"level {first:,}" if grid.step == 1 else f"levels {first:,}–{last:,}"
     return svg.text(x + width / 2, 14, words, size=12, fill=svg.QUIET, bold=True, anchor="middle")
+
+
+def _brackets(schedule: Schedule, grid: Grid, pitch: float) -> tuple[str, float]:
+    """Above the columns, the loops around their tasks; nothing where columns are runs of levels."""
+    groups = [group for group in schedule.graph.groups if group.loop]
+    if not groups or grid.step > 1:
+        return "", 0.0
+    level = schedule.graph.level_of
+    shapes: list[str] = []
+    deepest = 0
+    for group in groups:
+        columns = [level[task.name] for task in schedule.graph.tasks if group.name in task.group]
+        left = GUTTER + min(columns) * pitch - 8
+        right = GUTTER + max(columns) * pitch + grid.column_width + 8
+        y = 20.0 * len(group.around) + 14
+        deepest = max(deepest, len(group.around) + 1)
+        words = svg.shorten(f"↻ {group.name}, {group.words}", right - left - 12, 11, bold=True)
+        ends = "".join(svg.line(x, y, x, y + 5, stroke=ORANGE, width=2) for x in (left, right))
+        shapes.append(
+            svg.group(
+                svg.line(left, y, right, y, stroke=ORANGE, width=2)
+                + ends
+                + svg.text(
+                    (left + right) / 2, y + 4, words, size=11, bold=True, anchor="middle", halo=True
+                ),
+                title=f"{group.name}: {group.words}",
+                label="loop",
+            )
+        )
+    return "".join(shapes), 20.0 * deepest + 6
 
 
 def _lane(lane: Lane, top: float, height: float, width: float) -> str:
@@ -276,10 +310,14 @@ def _arrow_words(sent: Sequence[Transfer]) -> str:
 
 def _moved_row(schedule: Schedule, grid: Grid, pitch: float, y: float) -> tuple[str, float]:
     """Below each column, what arrives for it; nothing where nothing is ever sent."""
-    if not schedule.transfers:
+    if not schedule.messages:
         return "", 0
     column = {p.task: p.level // grid.step for p in schedule.placements}
     number, moved = Counter[int](), Counter[int]()
+    for move in schedule.moves:
+        if move.phase in column:
+            number[column[move.phase]] += move.messages
+            moved[column[move.phase]] += move.nbytes
     for transfer in schedule.transfers:
         number[column[transfer.consumer]] += 1
         moved[column[transfer.consumer]] += transfer.nbytes

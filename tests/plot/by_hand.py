@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from itertools import cycle
 
 from avial_lab.arrays import Buffer, Storage
-from avial_lab.dag import Access, Dependency, Hazard, Task, TaskGraph, TaskKind
+from avial_lab.dag import (
+    Access,
+    Dependency,
+    Group,
+    Hazard,
+    Task,
+    TaskGraph,
+    TaskKind,
+    build_dag,
+)
 from avial_lab.errors import CellSpan
 from avial_lab.ownership import Footprint, PhaseCount, Plan, Use
 from avial_lab.regions import Box
-from avial_lab.schedule import Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
+from avial_lab.schedule import (
+    Placement,
+    Policy,
+    Schedule,
+    Step,
+    StepKind,
+    Sync,
+    Transfer,
+    schedule_phases,
+)
 from avial_lab.topology import Target, Topology
 from avial_lab.trace import Event, EventKind, Move, Trace
 from avial_lab.verdicts import Explanation, Verdict
@@ -156,6 +175,33 @@ def heat_explanation(text: str = HEAT) -> Explanation:
             Verdict("S1", TaskKind.REPLICATE, 1, ("iterations of i touch nothing",), span(4)),
             Verdict("S2", TaskKind.TASK, 1, ("too <short>",), span(8)),
         )
+    )
+
+
+def divided(name: str, reads: str, writes: str, *group: str) -> Task:
+    """A replicate in loops."""
+    accesses = (tuple(map(access, names)) for names in (reads, writes))
+    return Task(name, Target("cpu"), *accesses, kind=TaskKind.REPLICATE, group=group)
+
+
+def heat_graph() -> TaskGraph:
+    """
+    zero ─►  loop1: S1: b from a ─► S2: a from b ─┐
+                      └◄──────────────────────────┘
+    """
+    tasks = (
+        replace(divided("zero", "", "b"), kind=TaskKind.TASK),
+        divided("S1", "a", "b", "loop1"),
+        divided("S2", "b", "a", "loop1"),
+    )
+    return build_dag(tasks, *buffers("ab"), [Group("loop1", "5 times")])
+
+
+def heat_schedule(ranks: int = 3) -> Schedule:
+    moves = neighbours(ranks).moves
+    placed = {"zero": 1} if ranks > 1 else {}
+    return schedule_phases(
+        heat_graph(), machine(ranks), inputs=(), results=(), moves=moves, rank_of=placed
     )
 
 
