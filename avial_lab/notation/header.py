@@ -28,6 +28,9 @@ _TOKEN = re.compile(
 )
 _OTHERS = MODULE_OPS | QUOTED_MODULE_OPS
 _SCHEDULE = ("avial.schedule", '"avial.schedule"')
+_OPERATIONS = frozenset(
+    f"avial.{name}" for name in ("schedule", "task", "replicate", "converge", "target")
+)
 
 
 def program_names(text: str, *, function: str | None = None) -> tuple[str, ...]:
@@ -79,12 +82,13 @@ def argument_named(name: str, known: Sequence[str]) -> str:
 
 
 def holds_schedule(text: str) -> bool:
-    """Whether the text has an avial.schedule; one without is a plain function.
+    """Whether the text has an avial.schedule, or what belongs into one; a text without is a plain
+    function.
 
     >>> holds_schedule("// avial.schedule"), holds_schedule('"avial.schedule"() ({ }) : () -> ()')
     (False, True)
     """
-    return any(token in _SCHEDULE for token in _tokens(text))
+    return any(token.strip('"') in _OPERATIONS for token in _tokens(text))
 
 
 def _tokens(text: str) -> list[str]:

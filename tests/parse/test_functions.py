@@ -273,6 +273,11 @@ Hint: put it into func.func @f(…) { … }, or into an avial.schedule\
 """)
 
 
+def test_a_task_without_a_schedule_is_no_plain_function() -> None:
+    text = 'func.func @f(%a: memref<4xf32>) {\n  %c = avial.target {arch = "cpu"}\n  return\n}'
+    assert told(text).splitlines()[0] == snapshot('VerifyError: avial.target stands outside avial.schedule')
+
+
 # Arguments ----------------------------------------------------------------------------------------
 
 
