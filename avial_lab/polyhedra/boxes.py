@@ -82,9 +82,10 @@ def _without_turns(convex: isl.BasicSet) -> list[isl.Set]:
     lifted = whole.lift()
     if not lifted.is_wrapping():
         return [whole]
-    parts = [lifted.unwrap()]
-    for inner in range(parts[0].dim(isl.dim_type.out)):
-        values = _few_values(parts[0].range(), inner)
+    turns = lifted.unwrap()
+    parts = [turns]
+    for inner in range(turns.dim(isl.dim_type.out)):
+        values = _few_values(turns.range(), inner)
         if values is not None and len(values) * len(parts) <= MOST_TURNS:
             parts = [
                 part.fix_val(isl.dim_type.out, inner, value) for part in parts for value in values

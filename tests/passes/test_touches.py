@@ -241,6 +241,32 @@ CASES = {
         (4, 10),
         snapshot(["read A[4:10]", "write B[2:5] 1"]),
     ),
+    "where a remainder starts anew": Case(
+        """func.func @f(%A: memref<8xf64>, %B: memref<8xf64>) {
+          affine.for %i = 0 to 8 {
+            %a = affine.load %A[(%i + 7) mod 8] : memref<8xf64>
+            %b = affine.load %A[%i] : memref<8xf64>
+            %c = affine.load %A[(%i + 1) mod 8] : memref<8xf64>
+            affine.store %a, %B[%i] : memref<8xf64>
+          }
+          return }""",
+        (0,),
+        (5, 8),
+        snapshot(["read A[4:8]", "read A[0:1]", "write B[5:8] 1"]),
+    ),
+    "two remainders": Case(
+        """func.func @f(%A: memref<2xf64>, %n: index, %z: f64) {
+          affine.for %i = 2 to 4 {
+            affine.if affine_set<(d0)[s0] : (s0 - 2 * d0 + 3 == 0)>(%i)[%n] {
+              affine.store %z, %A[(2 - %i) mod 2] : memref<2xf64>
+            }
+          }
+          return }""",
+        (),
+        (),
+        snapshot(["write A[1:2] 1"]),
+        {"n": 3},
+    ),
     "least and greatest": Case(
         """func.func @f(%A: memref<?xf64>, %n: index, %m: i32) {
           %k = arith.index_cast %m : i32 to index
