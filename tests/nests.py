@@ -201,6 +201,7 @@ _FLOATING: dict[str, Callable[[np.floating, np.floating], np.floating]] = {
 }
 
 Number = int | np.floating
+_I32 = np.dtype(np.int32)
 Point = tuple[int, ...]
 
 
@@ -221,12 +222,13 @@ class _Run:
         if self.steps > MOST_STEPS:
             raise TooLong
         if isinstance(node, Store):
-            self.store(node.to, self.value(node.value, at, carried), at)
+            kind = self.memory[node.to.array].dtype
+            self.store(node.to, self.value(node.value, kind, at, carried), at)
         elif isinstance(node, If):
             self.nodes(node.then if self.holds(node, at) else node.otherwise, at, carried)
         elif isinstance(node, While):
             for _ in range(node.most):
-                if int(self.value(node.element, at, ())) > node.limit:
+                if int(self.value(node.element, _I32, at, ())) > node.limit:
                     break
                 self.nodes(node.body, at, carried)
         else:
@@ -246,13 +248,13 @@ class _Run:
         for k in range(low, high, node.step):
             inside = (*carried, total)
             self.nodes(node.body, (*at, k), inside)
-            term = self.typed(self.value(node.sum, (*at, k), inside), kind)
+            term = self.value(node.sum, kind, (*at, k), inside)
             total = self.combined(node.operation, total, term)
         self.store(node.to, total, at)
 
     def holds(self, node: If, at: Point) -> bool:
         if node.data is not None:
-            return int(self.value(node.data, at, ())) > 0
+            return int(self.value(node.data, _I32, at, ())) > 0
         value = node.condition.value(at, self.n)
         return value == 0 if node.equal else value >= 0
 
@@ -270,7 +272,7 @@ class _Run:
         assert all(0 <= k < size for k, size in zip(place, array.shape, strict=True)), to
         array[place] = self.typed(value, array.dtype)
 
-    def value(self, value: Value, at: Point, carried: tuple[Number, ...]) -> Number:
+    def value(self, value: Value, kind: np.dtype, at: Point, carried: tuple[Number, ...]) -> Number:
         if isinstance(value, Element):
             place = self.place(value, at)
             array = self.memory[value.array]
@@ -278,19 +280,20 @@ class _Run:
             found = array[place]
             return int(found) if array.dtype.kind == "i" else found
         if isinstance(value, Constant):
-            return value.value  # type: ignore[return-value]
+            return self.typed(value.value, kind)
         if isinstance(value, Counter):
             return _wrapped(value.expression.value(at, self.n))
         if isinstance(value, Carried):
             return carried[value.number]
-        left, right = (self.value(side, at, carried) for side in (value.left, value.right))
+        left, right = (self.value(side, kind, at, carried) for side in (value.left, value.right))
         return self.combined(value.operation, left, right)
 
     def combined(self, operation: str, left: Number, right: Number) -> Number:
         if operation in _INTEGER:
             return _wrapped(_INTEGER[operation](int(left), int(right)))
-        kind = next((x.dtype for x in (left, right) if isinstance(x, np.floating)), np.dtype("f4"))
-        return _FLOATING[operation](kind.type(left), kind.type(right))
+        assert isinstance(left, np.floating)
+        assert isinstance(right, np.floating)
+        return _FLOATING[operation](left, right)
 
     @staticmethod
     def typed(value: Number | float, kind: np.dtype) -> Number:

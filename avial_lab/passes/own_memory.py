@@ -83,7 +83,9 @@ def _drop_undefined(allocation: ir.Operation) -> None:
 
 
 def _sink(allocation: ir.Operation, level: ControlLevel) -> bool:
-    """Give the loops that may have the memory to themselves a piece each; whether any did."""
+    """Give the loops that may have the memory to themselves a piece each; whether any did, or it
+    was for nothing.
+    """
     array = next(
         (a for a in level.scop.arrays if a.value is not None and a.value == allocation.results[0]),
         None,
@@ -97,8 +99,7 @@ def _sink(allocation: ir.Operation, level: ControlLevel) -> bool:
             owners.setdefault(owner, []).append(user)
     for loop, inside in owners.items():
         _allocate_in(loop, inside, allocation)
-    _drop_if_unread(allocation)
-    return bool(owners)
+    return _drop_if_unread(allocation) or bool(owners)
 
 
 def _owners(
@@ -152,13 +153,15 @@ def _allocate_in(
         user.replace_uses_of_with(old, fresh)
 
 
-def _drop_if_unread(allocation: ir.Operation) -> None:
-    """What is only written, and freed, is not needed."""
+def _drop_if_unread(allocation: ir.Operation) -> bool:
+    """What is only written, and freed, is not needed; whether that was so."""
     users = [use.owner.operation for use in allocation.results[0].uses]
-    if all(user.name in (*_STORES, "memref.dealloc") for user in users):
-        for user in users:
-            user.erase()
-        allocation.erase()
+    if not all(user.name in (*_STORES, "memref.dealloc") for user in users):
+        return False
+    for user in users:
+        user.erase()
+    allocation.erase()
+    return True
 
 
 def _users(allocation: ir.Operation) -> list[ir.Operation]:
