@@ -243,18 +243,18 @@ class Model:
         boxes = self._boxes(phase, (down[0], down[-1] + 1, over[0], over[-1] + 1))
         if everywhere:
             return [(rank, *touched) for touched in boxes for rank in range(self.ranks)]
-        rank = self._richest(boxes)
+        rank = self._richest(boxes, phase.members or range(self.ranks))
         return [(rank, *touched) for touched in boxes]
 
-    def _richest(self, boxes: Sequence[tuple[Access, Box]]) -> int:
-        """Distinct boxes count once, as often as they are touched in another way."""
+    def _richest(self, boxes: Sequence[tuple[Access, Box]], members: Sequence[int]) -> int:
+        """The member with most bytes of what is read, the first of several."""
         held = np.zeros(self.ranks, np.int64)
         for access, box in boxes:
             if access.use != WRITE:
                 size = self.storages[access.array].itemsize
                 inside = self.holds[access.array][box.slices].reshape(-1, self.ranks)
                 held += inside.sum(0) * size
-        return int(held.argmax())
+        return max(members, key=held.__getitem__)
 
     def _boxes(self, phase: Phase, part: Range) -> list[tuple[Access, Box]]:
         found: list[tuple[Access, Box]] = []
