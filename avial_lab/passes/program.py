@@ -8,10 +8,7 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.dialects.places import span_of
-from avial_lab.dialects.program import program_function
 from avial_lab.errors import PassError
-
-__all__ = ["PURE_BETWEEN_TASKS", "is_pure", "program_function", "text_attribute"]
 
 PURE_BETWEEN_TASKS = frozenset(
     {

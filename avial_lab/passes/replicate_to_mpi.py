@@ -16,6 +16,7 @@ from mlir.dialects import arith, func, memref, scf
 from avial_lab.accesses.views import view_chain
 from avial_lab.dialects.avial import CAST
 from avial_lab.dialects.places import span_of
+from avial_lab.dialects.program import program_function
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phase_touches import element_touches, phase_touches
@@ -26,7 +27,7 @@ from avial_lab.passes.phases import (
     reduced_arrays,
     split_space,
 )
-from avial_lab.passes.program import program_function, text_attribute
+from avial_lab.passes.program import text_attribute
 
 PHASES = ("avial.replicate", "avial.task")
 MOST_PARAMETERS = 32
