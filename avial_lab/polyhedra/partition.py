@@ -170,7 +170,7 @@ class _Partition:
                 line = span_of(inner.location)
                 where = f": line {line.line}" if line is not None else ""
                 return (f"{inner.name} is not understood{where}",)
-        return (f"{op.name} is not a loop whose iterations could be told apart",)
+        return (f"{op.name} is no loop that could be divided",)
 
 
 def _repeats(op: ir.Operation | None) -> bool:

@@ -110,10 +110,11 @@ class _Chain:
         # `old < x ? old : x` is the minimum; each exchange of sides turns it around.
         smaller = less ^ (place == 1) ^ (old == 2)
         kind = _MINIMUM if smaller else _MAXIMUM
-        name = compare.name
-        if name == "arith.cmpi":
-            name = f"arith.{'min' if smaller else 'max'}{'si' if predicate < 6 else 'ui'}"
-        return self._agrees(Combination(kind, name))
+        name = f"arith.{'min' if smaller else 'max'}"
+        if compare.name == "arith.cmpf":
+            # A NaN compares false: it has to leave the old value, or what comes last would count.
+            return old == 2 and self._agrees(Combination(kind, f"{name}imumf"))
+        return self._agrees(Combination(kind, name + ("si" if predicate < 6 else "ui")))
 
     def _looped(self, op: ir.Operation, number: int) -> bool:
         """An inner loop that accumulates onto what it is given, by an iter_arg."""

@@ -285,6 +285,264 @@ def test_a_kernel_is_partitioned_within_a_third_of_a_second(name: str) -> None:
     assert min(took) <= 0.3
 
 
+CASES = {
+    "temporaries at the function's top, as Polygeist puts them": (
+        """%t = memref.alloca() : memref<1xf64>
+        affine.for %i = 0 to 100 {
+          %a = affine.load %A[%i] : memref<100xf64>
+          affine.store %a, %t[0] : memref<1xf64>
+          %b = affine.load %t[0] : memref<1xf64>
+          affine.store %b, %B[%i, 0] : memref<100x100xf64>
+        }
+        affine.for %i = 0 to 100 {
+          %a = affine.load %B[%i, 0] : memref<100x100xf64>
+          affine.store %a, %t[0] : memref<1xf64>
+          %b = affine.load %t[0] : memref<1xf64>
+          affine.store %b, %A[%i] : memref<100xf64>
+        }""",
+        snapshot(
+            [
+                "split i, private tmp, at B dimension 0 offset +0",
+                "split i, private tmp, at A dimension 0 offset +0",
+            ]
+        ),
+    ),
+    "a temporary whose last value counts": (
+        """%t = memref.alloca() : memref<1xf64>
+        affine.for %i = 0 to 100 {
+          %a = affine.load %A[%i] : memref<100xf64>
+          affine.store %a, %t[0] : memref<1xf64>
+          %b = affine.load %t[0] : memref<1xf64>
+          affine.store %b, %B[%i, 0] : memref<100x100xf64>
+        }
+        %last = affine.load %t[0] : memref<1xf64>
+        affine.store %last, %A[0] : memref<100xf64>""",
+        snapshot(["sequential i: tmp[0] is written by an earlier iteration of i"]),
+    ),
+    "a temporary that only some iterations write": (
+        """%t = memref.alloca() : memref<1xf64>
+        affine.for %i = 0 to 100 {
+          affine.if affine_set<(i) : (i mod 2 == 0)>(%i) {
+            %a = affine.load %A[%i] : memref<100xf64>
+            affine.store %a, %t[0] : memref<1xf64>
+          }
+          %b = affine.load %t[0] : memref<1xf64>
+          affine.store %b, %B[%i, 0] : memref<100x100xf64>
+        }""",
+        snapshot(["sequential i: tmp[0] is written by an earlier iteration of i"]),
+    ),
+    "a temporary row, handed on from step to step": (
+        """%t = memref.alloc() : memref<100xf64>
+        affine.for %s = 0 to 9 {
+          affine.for %i = 1 to 100 {
+            affine.for %j = 0 to 100 {
+              %a = affine.load %t[%j] : memref<100xf64>
+              affine.store %a, %B[%i, %j] : memref<100x100xf64>
+            }
+          }
+          affine.for %i = 0 to 50 {
+            affine.for %j = 0 to 100 {
+              %b = affine.load %B[0, %j] : memref<100x100xf64>
+              affine.store %b, %t[%j] : memref<100xf64>
+            }
+          }
+        }""",
+        snapshot(["split j j, in s, at B dimension 1 offset +0"]),
+    ),
+    "numbers that are read outside of the loops that are split": (
+        """affine.for %k = 0 to 100 {
+          %a = affine.load %A[%k] : memref<100xf64>
+          affine.for %i = 0 to 100 {
+            %b = affine.load %B[%i, %k] : memref<100x100xf64>
+            %c = arith.mulf %a, %b : f64
+            affine.store %c, %B[%i, %k] : memref<100x100xf64>
+          }
+          affine.for %i = 1 to 100 {
+            %b = affine.load %B[%i, 0] : memref<100x100xf64>
+            %c = arith.addf %a, %b : f64
+            affine.store %c, %B[%i, 0] : memref<100x100xf64>
+          }
+        }""",
+        snapshot(["split i i, in k, at B dimension 0 offset +0"]),
+    ),
+    "numbers that the nest writes": (
+        """affine.for %k = 0 to 100 {
+          %a = affine.load %B[0, %k] : memref<100x100xf64>
+          affine.for %i = 0 to 100 {
+            %b = affine.load %B[%i, 0] : memref<100x100xf64>
+            %c = arith.addf %a, %b : f64
+            affine.store %c, %B[%i, 0] : memref<100x100xf64>
+          }
+        }""",
+        snapshot(["around k", "  split i, at B dimension 0 offset +0"]),
+    ),
+    "a short loop around a long one": (
+        """affine.for %c = 0 to 3 {
+          affine.for %i = 0 to 100 { affine.store %x, %B[%c, %i] : memref<100x100xf64> }
+        }""",
+        snapshot(["split i, in c, at B dimension 1 offset +0"]),
+    ),
+    "a long loop around a short one": (
+        """affine.for %i = 0 to 100 {
+          affine.for %c = 0 to 3 { affine.store %x, %B[%i, %c] : memref<100x100xf64> }
+        }""",
+        snapshot(["split i, at B dimension 0 offset +0"]),
+    ),
+    "an inner loop with a step may start anywhere": (
+        """affine.for %i = 0 to 100 {
+          affine.for %j = affine_map<(i) -> (i)>(%i) to 100 step 2 {
+            %b = affine.load %A[%j] : memref<100xf64>
+            affine.store %b, %A[%j] : memref<100xf64>
+          }
+        }""",
+        snapshot(["around i", "  split j, at A dimension 0 offset +0"]),
+    ),
+    "dimensions of a parallel loop": (
+        """%c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        scf.parallel (%i, %j) = (%c0, %c0) to (%n, %n) step (%c1, %c1) {
+          %a = memref.load %B[%c0, %j] : memref<100x100xf64>
+          memref.store %a, %B[%i, %j] : memref<100x100xf64>
+        }""",
+        snapshot(["split j, at B dimension 1 offset +0"]),
+    ),
+    "a dot product in memory": (
+        """%s = memref.alloc() : memref<f64>
+        affine.store %x, %s[] : memref<f64>
+        affine.for %i = 3 to 100 {
+          %o = affine.load %s[] : memref<f64>
+          %a = affine.load %A[%i] : memref<100xf64>
+          %v = arith.addf %o, %a : f64
+          affine.store %v, %s[] : memref<f64>
+        }""",
+        snapshot(["split i, with sum of tmp over i, at A dimension 0 offset +0"]),
+    ),
+    "a dot product in a register": (
+        """%s = affine.for %i = 0 to 100 iter_args(%o = %x) -> f64 {
+          %a = affine.load %A[%i] : memref<100xf64>
+          %v = arith.addf %o, %a : f64
+          affine.yield %v : f64
+        }
+        affine.store %s, %A[0] : memref<100xf64>""",
+        snapshot(["sequential i: a value that affine.for computes is used after it"]),
+    ),
+    "half a float cannot be summed up in parts": (
+        """%s = memref.alloc() : memref<f16>
+        %h = memref.alloc() : memref<100xf16>
+        affine.for %i = 0 to 100 {
+          %o = affine.load %s[] : memref<f16>
+          %a = affine.load %h[%i] : memref<100xf16>
+          %v = arith.addf %o, %a : f16
+          affine.store %v, %s[] : memref<f16>
+        }""",
+        snapshot(["sequential i: parts of tmp cannot be combined as f16"]),
+    ),
+    "a sum that is looked at on the way": (
+        """affine.for %i = 1 to 100 {
+          %o = affine.load %B[0, 0] : memref<100x100xf64>
+          %a = affine.load %A[%i] : memref<100xf64>
+          %v = arith.addf %o, %a : f64
+          affine.store %v, %B[0, 0] : memref<100x100xf64>
+          affine.store %x, %B[%i, 1] : memref<100x100xf64>
+        }""",
+        snapshot(["sequential i: B, which is summed up, is written as B[i, 1] too"]),
+    ),
+    "a maximum, by comparison": (
+        """affine.for %i = 0 to 100 {
+          %o = affine.load %B[0, 0] : memref<100x100xf64>
+          %a = affine.load %A[%i] : memref<100xf64>
+          %c = arith.cmpf ogt, %a, %o : f64
+          %v = arith.select %c, %a, %o : f64
+          affine.store %v, %B[0, 0] : memref<100x100xf64>
+        }""",
+        snapshot(["split i, with maximum of B over i, at A dimension 0 offset +0"]),
+    ),
+    "a maximum that a NaN makes start again": (
+        """affine.for %i = 0 to 100 {
+          %o = affine.load %B[0, 0] : memref<100x100xf64>
+          %a = affine.load %A[%i] : memref<100xf64>
+          %c = arith.cmpf ogt, %o, %a : f64
+          %v = arith.select %c, %o, %a : f64
+          affine.store %v, %B[0, 0] : memref<100x100xf64>
+        }""",
+        snapshot(["sequential i: B[0, 0] is written by an earlier iteration of i"]),
+    ),
+    "until it says so": (
+        """scf.while : () -> () {
+          %e = affine.load %A[0] : memref<100xf64>
+          %c = arith.cmpf ogt, %e, %x : f64
+          scf.condition(%c)
+        } do {
+          affine.for %i = 0 to 100 { affine.store %x, %B[%i, 0] : memref<100x100xf64> }
+          scf.yield
+        }""",
+        snapshot(["around scf.while", "  split i, at B dimension 0 offset +0"]),
+    ),
+    "on a condition": (
+        """%e = affine.load %A[0] : memref<100xf64>
+        %c = arith.cmpf ogt, %e, %x : f64
+        scf.if %c {
+          affine.for %i = 0 to 100 { affine.store %x, %B[%i, 0] : memref<100x100xf64> }
+        } else {
+          affine.store %x, %A[1] : memref<100xf64>
+        }""",
+        snapshot(["around scf.if", "  split i, at B dimension 0 offset +0"]),
+    ),
+    "a call between nests": (
+        """affine.for %t = 0 to 9 {
+          affine.for %i = 0 to 100 { affine.store %x, %B[%i, 0] : memref<100x100xf64> }
+          func.call @g(%B) : (memref<100x100xf64>) -> ()
+        }""",
+        snapshot(
+            [
+                "around t",
+                "  split i, at B dimension 0 offset +0",
+                "  sequential func.call: func.call is not understood",
+            ]
+        ),
+    ),
+    "a call in a nest": (
+        """affine.for %i = 0 to 100 {
+          func.call @g(%B) : (memref<100x100xf64>) -> ()
+        }""",
+        snapshot(["sequential i: B[…] may be written by an earlier iteration of i"]),
+    ),
+    "a copy in one piece": (
+        """%s = memref.alloc() : memref<100xf64>
+        memref.copy %A, %s : memref<100xf64> to memref<100xf64>""",
+        snapshot(["sequential memref.copy: memref.copy is no loop that could be divided"]),
+    ),
+    "an indirect write": (
+        """affine.for %i = 0 to 100 {
+          %k = affine.load %p[%i] : memref<100xindex>
+          memref.store %x, %A[%k] : memref<100xf64>
+        }""",
+        snapshot(["sequential i: A[p[i]] may be written again by a later iteration of i"]),
+    ),
+    "a loop with one iteration": (
+        """affine.for %i = 0 to 1 {
+          affine.for %j = 0 to 100 { affine.store %x, %B[%i, %j] : memref<100x100xf64> }
+        }""",
+        snapshot(["split j, in i, at B dimension 1 offset +0"]),
+    ),
+    "nothing is written": (
+        """affine.for %i = 0 to 100 { %a = affine.load %A[%i] : memref<100xf64> }""",
+        snapshot(["sequential i: what affine.for computes is written nowhere"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name: str, context: ir.Context) -> None:
+    body, expected = CASES[name]
+    arguments = "%A: memref<100xf64>, %B: memref<100x100xf64>, %p: memref<100xindex>, "
+    text = f"""func.func @f({arguments}%x: f64, %n: index) {{
+      {body}
+      return }}
+    func.func private @g(memref<100x100xf64>)"""
+    assert outline_of(named_module(text, context)) == expected
+
+
 # -- against running
 
 
