@@ -106,8 +106,8 @@ class _Entry:
         self.pointer = ir.Type.parse("!llvm.ptr")
         self.block = self.function.regions[0].blocks[0]
         self._declare()
-        self._number_storages()
         self._unfold()
+        self._number_storages()
         self._open()
         self._mark_tainted()
         self._control(self.block)
@@ -127,6 +127,12 @@ class _Entry:
         for argument in self.block.arguments:
             self.storages[argument] = len(self.storages)
         for op in allocations_of(self.function):
+            if op.block != self.block or not ir.MemRefType(op.result.type).has_static_shape:
+                # It has no place among the arrays that are known before the run.
+                raise PassError(
+                    "memory whose size or number only the run knows is not yet shared by ranks",
+                    span=span_of(op.location),
+                )
             argument = self.block.add_argument(op.result.type, op.location)
             op.result.replace_all_uses_with(argument)
             op.erase()
