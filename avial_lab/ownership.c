@@ -1380,7 +1380,6 @@ static void split(const Body *body, i64 step)
     i64 middle = part.count / 2;
     if (part.count < 3 || !clean_between(body, &part, middle, middle + 1)) return;
     i64 low = edge(body, &part, middle, false), high = part.count - edge(body, &part, middle, true);
-    if (!clean_between(body, &part, low, high)) return;
     RESERVE(ranges, 12);
     piece_of(&part, low, high, ranges.rows);
     interior = 1;

@@ -84,15 +84,15 @@ def stencil_in_two_dimensions(a: Arrays, ranks: int) -> None:
 @case(
     doubles(
         """
-enum { N = 61 };
+enum { N = 97 };
 static void sweep(const i64 *p, const i64 *r) {
-    avial_read(p[0], BOX(r[0] - 2, r[1] + 2)); avial_write(1 - p[0], BOX(r[0], r[1]), 1);
+    avial_read(p[0], BOX(r[0] - 7, r[1] + 7)); avial_write(1 - p[0], BOX(r[0], r[1]), 1);
 }
 static void program(double *A, double *B) {
     for (int t = 0; t < 40; t++) {
         double *x = t % 2 ? B : A, *y = t % 2 ? A : B;
-        PHASE(0, REPLICATE, sweep, BOX(t % 2), SPACE(2, N - 2, N), {
-            for (i64 i = r[0]; i < r[1]; i++) y[i] = (x[i-2] + x[i+2]) * 0.5;
+        PHASE(0, REPLICATE, sweep, BOX(t % 2), SPACE(7, N - 7, N), {
+            for (i64 i = r[0]; i < r[1]; i++) y[i] = (x[i-7] + x[i+7]) * 0.5;
         });
     }
 }
@@ -100,12 +100,12 @@ static void program(double *A, double *B) {
         "AB",
         "sweep",
     ),
-    random((61,), (61,)),
+    random((97,), (97,)),
 )
 def wide_stencil_in_one_dimension(a: Arrays, ranks: int) -> None:
     for t in range(40):
         x, y = (a["B"], a["A"]) if t % 2 else (a["A"], a["B"])
-        y[2:-2] = (x[:-4] + x[4:]) * 0.5
+        y[7:-7] = (x[:-14] + x[14:]) * 0.5
 
 
 @case(
