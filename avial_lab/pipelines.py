@@ -42,6 +42,8 @@ from avial_lab.passes.check_bounds import CheckBounds
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.cut_loops import CutLoops
+from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
@@ -52,6 +54,7 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.place_tasks import PlaceTasks
 from avial_lab.passes.ptx import Kernels, make_kernels
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
+from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
@@ -71,6 +74,9 @@ class Pass(Protocol):
 OURS: dict[str, type] = {
     "normalise": Normalise,
     "check-accesses": CheckAccesses,
+    "distribute-loops": DistributeLoops,
+    "scratch-per-iteration": ScratchPerIteration,
+    "cut-loops": CutLoops,
     "drop-in": DropIn,
     "converge-to-loops": ConvergeToLoops,
     "complete-replicates": CompleteReplicates,

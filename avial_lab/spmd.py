@@ -21,12 +21,15 @@ from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
+from avial_lab.passes.cut_loops import CutLoops
+from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
+from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.pipelines import (
     TO_HOST,
     Pass,
@@ -47,7 +50,17 @@ def to_tasks(*, plain: bool, grid: bool) -> tuple[Pass | str, ...]:
     """From a plain function, or from replicates as people write them, to what is lowered."""
     if not plain:
         return (ConvergeToLoops(), CompleteReplicates(grid))
-    return ("lift-cf-to-scf", "canonicalize", "cse", Normalise(), CheckAccesses(), DropIn(grid))
+    return (
+        "lift-cf-to-scf",
+        "canonicalize",
+        "cse",
+        Normalise(),
+        CheckAccesses(),
+        DistributeLoops(),
+        ScratchPerIteration(),
+        CutLoops(),
+        DropIn(grid),
+    )
 
 
 def take_apart(module: ir.Module | ir.Operation, *, grid: bool = False) -> ir.Operation:
