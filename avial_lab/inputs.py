@@ -179,9 +179,11 @@ def _drawn(argument: Argument, rng: np.random.Generator) -> np.ndarray:
         if dtype.kind == "b":
             return rng.integers(0, 2, shape).astype(dtype)
         if dtype.kind in "iu":
-            return (rng.integers(1, 10, shape) * rng.choice([-1, 1], shape)).astype(dtype)
+            signed = rng.integers(1, 10, shape) * rng.choice([-1, 1], shape)
+            return np.asarray(signed).astype(dtype)
         if dtype.kind == "c":
-            return (rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)).astype(dtype)
+            parts = rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)
+            return np.asarray(parts).astype(dtype)
         return np.asarray(rng.uniform(-1, 1, shape)).astype(dtype)
     except (MemoryError, ValueError):
         raise BindError(

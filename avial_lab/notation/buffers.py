@@ -71,7 +71,7 @@ def check_written(e: Elaborator, name: str, written: str, where: int) -> None:
         return
     if re.match(r"-?\d|i\d+\D|f\d+\D", known.element):
         raise e.error(f"{written} is no type: {known.element} is no type of elements", where)
-    if known.element != buffer.element:
+    if known.element != buffer.element and (known.element, buffer.element) != ("index", "i64"):
         problem = f"holds {buffer.element}"
     elif len(known.shape) != len(buffer.shape):
         dims = len(buffer.shape)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from mlir import ir
 from mlir.dialects import arith, memref
@@ -122,7 +123,10 @@ def _check_known(
 
 
 def _bind_array(argument: ir.BlockArgument, buffer: Buffer, block: ir.Block) -> None:
-    written, wanted = argument.type, ir.Type.parse(buffer_type(buffer))
+    written = argument.type
+    if str(written.element_type) == "index" and buffer.element == "i64":
+        buffer = replace(buffer, element="index")  # NumPy has no other integers of that size
+    wanted = ir.Type.parse(buffer_type(buffer))
     if written == wanted:
         return
     if isinstance(written, ir.MemRefType):
@@ -150,7 +154,7 @@ def _check_fit(
         return BindError(
             f"%{buffer.name} is written {written}, but {what}",
             span=span_of(argument.location),
-            hint=hint or f"write {wanted}, or leave the type out",
+            hint=hint or f"write %{buffer.name}: {wanted}, or leave the type out",
         )
 
     if str(written.element_type) != buffer.element:

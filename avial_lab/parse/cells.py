@@ -18,7 +18,7 @@ from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import functions_of, program_function, scheduled_function
 from avial_lab.dialects.verify import verify_program
-from avial_lab.errors import AvialError, InternalError, ParseError, VerifyError
+from avial_lab.errors import AvialError, BindError, InternalError, ParseError, VerifyError
 from avial_lab.notation.elaboration import Elaboration, Scalar
 from avial_lab.notation.header import holds_schedule
 from avial_lab.notation.programs import elaborate
@@ -127,7 +127,7 @@ def _read_plain(
     """
     context.allow_unregistered_dialects = True
     try:
-        elaboration = elaborate(source, context, binding=binding, scalars=scalars)
+        elaboration = _elaborated(source, context, binding, scalars)
         if elaboration.main is not None:
             raise source.error(
                 "a statement stands outside of any function",
@@ -145,6 +145,24 @@ def _read_plain(
         return module
     finally:
         context.allow_unregistered_dialects = False
+
+
+def _elaborated(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+) -> Elaboration:
+    """Of several functions each has its %arg0: one that does not fit the array need not be meant.
+    What is meant has to fit, once it is known which one that is.
+    """
+    try:
+        return elaborate(source, context, binding=binding, scalars=scalars)
+    except BindError as error:
+        try:
+            return elaborate(source, context)
+        except BindError:
+            raise error from None
 
 
 def _parsed(elaboration: Elaboration) -> ir.Module:

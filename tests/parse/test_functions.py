@@ -249,6 +249,23 @@ Hint: say which: function='row' (--fn row)\
     )
 
 
+def test_arguments_of_one_name_are_of_the_types_of_their_functions() -> None:
+    two = """\
+func.func @f(%arg0: memref<8x8xf64>, %arg1: i32) { return }
+func.func @g(%arg0: memref<?xindex>) { return }
+"""
+    matrix, places = np.zeros((8, 8)), np.zeros(5, np.int64)
+    assert arguments(parsed(two, "f", arg0=matrix)) == {"arg0": "memref<8x8xf64>"}
+    assert arguments(parsed(two, "g", arg0=places)) == {"arg0": "memref<5xindex>"}
+    assert told(two, "g", arg0=matrix) == snapshot("""\
+BindError: %arg0 is written memref<?xindex>, but the array 'arg0' holds f64
+In [1]:2:14
+func.func @g(%arg0: memref<?xindex>) { return }
+             ^
+Hint: write %arg0: memref<8x8xf64>, or leave the type out\
+""")
+
+
 def test_a_function_that_calls_itself_keeps_its_numbers() -> None:
     text = """\
 func.func @f(%n: i32, %r: memref<i32>) {

@@ -178,6 +178,13 @@ def test_the_same_seed_gives_the_same_values() -> None:
     assert (integers != 0).all(), "they may be divisors"
 
 
+def test_single_elements_are_arrays_too() -> None:
+    text = body("", "%i: memref<i8>, %b: memref<i1>, %f: memref<f32>, %c: memref<complex<f32>>")
+    for array in random_arguments(text, arrays={}, scalars={}).arrays.values():
+        assert isinstance(array, np.ndarray)
+        assert array.shape == ()
+
+
 def test_what_was_chosen_is_told() -> None:
     found = random_arguments(VALUES, arrays={}, scalars={}, seed=3)
     assert found.told.startswith(
