@@ -29,6 +29,8 @@ from avial_lab.messages import (
     Answer,
     Build,
     Built,
+    Explore,
+    Explored,
     PrintBack,
     Printed,
     Proposal,
@@ -115,6 +117,8 @@ class Compiler:
     def ask(self, question: Analyse, *, timeout_s: float | None = None) -> Analysis: ...
     @overload
     def ask(self, question: Build, *, timeout_s: float | None = None) -> Built: ...
+    @overload
+    def ask(self, question: Explore, *, timeout_s: float | None = None) -> Explored: ...
     @overload
     def ask(self, question: PrintBack, *, timeout_s: float | None = None) -> Printed: ...
     @overload

@@ -20,7 +20,7 @@ from avial_lab.ownership import Plan
 from avial_lab.schedule import Policy, Schedule, Sync
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
-from avial_lab.verdicts import Verdict
+from avial_lab.verdicts import Nest, Verdict
 
 Scalar = bool | int | float
 
@@ -121,10 +121,31 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class PrintBack:
-    """Ask: how does the program read in the short notation? Answer: `Printed`."""
+class Explore:
+    """Ask: which iterations of the nests need which? Answer: `Explored`.
+
+    With `grid`, of the nests as they are where a second loop is divided too.
+    """
 
     source: Source
+    grid: bool = False
+
+
+@dataclass(frozen=True)
+class Explored:
+    nests: tuple[Nest, ...]
+
+
+@dataclass(frozen=True)
+class PrintBack:
+    """Ask: how does the program read in the short notation? Answer: `Printed`.
+
+    A plain function is shown as the tasks that it becomes; with `grid`, where a second loop of each
+    nest is divided too.
+    """
+
+    source: Source
+    grid: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,5 +184,5 @@ class Referenced:
     seconds: float
 
 
-Question = Analyse | Build | PrintBack | Propose | RunReference
-Answer = Analysis | Built | Printed | Proposal | Referenced
+Question = Analyse | Build | Explore | PrintBack | Propose | RunReference
+Answer = Analysis | Built | Explored | Printed | Proposal | Referenced

@@ -17,6 +17,7 @@ import struct
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -31,6 +32,7 @@ from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
 from avial_lab.errors import (
+    AvialError,
     BindError,
     CellSpan,
     CheckError,
@@ -43,6 +45,8 @@ from avial_lab.messages import (
     Analysis,
     Build,
     Built,
+    Explore,
+    Explored,
     PrintBack,
     Referenced,
     RunReference,
@@ -60,7 +64,7 @@ from avial_lab.schedule import Policy, Schedule, Sync
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation
+from avial_lab.verdicts import Explanation, Nest
 
 DEFAULT_RANKS = 2
 
@@ -194,8 +198,11 @@ class Program:
 
     @cached_property
     def notation(self) -> str:
-        """The program printed back in the short notation, roles and types filled in."""
-        return shared_compiler().ask(PrintBack(self.question.source)).text
+        """The program printed back in the short notation, roles and types filled in; of a plain
+        function the tasks that it became.
+        """
+        question = PrintBack(self.question.source, grid=self.question.division.grid)
+        return shared_compiler().ask(question).text
 
     @property
     def plan(self) -> Plan | None:
@@ -207,6 +214,25 @@ class Program:
     def explain(self) -> Explanation:
         """What became of each loop and why; print it."""
         return Explanation(self.built.verdicts)
+
+    @cached_property
+    def nests(self) -> tuple[Nest, ...]:
+        """Of a program of loops, each nest's first iterations and which of them need which."""
+        if not self.built.verdicts:
+            return ()
+        question = Explore(self.question.source, grid=self.question.division.grid)
+        explored: Explored = shared_compiler().ask(question)
+        names = {verdict.name for verdict in self.built.verdicts}
+        return tuple(nest for nest in explored.nests if nest.name in names)
+
+    def nest(self, name: str) -> Nest:
+        """The nest of that name, as `explain()` calls it; raises AvialError for any other."""
+        found = {nest.name: nest for nest in self.nests}
+        if name in found:
+            return found[name]
+        near = get_close_matches(name, found, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(found) or 'none'}"
+        raise AvialError(f"there is no nest '{name}'", hint=hint)
 
     @property
     def seconds(self) -> Mapping[str, float]:

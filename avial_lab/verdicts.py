@@ -1,10 +1,11 @@
-"""What became of each loop, and why: the answers that `program.explain()` gives.
+"""What became of each loop, and why: the answers that `program.explain()` and `program.nests` give.
 
 Facts for people; no MLIR.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from avial_lab.dag import TaskKind
@@ -51,3 +52,78 @@ class Explanation:
         if not self.verdicts:
             return "the program is made of tasks, each on the device its target asks for"
         return "\n".join(map(str, self.verdicts))
+
+
+# The iterations of a nest -------------------------------------------------------------------------
+
+
+class Order(enum.Enum):
+    """Why one iteration comes before another; as in `polyhedra.DependenceKind`."""
+
+    FLOW = "flow"  # it writes what the other reads
+    ANTI = "anti"  # it reads what the other overwrites
+    OUTPUT = "output"  # both write it, and the last one counts
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """`target` needs `source` (accesses as written), by `distance` in the loops around both.
+
+    An entry of `distance` is a number where it is the same for all pairs of iterations next to each
+    other in time, else `<` (later), `=`, `>` or `*`. `carrier` is the loop that it keeps in order,
+    None within one iteration. Where `exact` is false it may be none after all.
+    """
+
+    order: Order
+    source: str
+    source_line: int | None
+    target: str
+    target_line: int | None
+    loops: tuple[str, ...]
+    distance: tuple[str, ...]
+    carrier: str | None
+    exact: bool
+
+    def __str__(self) -> str:
+        steps = ", ".join(
+            f"{name} {by}" for name, by in zip(self.loops, self.distance, strict=True)
+        )
+        carried = f"carried by {self.carrier}" if self.carrier else "within an iteration"
+        return f"{self.order.value} {self.source} -> {self.target}, {carried} ({steps})"
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """Iterations of a nest that are drawn as one: those with these values of its two outer loops.
+
+    `lane` counts the loops side by side within the outer one; `row` is None in a nest of one loop,
+    `column` None beside the inner loops.
+    """
+
+    row: int | None
+    lane: int
+    column: int | None
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A piece of a nest's iteration space, and what in it needs what.
+
+    rows, columns: the names of its two outer loops (rows is None where there is one alone); where
+    several stand side by side within the outer one, each has a lane with its name in `lanes`.
+    `needs`: the pairs of cells (before, after) of each order; of one dependence and target, the
+    last source. `forbidding`: those that keep the outermost loop in order. `note` says what is not
+    in it.
+    """
+
+    name: str
+    kind: TaskKind
+    rows: str | None
+    columns: str
+    lanes: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    needs: tuple[tuple[Order, Cell, Cell], ...]
+    forbidding: frozenset[tuple[Cell, Cell]]
+    dependences: tuple[Dependence, ...]
+    note: str = ""
+    span: CellSpan | None = None

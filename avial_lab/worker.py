@@ -30,6 +30,8 @@ from avial_lab.messages import (
     Answer,
     Build,
     Built,
+    Explore,
+    Explored,
     PrintBack,
     Printed,
     Proposal,
@@ -40,7 +42,8 @@ from avial_lab.messages import (
     Source,
     Violation,
 )
-from avial_lab.parse import is_plain, parse_cell, print_module
+from avial_lab.nests import nests_on
+from avial_lab.parse import is_plain, parse_cell, print_explained, print_module
 from avial_lab.passes.one_task import OneTask
 from avial_lab.pipelines import build, run_passes
 from avial_lab.schedule import schedule_phases, schedule_tasks
@@ -133,13 +136,26 @@ def _analyse(question: Analyse) -> Analysis:
     return Analysis(graph, watch.seconds)
 
 
-def _taken_apart(module: ir.Module, source: Source) -> ir.Operation:
+def _explore(question: Explore) -> Explored:
+    module = _parse(question.source)
+    if not (is_plain(module) or is_structured(module)):
+        return Explored(())
+    structured = _taken_apart(module, question.source, grid=question.grid)
+    return Explored(
+        tuple(
+            replace(nest, span=_with_text(nest.span, question.source))
+            for nest in nests_on(structured)
+        )
+    )
+
+
+def _taken_apart(module: ir.Module, source: Source, *, grid: bool = False) -> ir.Operation:
     """The program as loops around tasks; a plain function that cannot be is one task."""
     binding = source.binding
     if binding is not None and any(storage.shared for storage in binding.storages):
         return _as_one(module, "its arrays share memory")
     try:
-        return take_apart(module)
+        return take_apart(module, grid=grid)
     except PassError as error:
         if not is_plain(module):
             raise
@@ -219,7 +235,10 @@ def _as_one(module: ir.Module, why: str) -> ir.Operation:
 
 
 def _print_back(question: PrintBack) -> Printed:
-    return Printed(print_module(_parse(question.source)))
+    module = _parse(question.source)
+    if not is_plain(module):
+        return Printed(print_module(module))
+    return Printed(print_explained(_taken_apart(module, question.source, grid=question.grid)))
 
 
 def _gpus(question: Build, graph: TaskGraph) -> int:
@@ -258,6 +277,7 @@ def _propose(question: Propose) -> Proposal:
 _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: _build,
+    Explore: _explore,
     PrintBack: _print_back,
     Propose: _propose,
     RunReference: _reference,

@@ -42,7 +42,7 @@ class _Open:
     op: ir.Operation
 
 
-def print_module(module: ir.Module) -> str:
+def print_module(module: ir.Module | ir.Operation) -> str:
     """The module in short notation; `parse_cell(print_module(m), …)` prints as `m` does."""
     lines = module.operation.get_asm(use_name_loc_as_prefix=True).splitlines()
     operations = _operations(module)
@@ -50,7 +50,18 @@ def print_module(module: ir.Module) -> str:
     return "\n".join(_unwrapped(module, rewritten)) + "\n"
 
 
-def _operations(module: ir.Module) -> list[ir.Operation]:
+def print_explained(module: ir.Module | ir.Operation) -> str:
+    """A program that a pass took apart in short notation: its tasks called by their names, and what
+    the pass says of each (`avial.why`) above it. The module's places are gone after it.
+    """
+    for op in _operations(module):
+        if "name" in op.attributes:
+            name = ir.StringAttr(op.attributes["name"]).value
+            op.location = ir.Location.name(name, op.location, context=op.context)
+    return print_module(module)
+
+
+def _operations(module: ir.Module | ir.Operation) -> list[ir.Operation]:
     """avial's operations in the order MLIR prints them."""
     found: list[ir.Operation] = []
 
@@ -81,6 +92,7 @@ def _rewritten(lines: list[str], operations: list[ir.Operation]) -> list[str]:
             if head["kind"] == "target":
                 result.append(_target(head, op) or line)
                 continue
+            result += [f"{head[1]}// {line}" for line in _said_of(op)]
             stack.append(_Open(len(result), head, op))
             result.append(line)
             continue
@@ -95,6 +107,16 @@ def _rewritten(lines: list[str], operations: list[ir.Operation]) -> list[str]:
             continue
         result.append(line)
     return result
+
+
+WHY = "avial.why"
+"""What a pass says of an operation, for people: a comment, and no part of the program."""
+
+
+def _said_of(op: ir.Operation) -> list[str]:
+    if WHY not in op.attributes:
+        return []
+    return [ir.StringAttr(line).value for line in ir.ArrayAttr(op.attributes[WHY])]
 
 
 def _target(head: re.Match[str], op: ir.Operation) -> str | None:
@@ -165,8 +187,11 @@ def _follows(op: ir.Operation) -> bool:
 def _converge(opened: _Open, operands: list[str], attributes: str) -> str:
     op = opened.op
     until, _ = operand_segments(op)
+    head = f"{_result(opened)}avial.converge"
+    if "max" not in op.attributes:  # its rounds are those of the loop inside
+        return head + _after(operands) + _rest(opened, attributes, {SEGMENTS})
     rounds = ir.IntegerAttr(op.attributes["max"])
-    head = f"{_result(opened)}avial.converge "
+    head += " "
     if until:
         threshold = op.attributes["threshold"]
         predicate = ir.StringAttr(op.attributes["predicate"]).value
@@ -187,11 +212,11 @@ def _after(names: list[str]) -> str:
 def _rest(opened: _Open, attributes: str, drop: set[str]) -> str:
     """` attributes {…}` with what the head does not say."""
     named = {"name"} if _named(opened.op, opened.match["result"]) else set()
-    kept = _attributes(attributes, drop | named)
+    kept = _attributes(attributes, drop | named | {WHY})
     return f" attributes {{{', '.join(kept)}}}" if kept else ""
 
 
-def _unwrapped(module: ir.Module, lines: list[str]) -> list[str]:
+def _unwrapped(module: ir.Module | ir.Operation, lines: list[str]) -> list[str]:
     """Without the module, and without @main where its schedules alone say the same."""
     start = next((k for k, line in enumerate(lines) if line == "module {"), None)
     if start is None or lines[-1] != "}" or len(module.operation.attributes) > 0:
@@ -218,13 +243,13 @@ def _untyped(lines: list[str]) -> list[str]:
     ]
 
 
-def _is_implied(module: ir.Module, head: str) -> bool:
+def _is_implied(module: ir.Module | ir.Operation, head: str) -> bool:
     """Whether @main is what the notation makes of its schedules: the same arguments in the same
     order.
     """
     function = next(
         op.operation
-        for op in module.body
+        for op in module.operation.regions[0].blocks[0]
         if op.operation.name == "func.func"
         and ir.StringAttr(op.operation.attributes["sym_name"]).value == "main"
     )
