@@ -212,18 +212,21 @@ def _before_the_part(
 
     Iterations of the split loops may run in any order, so none counts on another.
     """
-    fresh = part.once(statement)
-    relation = access.relation.intersect_domain(fresh)
+    relation = access.relation.intersect_domain(part.once(statement))
+    one_element = relation.is_single_valued()
     for writer, write in writes:
         order = _earlier(statement, writer, part)
         if order is None:
             continue
         written = write.relation.intersect_domain(part.once(writer))
-        pairs = relation.apply_range(written.reverse()).intersect(order)
-        fresh = fresh.subtract(pairs.domain())
-        if fresh.is_empty():
+        if one_element:
+            pairs = relation.apply_range(written.reverse()).intersect(order)
+            relation = relation.subtract_domain(pairs.domain())
+        else:  # an indirect index: of all the elements it may be, one was written
+            relation = relation.subtract(order.apply_range(written))
+        if relation.is_empty():
             break
-    return relation.intersect_domain(fresh.intersect(part.iterations(statement))).range()
+    return relation.intersect_domain(part.iterations(statement)).range()
 
 
 def _earlier(reader: Statement, writer: Statement, part: _Part) -> isl.Map | None:
