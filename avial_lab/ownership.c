@@ -31,6 +31,10 @@ enum { NO_SCRATCH = 0x7fffff04 };
 enum Kind { REPLICATE, TASK, EVERYWHERE };
 enum Use { READ, WRITE, UPDATE, REDUCE };
 enum { SKETCHED_PHASES = 64, SKETCHED_RANKS = 16, SKETCHED_ITEMS = 4096 };
+/* An operation is its kind * 16 + the elements' type. A leader is the least or greatest of all, and the
+ * first of those alike; its companions, say the place it was found at, are replaced whenever it is.
+ * Their operation has the leader's array + 1 from bit 16 on. */
+enum { ARGMIN = 11, ARGMAX, ARGMIN_UNSIGNED, ARGMAX_UNSIGNED, COMPANION };
 enum EventKind { RAN, RECEIVED, SENT, REDUCED };
 
 #define SHARED __attribute__((weak))
@@ -131,6 +135,7 @@ static bool layout_set;
 static i64 *of_rank; /* two words for each rank, for whoever needs them */
 static ROWS(i64) found, other, fresh;
 static ROWS(int) counts;
+static ROWS(bool) better; /* which elements of a leader were replaced last: its companions' follow */
 
 /* Failure and memory ---------------------------------------------------------------------------- */
 
@@ -296,13 +301,13 @@ static void place(const Array *a, List *l, const i64 *piece)
 static bool joins(const Array *a, const i64 *x, const i64 *y)
 {
     i64 nd = a->nd, face = -1;
-    if (memcmp(x + 2 * nd, y + 2 * nd, (size_t)(1 + words) * 8)) return false;
     for (i64 d = 0; d < nd; d++) {
         if (x[d] == y[d] && x[nd + d] == y[nd + d]) continue;
         if (face >= 0) return false;
         face = d;
     }
-    return face >= 0 && (x[nd + face] == y[face] || y[nd + face] == x[face]);
+    return face >= 0 && (x[nd + face] == y[face] || y[nd + face] == x[face]) &&
+           !memcmp(x + 2 * nd, y + 2 * nd, (size_t)(1 + words) * 8);
 }
 
 /* Adds a piece, joined with its neighbours as long as one fits: lists stay short. */
@@ -580,13 +585,20 @@ static void as_one(const i64 *space, const Body *body, bool everywhere)
     keep_range(everywhere ? me : rank, range, NULL);
 }
 
+static i64 kind_of(i64 op) { return op >> 4 & 0xfff; }
+static i64 leader_of(i64 op) { return (op >> 16) - 1; }
+static bool leads(i64 op) { return kind_of(op) >= ARGMIN && kind_of(op) < COMPANION; }
+static bool follows(i64 op) { return kind_of(op) == COMPANION; }
+
 static bool can_combine(i64 op)
 {
     static const bool of_type[16] = {[0] = 1, [1] = 1, [2] = 1, [3] = 1, [4] = 1, [7] = 1, [8] = 1};
     bool real = (op & 15) > 4;
-    i64 what = op >> 4;
-    return of_type[op & 15] && what >= 0 && what <= 10 && !(real && ((what >= 4 && what <= 8))) &&
-           (real || what < 9);
+    i64 what = kind_of(op);
+    if (follows(op)) return leader_of(op) >= 0 && leader_of(op) < narrays;
+    if (op < 0 || op >> 16 || !of_type[op & 15]) return false;
+    if (leads(op)) return op & 15 && !(real && what >= ARGMIN_UNSIGNED);
+    return what <= 10 && !(real && what >= 4 && what <= 8) && (real || what < 9);
 }
 
 /* Whether one of two footprints in one array rules a split out. */
@@ -625,15 +637,35 @@ static void footprints(const i64 *space, const Body *body)
     }
 }
 
-/* Brings a phase that cannot be split onto one rank; and finds who contributes to what is reduced. */
-static void resolve(const i64 *space, const Body *body)
+/* The n-th of the cells that anyone contributes to, from `k` on; -1 where there are no more. */
+static i64 next_cell(Array *a, i64 k)
 {
-    if (alone) return;
-    if (conflicts()) {
-        phases.rows[now].whole++;
-        as_one(space, body, false);
-        return;
+    while (k < a->cells.count && lowest(set_of(a, row(a, &a->cells, k))) < 0) k++;
+    return k < a->cells.count ? k : -1;
+}
+
+/* Whether the companion's elements are found from its leader's: each follows the one in its place, or
+ * all the only one; the same ranks contribute, and what is combined by rows is so by the same. */
+static bool corresponds(Array *a, Array *leader)
+{
+    if (!leads(leader->op)) return false;
+    i64 k = next_cell(a, 0), n = next_cell(leader, 0);
+    for (; k >= 0 && n >= 0; k = next_cell(a, k + 1), n = next_cell(leader, n + 1)) {
+        i64 *own = row(a, &a->cells, k), *lead = row(leader, &leader->cells, n);
+        i64 size = volume(leader->nd, lead), follow = volume(a->nd, own);
+        bool small = max(size, follow) <= SMALL_REDUCTION;
+        bool alike = a->nd == leader->nd && !memcmp(own, lead, (size_t)a->nd * 16) &&
+                     !memcmp(a->whole, leader->whole, (size_t)a->nd * 16);
+        if (memcmp(set_of(a, own), set_of(leader, lead), (size_t)words * 8)) return false;
+        if (!alike && !(small && size == 1)) return false;
     }
+    return k < 0 && n < 0;
+}
+
+/* Who contributes to what is reduced; whether it can be combined. */
+static bool contributions(void)
+{
+    for (i64 k = 0; k < narrays; k++) arrays[k].op = 0;
     for (i64 k = 0; k < items.count; k++) {
         const Item *item = &items.rows[k];
         if (item->use != REDUCE) continue;
@@ -642,6 +674,41 @@ static void resolve(const i64 *space, const Body *body)
         a->op = item->op;
         mark(a, &a->cells, box_of(item->at), item->rank, true);
         combining = true;
+    }
+    for (i64 k = 0; combining && k < narrays; k++)
+        if (arrays[k].cells.count && follows(arrays[k].op) &&
+            !corresponds(&arrays[k], &arrays[leader_of(arrays[k].op)]))
+            return false;
+    return true;
+}
+
+/* The first of those alike is found only where the ranks' parts are one after the other, as the ranks
+ * are: no blocks in turn, no ranks in another order. Whether that had to be seen to. */
+static bool put_in_order(void)
+{
+    bool led = false, ordered = block_size <= 0;
+    for (i64 k = 0; k < items.count; k++) led |= items.rows[k].use == REDUCE && leads(items.rows[k].op);
+    for (i64 k = 1; k < nmembers; k++) ordered &= members[k - 1] < members[k];
+    if (!led || ordered) return false;
+    block_size = 0;
+    for (i64 k = 1; k < nmembers; k++) /* few, and as a rule in order */
+        for (i64 j = k; j > 0 && members[j - 1] > members[j]; j--) {
+            i64 rank = members[j];
+            members[j] = members[j - 1];
+            members[j - 1] = rank;
+        }
+    return true;
+}
+
+/* Brings a phase that cannot be split onto one rank; and finds who contributes to what is reduced. */
+static void resolve(const i64 *space, const Body *body)
+{
+    if (alone) return;
+    if (put_in_order()) footprints(space, body);
+    if (conflicts() || !contributions()) {
+        phases.rows[now].whole++;
+        combining = false;
+        as_one(space, body, false);
     }
 }
 
@@ -1012,7 +1079,7 @@ static const i64 OF_BITS[9] = {6, 4, 5, 4, 4, 5, 6, 4, 5};
 /* `into` = `into` op `from`, n elements. */
 static void combine_run(i64 op, char *into, const char *from, i64 n)
 {
-    i64 what = op >> 4;
+    i64 what = kind_of(op);
     switch (op & 15) {
     case 0: combine_i8(OF_BITS[what], into, from, n); return;
     case 1: combine_i8(what, into, from, n); return;
@@ -1024,11 +1091,42 @@ static void combine_run(i64 op, char *into, const char *from, i64 n)
     }
 }
 
+/* Which of n partial results of a leader are strictly better than those there are: no NaN, nor what
+ * is only as good. */
+#define STRICTLY(T)                                                                  \
+    for (i64 k = 0; k < n; k++) {                                                    \
+        T x, y;                                                                      \
+        memcpy(&x, old + k * (i64)sizeof(T), sizeof(T)); /* messages are unaligned */ \
+        memcpy(&y, from + k * (i64)sizeof(T), sizeof(T));                            \
+        wins[k] = least ? y < x : y > x;                                             \
+    }                                                                                \
+    return
+
+static void strictly(i64 op, const char *old, const char *from, i64 n, bool *wins)
+{
+    i64 what = kind_of(op);
+    bool least = what == ARGMIN || what == ARGMIN_UNSIGNED;
+    switch ((op & 15) + (what >= ARGMIN_UNSIGNED ? 16 : 0)) {
+    case 1: STRICTLY(int8_t);
+    case 2: STRICTLY(int16_t);
+    case 3: STRICTLY(int32_t);
+    case 4: STRICTLY(int64_t);
+    case 7: STRICTLY(float);
+    case 8: STRICTLY(double);
+    case 17: STRICTLY(uint8_t);
+    case 18: STRICTLY(uint16_t);
+    case 19: STRICTLY(uint32_t);
+    case 20: STRICTLY(uint64_t);
+    }
+}
+
 /* The element that leaves every other as it is: -0 for sums, since 0 + -0 is 0. */
 static void identity(i64 op, char *element)
 {
     static const double real[11] = {-0.0, 1, INFINITY, -INFINITY, 0, 0, 0, 0, 0, NAN, NAN};
-    i64 what = op >> 4, type = op & 15, bits = type ? 8 << (type - 1) : 1;
+    static const i64 order[4] = {2, 3, 7, 8}; /* a leader starts like the plain minimum or maximum */
+    i64 what = leads(op) ? order[kind_of(op) - ARGMIN] : kind_of(op);
+    i64 type = op & 15, bits = type ? 8 << (type - 1) : 1;
     if (type == 7) memcpy(element, &(float){(float)real[what]}, 4);
     if (type == 8) memcpy(element, &real[what], 8);
     if (type > 4) return;
@@ -1040,17 +1138,41 @@ static void identity(i64 op, char *element)
 static void fill(const Array *a, char *memory, const i64 *box)
 {
     char element[8];
-    identity(a->op, element);
     Stretches s = stretches(a, memory, box);
+    if (follows(a->op)) { /* nobody looks at it before the leader is found */
+        for (i64 k = 0, n = stretch_count(&s); k < n; k++) memset(stretch(&s, k), 0, (size_t)s.run);
+        return;
+    }
+    identity(a->op, element);
     for (i64 k = 0, n = stretch_count(&s); k < n; k++)
         for (i64 at = 0; at < s.run; at += a->itemsize)
             memcpy(stretch(&s, k) + at, element, (size_t)a->itemsize);
+}
+
+/* Takes of a leader's partial result what is better, and of its companions' what belongs to that:
+ * they come next. */
+static const char *accumulate_better(const Array *a, const i64 *box, const char *from)
+{
+    Stretches s = stretches(a, a->memory, box);
+    i64 run = s.run / a->itemsize;
+    if (leads(a->op)) {
+        RESERVE(better, volume(a->nd, box));
+        better.count = volume(a->nd, box);
+        for (i64 k = 0, n = stretch_count(&s); k < n; k++)
+            strictly(a->op, stretch(&s, k), from + k * s.run, run, better.rows + k * run);
+    }
+    for (i64 k = 0, at = 0, n = stretch_count(&s); k < n; k++)
+        for (i64 j = 0; j < run; j++, at++, from += a->itemsize)
+            if (better.rows[better.count == 1 ? 0 : at])
+                memcpy(stretch(&s, k) + j * a->itemsize, from, (size_t)a->itemsize);
+    return from;
 }
 
 /* Combines a partial result with what is there, or takes it as it is. Returns past the partial. */
 static const char *accumulate(const Array *a, const i64 *box, const char *from, bool first)
 {
     if (first) return copy_in(from, a, a->memory, box);
+    if (leads(a->op) || follows(a->op)) return accumulate_better(a, box, from);
     Stretches s = stretches(a, a->memory, box);
     for (i64 k = 0, n = stretch_count(&s); k < n; k++, from += s.run)
         combine_run(a->op, stretch(&s, k), from, s.run / a->itemsize);
@@ -1549,22 +1671,41 @@ static void gather_cell(i64 array, const i64 *cell)
     if (few) own(a, box, -1);
 }
 
+/* The same where only one rank has a partial result: that is it. */
+static void settle_cell(i64 array, i64 n)
+{
+    Array *a = &arrays[array];
+    i64 *cell = row(a, &a->cells, n), rank = lowest(set_of(a, cell));
+    if (size_of_set(set_of(a, cell)) > 1) {
+        gather_cell(array, cell);
+        return;
+    }
+    if (rank == me && a->scratch) copy_between(a, a->memory, a->scratch, cell);
+    own(a, cell, rank);
+}
+
+/* A leader's cell and then its companions', so that they arrive one after the other. */
+static void settle_led(i64 leader, i64 n, i64 place)
+{
+    settle_cell(leader, n);
+    for (i64 k = 0; k < narrays; k++) {
+        Array *a = &arrays[k];
+        if (!a->cells.count || !follows(a->op) || leader_of(a->op) != leader) continue;
+        i64 own = next_cell(a, 0);
+        for (i64 before = 0; before < place; before++) own = next_cell(a, own + 1);
+        settle_cell(k, own);
+    }
+}
+
 static void reduce(void)
 {
     i64 started = clock_if_traced();
     moves.count = 0;
     for (i64 k = 0; k < narrays; k++) {
         Array *a = &arrays[k];
-        for (i64 n = 0; n < a->cells.count; n++) {
-            i64 *cell = row(a, &a->cells, n), rank = lowest(set_of(a, cell));
-            if (rank < 0) continue;
-            if (size_of_set(set_of(a, cell)) > 1) {
-                gather_cell(k, cell);
-                continue;
-            }
-            if (rank == me && a->scratch) copy_between(a, a->memory, a->scratch, cell);
-            own(a, cell, rank);
-        }
+        if (!a->cells.count || follows(a->op)) continue;
+        for (i64 n = next_cell(a, 0), place = 0; n >= 0; n = next_cell(a, n + 1), place++)
+            settle_led(k, n, place);
     }
     group();
     count_messages();
@@ -1656,7 +1797,7 @@ static void close_run(void)
     narrays = nweights = sum_hint = avial_events_count = 0;
     FORGET(phases), FORGET(sums), FORGET(pool), FORGET(loops), FORGET(items), FORGET(boxes);
     FORGET(moves), FORGET(messages), FORGET(ranges), FORGET(found), FORGET(other), FORGET(fresh);
-    FORGET(counts), FORGET(sketches);
+    FORGET(counts), FORGET(sketches), FORGET(better);
     incomplete = broken = layout_set = combining = open_run = false;
     now = pending = nsketched = 0;
 }
