@@ -1026,18 +1026,20 @@ static void copy_between(const Array *a, char *to, char *from, const i64 *box)
 #define MINIMUM(T, x, y) (isnan(x) ? x : isnan(y) ? y : x < y || (x == y && signbit(x)) ? x : y)
 #define MAXIMUM(T, x, y) (isnan(x) ? x : isnan(y) ? y : x > y || (x == y && !signbit(x)) ? x : y)
 
-#define EACH(expression)                   \
-    for (i64 k = 0; k < n; k++) {          \
-        x = a[k], y = b[k];                \
-        a[k] = (expression);               \
-    }                                      \
+/* What came in a message need not be aligned. */
+#define EACH(expression)                                \
+    for (i64 k = 0; k < n; k++) {                       \
+        x = a[k];                                       \
+        memcpy(&y, b + k * (i64)sizeof y, sizeof y);    \
+        a[k] = (expression);                            \
+    }                                                   \
     break
 
 #define INTEGERS(name, T, U)                                                    \
     static void name(i64 op, void *into, const void *from, i64 n)               \
     {                                                                           \
         T *a = into, x, y;                                                      \
-        const T *b = from;                                                      \
+        const char *b = from;                                                   \
         switch (op) {                                                           \
         case 0: EACH((T)((U)x + (U)y));                                         \
         case 1: EACH((T)((u64)(U)x * (u64)(U)y));                               \
@@ -1055,7 +1057,7 @@ static void copy_between(const Array *a, char *to, char *from, const i64 *box)
     static void name(i64 op, void *into, const void *from, i64 n)               \
     {                                                                           \
         T *a = into, x, y;                                                      \
-        const T *b = from;                                                      \
+        const char *b = from;                                                   \
         switch (op) {                                                           \
         case 0: EACH(x + y);                                                    \
         case 1: EACH(x * y);                                                    \
