@@ -23,6 +23,7 @@ from avial_lab import doctor, plot, program
 from avial_lab.bench import bench_self
 from avial_lab.dag import TaskGraph
 from avial_lab.demo import demo
+from avial_lab.division import DIVISION
 from avial_lab.errors import AvialError, BindError, CheckError
 from avial_lab.inputs import (
     RandomArguments,
@@ -169,6 +170,7 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--policy", default="levels", choices=("levels",))
     parser.add_argument("--sync", default="edges", choices=("edges", "levels"))
+    parser.add_argument("--division", default="block", metavar="HOW", help=DIVISION)
 
 
 def _seconds(text: str) -> float:
@@ -273,6 +275,7 @@ def _compile(options: argparse.Namespace, question: _Question) -> Program:
         gpus=options.gpus,
         policy=options.policy,
         sync=options.sync,
+        division=options.division,
         cell=question.cell,
         name=options.program.stem,
     )

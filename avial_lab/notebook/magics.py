@@ -19,6 +19,7 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_ar
 from IPython.display import DisplayHandle, display
 
 import avial_lab
+from avial_lab.division import DIVISION
 from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
 from avial_lab.program import Namespace, Program
@@ -49,10 +50,13 @@ class AvialMagics(Magics):
     @magic_arguments()
     @argument("-o", "--out", metavar="NAME", help="keep the program in this Python variable")
     @argument("--name", help="what %%avial list calls it; by default NAME of --out, or cellN")
-    @argument("--ranks", type=int, metavar="N", help="MPI ranks; by default the cluster's, or 2")
+    @argument(
+        "-n", "--ranks", type=int, metavar="N", help="MPI ranks; by default the cluster's, or 2"
+    )
     @argument("--gpus", type=int, metavar="N", help=GPUS)
     @argument("--policy", choices=POLICIES, default=POLICIES[0], help="how tasks are placed")
     @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
+    @argument("--division", default="block", metavar="HOW", help=DIVISION)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
     @argument("--run", action="store_true", help="run it; the arrays change in place")
@@ -103,6 +107,7 @@ class AvialMagics(Magics):
             topology=self.cluster.topology if self.cluster and options.ranks is None else None,
             policy=options.policy,
             sync=options.sync,
+            division=options.division,
             function=options.fn,
             cell=f"In [{self._shell.execution_count}]",
             name=options.name or options.out or f"cell{self._shell.execution_count}",
