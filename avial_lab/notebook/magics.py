@@ -30,6 +30,7 @@ POLICIES = tuple(policy.value for policy in Policy)
 SYNCS = tuple(sync.value for sync in Sync)
 GPUS = "how many of the ranks also drive a GPU; by default 1 if a target asks for one"
 SYNC = "wait for the messages one reads (edges), or for all ranks after each level (levels)"
+RANKS = "MPI ranks; by default the cluster's, or 2"
 DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
 SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"
 EXPECT = "the cell passes if it fails with an error that has TEXT in it, and only then"
