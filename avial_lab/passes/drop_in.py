@@ -14,7 +14,9 @@ from mlir import ir
 
 from avial_lab.accesses.touches import body_touches
 from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, rebuilt
+from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import program_function
+from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT, split_dimensions
 from avial_lab.passes.program import is_pure
@@ -145,6 +147,10 @@ class _Wrapper:
         self, kind: str, op: ir.Operation, attributes: dict[str, ir.Attribute]
     ) -> ir.Operation:
         """`op` in a replicate or task that lists what it reads and writes."""
+        if any(True for result in op.results for _ in result.uses):
+            raise PassError(
+                f"{op.name} hands on what only one rank would have", span=span_of(op.location)
+            )
         with ir.InsertionPoint(op), op.location:
             work = ir.Operation.create(
                 kind,

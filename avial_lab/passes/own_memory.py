@@ -62,14 +62,19 @@ def _settle(function: ir.Operation) -> None:
         _drop_undefined(allocation)
     level = ControlLevel(function)
     control = list(level.blocks())
+    unread: list[ir.Operation] = []
     for allocation in allocations:
         in_control = allocation.block in control
-        if _sink(allocation, level):
-            continue
-        if in_control:
+        sunk = _sink(allocation, level)
+        if _is_unread(allocation):
+            unread.append(allocation)
+        elif not sunk and in_control:
             _hoist(allocation, body)
-        if allocation.block == body:
-            _leave_to_be_freed(allocation)
+    for allocation in unread:  # not before: what is known of the function speaks of these too
+        _drop(allocation)
+    for view in list(body.operations):
+        if view.operation.name in ALLOCATIONS:
+            _leave_to_be_freed(view.operation)
 
 
 def _drop_undefined(allocation: ir.Operation) -> None:
@@ -83,9 +88,7 @@ def _drop_undefined(allocation: ir.Operation) -> None:
 
 
 def _sink(allocation: ir.Operation, level: ControlLevel) -> bool:
-    """Give the loops that may have the memory to themselves a piece each; whether any did, or it
-    was for nothing.
-    """
+    """Give the loops that may have the memory to themselves a piece each; whether any did."""
     array = next(
         (a for a in level.scop.arrays if a.value is not None and a.value == allocation.results[0]),
         None,
@@ -99,7 +102,7 @@ def _sink(allocation: ir.Operation, level: ControlLevel) -> bool:
             owners.setdefault(owner, []).append(user)
     for loop, inside in owners.items():
         _allocate_in(loop, inside, allocation)
-    return _drop_if_unread(allocation) or bool(owners)
+    return bool(owners)
 
 
 def _owners(
@@ -153,15 +156,16 @@ def _allocate_in(
         user.replace_uses_of_with(old, fresh)
 
 
-def _drop_if_unread(allocation: ir.Operation) -> bool:
-    """What is only written, and freed, is not needed; whether that was so."""
+def _is_unread(allocation: ir.Operation) -> bool:
+    """Whether it is only written, and freed."""
     users = [use.owner.operation for use in allocation.results[0].uses]
-    if not all(user.name in (*_STORES, "memref.dealloc") for user in users):
-        return False
-    for user in users:
-        user.erase()
+    return all(user.name in (*_STORES, "memref.dealloc") for user in users)
+
+
+def _drop(allocation: ir.Operation) -> None:
+    for use in list(allocation.results[0].uses):
+        use.owner.operation.erase()
     allocation.erase()
-    return True
 
 
 def _users(allocation: ir.Operation) -> list[ir.Operation]:

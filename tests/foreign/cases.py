@@ -74,6 +74,8 @@ CASES: dict[str, tuple[type[np.generic], Make]] = {
     "broadcast_rank3": (F32, lambda d, n: (
         _named(0, d.real(n, 6, 8), d.real(6, 8), d.real(8), d.real(n, 1, 8), d.poison(n, 6, 8)),
         {})),
+    "buffers_from_loops": (F32, lambda d, n: (
+        {"arg0": d.real(n, 6), "arg1": d.poison(n, 6)}, {"n": n})),
     "columns_only": (F32, lambda d, n: (_named(0, d.real(12, n), d.real(12, 12)), {})),
     "constant_index": (F32, lambda d, n: (_named(0, d.real(17), d.poison(1), d.real(17, 4)), {})),
     "csr_power": (F64, _csr),
