@@ -25,6 +25,9 @@ MOST_BOXES = 8
 MOST_TURNS = 4
 """Into more parts than this a set is not parted at the turns of its remainders."""
 
+MOST_STRIDED = 6
+"""Of more pieces than this with strides nobody asks which boxes fit among them."""
+
 MOST_PIECES = 32
 """More pieces than this are not tried in pairs."""
 
@@ -132,19 +135,41 @@ def box_around(piece: isl.Set, context: isl.Set) -> ParametricBox:
 def boxes_around(
     pieces: Sequence[isl.Set], within: isl.Set, context: isl.Set
 ) -> list[ParametricBox]:
-    """Boxes that hold the pieces, as few as may be without leaving `within`.
+    """Boxes that hold the pieces, as few as may be without leaving `within`, coalesced.
 
     Pieces that are no boxes get the box around them, whether that stays in `within` or not.
     """
-    if not pieces:
-        return []
-    whole = hull(pieces, context)
-    if whole is not None:
-        found = box_around(whole, context)
+    if within.n_basic_set() == 1:
+        # Eight sets of every eighth element are one solid one; but a cross is an octagon to isl.
+        found = box_around(within, context)
         if found.bounded and found.elements.is_subset(within):
             return [found]
     boxes = without_contained([box_around(piece, context) for piece in pieces])
-    return _joined(boxes, within, context) if len(boxes) <= MOST_PIECES else boxes
+    if len(boxes) > 1 and not hard(within):
+        whole = _around([box.elements for box in boxes], within, context)
+        if whole is not None:
+            return [whole]
+        if len(boxes) <= MOST_PIECES:
+            return _joined(boxes, within, context)
+    return boxes
+
+
+def hard(elements: isl.Set) -> bool:
+    """Whether to ask what is inside the set may take very long: its pieces have strides.
+
+    isl's own count of operations hardly grows there.
+    """
+    pieces = elements.get_basic_sets()
+    return len(pieces) > MOST_STRIDED and any(piece.dim(isl.dim_type.div) for piece in pieces)
+
+
+def _around(pieces: Sequence[isl.Set], within: isl.Set, context: isl.Set) -> ParametricBox | None:
+    """The box around the pieces, where it stays in `within`."""
+    around = hull(pieces, context)
+    if around is None:
+        return None
+    found = box_around(around, context)
+    return found if found.bounded and found.elements.is_subset(within) else None
 
 
 def one_box(boxes: Sequence[ParametricBox], context: isl.Set) -> ParametricBox:
@@ -280,11 +305,8 @@ def _joined(boxes: list[ParametricBox], within: isl.Set, context: isl.Set) -> li
     first = 0
     while first < len(boxes):
         for second in range(first + 1, len(boxes)):
-            around = hull([boxes[first].elements, boxes[second].elements], context)
-            if around is None:
-                continue
-            found = box_around(around, context)
-            if found.bounded and found.elements.is_subset(within):
+            found = _around([boxes[k].elements for k in (first, second)], within, context)
+            if found is not None:
                 rest = [box for k, box in enumerate(boxes) if k not in (first, second)]
                 boxes = without_contained([found, *rest])
                 first = -1

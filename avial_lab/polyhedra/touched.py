@@ -27,6 +27,7 @@ from avial_lab.polyhedra.boxes import (
     ParametricBox,
     box_around,
     boxes_around,
+    hard,
     one_box,
     pieces_of,
     union_of,
@@ -280,13 +281,12 @@ def _written(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
 def _write_boxes(
     array: Array, certain: Sequence[isl.Set], perhaps: Sequence[isl.Set], part: _Part
 ) -> list[Touch]:
-    surely = union_of(certain) if certain else isl.Set.empty(perhaps[0].get_space())
-    pieces = [piece for elements in certain for piece in pieces_of(elements)]
+    pieces, surely = _pieces(certain) if certain else ([], isl.Set.empty(perhaps[0].get_space()))
     found = boxes_around(pieces, surely, part.context)
-    exact = [box for box in found if box.elements.is_subset(surely)]
+    exact = [] if hard(surely) else [box for box in found if box.elements.is_subset(surely)]
     pieces = [box.elements for box in found if box not in exact]
     pieces += [piece for elements in perhaps for piece in pieces_of(elements.subtract(surely))]
-    inexact = boxes_around(pieces, union_of(pieces), part.context) if pieces else []
+    inexact = boxes_around(pieces, union_of(pieces).coalesce(), part.context) if pieces else []
     if len(exact) + len(inexact) > MOST_BOXES:
         exact, inexact = [], [one_box([*exact, *inexact], part.context)]
     return [
@@ -319,9 +319,14 @@ def _boxes(sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
 
 
 def _few(sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
-    pieces = [piece for elements in sets for piece in pieces_of(elements)]
-    boxes = boxes_around(pieces, union_of(sets), part.context)
+    pieces, touched = _pieces(sets)
+    boxes = boxes_around(pieces, touched, part.context)
     return boxes if len(boxes) <= MOST_BOXES else [one_box(boxes, part.context)]
+
+
+def _pieces(sets: Sequence[isl.Set]) -> tuple[list[isl.Set], isl.Set]:
+    """The convex parts of all, and their union."""
+    return [piece for each in sets for piece in pieces_of(each)], union_of(sets).coalesce()
 
 
 def _one_around(sets: Sequence[isl.Set], part: _Part) -> ParametricBox:

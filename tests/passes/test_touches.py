@@ -241,6 +241,21 @@ CASES = {
         (4, 10),
         snapshot(["read A[4:10]", "write B[2:5] 1"]),
     ),
+    "unrolled": Case(
+        """func.func @f(%A: memref<40xf64>, %B: memref<40xf64>) {
+          affine.for %i = 0 to 10 {
+            %a = affine.load %A[4 * %i] : memref<40xf64>
+            %b = affine.load %A[4 * %i + 2] : memref<40xf64>
+            affine.store %a, %B[4 * %i] : memref<40xf64>
+            affine.store %a, %B[4 * %i + 1] : memref<40xf64>
+            affine.store %b, %B[4 * %i + 2] : memref<40xf64>
+            affine.store %b, %B[4 * %i + 3] : memref<40xf64>
+          }
+          return }""",
+        (0,),
+        (2, 4),
+        snapshot(["read A[8:13]", "read A[10:15]", "write B[8:16] 1"]),
+    ),
     "where a remainder starts anew": Case(
         """func.func @f(%A: memref<8xf64>, %B: memref<8xf64>) {
           affine.for %i = 0 to 8 {
