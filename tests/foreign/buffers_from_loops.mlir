@@ -9,12 +9,17 @@ func.func @chained(%arg0: memref<?x6xf32>, %arg1: memref<?x6xf32>, %n: index) {
     %unused = memref.alloc(%n) : memref<?x6xf32>
     %spare = memref.alloc() : memref<6xf32>
     %to = memref.alloc(%n) : memref<?x6xf32>
+    %row = memref.alloc() : memref<6xf32>
     affine.for %i = 0 to %n {
       affine.for %j = 0 to 6 {
         %v = memref.load %from[%i, %j] : memref<?x6xf32>
-        memref.store %v, %spare[%j] : memref<6xf32>
-        memref.store %v, %unused[%i, %j] : memref<?x6xf32>
+        affine.store %v, %spare[%j] : memref<6xf32>
+        affine.store %v, %unused[%i, %j] : memref<?x6xf32>
         %w = arith.mulf %v, %half : f32
+        memref.store %w, %row[%j] : memref<6xf32>
+      }
+      affine.for %j = 0 to 6 {
+        %w = affine.load %row[5 - %j] : memref<6xf32>
         memref.store %w, %to[%i, %j] : memref<?x6xf32>
       }
     }
