@@ -215,9 +215,13 @@ class Program:
         """What became of each loop and why; print it."""
         return Explanation(self.built.verdicts)
 
-    @cached_property
+    @property
     def nests(self) -> tuple[Nest, ...]:
         """Of a program of loops, each nest's first iterations and which of them need which."""
+        return self._nests
+
+    @cached_property
+    def _nests(self) -> tuple[Nest, ...]:
         if not self.built.verdicts:
             return ()
         question = Explore(self.question.source, grid=self.question.division.grid)

@@ -21,11 +21,11 @@ from avial_lab.program import Program
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation
+from avial_lab.verdicts import Explanation, Nest
 
-PARTS = ("loops", "dag", "lanes", "split", "messages", "stages", "timeline")
-"""What of a program can be shown, in the order it is shown in; `loops`, `split` and `messages` are
-those of a program of loops.
+PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")
+"""What of a program can be shown, in the order it is shown in; `loops`, `dependences`, `split` and
+`messages` are those of a program of loops.
 """
 
 STAGE_LINES = 160
@@ -76,6 +76,10 @@ def show_explanation(explanation: Explanation) -> Bundle:
     return _bundle(plot.explained_html(explanation), str(explanation))
 
 
+def show_nest(nest: Nest) -> Bundle:
+    return _bundle(plot.nest_figure(nest), plot.nest_text(nest))
+
+
 def show_plan(plan: Plan) -> Bundle:
     pictures = plot.split_figure(plan) + plot.messages_figure(plan)
     return _bundle(pictures, f"{plot.split_table(plan).to_text()}\n{plot.plan_text(plan)}")
@@ -107,6 +111,10 @@ def show_view(view: View) -> Bundle:
     if "loops" in view.parts and program.explain().verdicts:
         html.append(plot.explained_html(program.explain()))
         text.append(str(program.explain()))
+    if "dependences" in view.parts:
+        drawn = plot.worth_drawing(program.nests)
+        html += map(plot.nest_figure, drawn)
+        text += map(plot.nest_text, drawn)
     if "dag" in view.parts or "lanes" in view.parts:
         text.append(plot.graph_text(program.graph, program.schedule))
     if "dag" in view.parts:
@@ -202,6 +210,7 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Stage: show_stage,
     Trace: show_trace,
     Explanation: show_explanation,
+    Nest: show_nest,
     Plan: show_plan,
     Table: show_table,
     Note: show_note,

@@ -14,12 +14,14 @@ from avial_lab.plot.figure import (
     held_figure,
     lanes_figure,
     messages_figure,
+    nest_figure,
     split_figure,
     timeline_figure,
 )
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.messages import held_svg, messages_svg, plan_text
 from avial_lab.plot.report import Told, report_html
+from avial_lab.plot.space import dependence_table, nest_svg, nest_text, worth_drawing
 from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
 
@@ -28,6 +30,7 @@ __all__ = [
     "dag_dot",
     "dag_figure",
     "dag_svg",
+    "dependence_table",
     "explained_html",
     "explained_table",
     "figure_html",
@@ -39,6 +42,9 @@ __all__ = [
     "lanes_svg",
     "messages_figure",
     "messages_svg",
+    "nest_figure",
+    "nest_svg",
+    "nest_text",
     "plan_text",
     "report_html",
     "split_figure",
@@ -49,4 +55,5 @@ __all__ = [
     "timeline_figure",
     "timeline_svg",
     "trace_text",
+    "worth_drawing",
 ]

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from avial_lab.arrays import Storage
 from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
-from avial_lab.plot import facts, messages, split, svg
+from avial_lab.plot import facts, messages, space, split, svg
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Move, Trace
+from avial_lab.verdicts import Nest
 
 
 def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:
@@ -60,6 +61,15 @@ def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
         timeline_svg(trace, schedule),
         alt=f"Timeline: {facts.trace_summary(trace, schedule)}",
         tables=(facts.rank_table(trace, schedule), facts.event_table(trace, schedule)),
+    )
+
+
+def nest_figure(nest: Nest) -> str:
+    """Which iterations need which, and the dependences one by one."""
+    return figure_html(
+        space.nest_svg(nest),
+        alt=f"Dependences of {nest.name}: {space.nest_summary(nest)}",
+        tables=(space.dependence_table(nest),),
     )
 
 

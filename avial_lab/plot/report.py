@@ -19,12 +19,13 @@ from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.explained import explained_html, explained_summary
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
+from avial_lab.plot.space import dependence_table, nest_svg, worth_drawing
 from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation
+from avial_lab.verdicts import Explanation, Nest
 
 STAGE_LINES = 2000
 
@@ -65,6 +66,8 @@ class Told(Protocol):
     def check_report(self) -> str | None: ...
     @property
     def plan(self) -> Plan | None: ...
+    @property
+    def nests(self) -> tuple[Nest, ...]: ...
     def explain(self) -> Explanation: ...
 
 
@@ -155,14 +158,26 @@ Section = tuple[str, str, str, str]
 
 
 def _loops(program: Told) -> list[Section]:
-    """What only a program of loops has: why they are divided, or not."""
+    """What only a program of loops has: why they are divided or not, and the iterations."""
     explanation = program.explain()
     if not explanation.verdicts:
         return []
     words = "Which loops run side by side, and what forbids it to the others: "
     words += f"{explained_summary(explanation)}."
     table = f'<div class="table">{explained_html(explanation)}</div>'
-    return [("loops", "What became of each loop", words, table)]
+    sections = [("loops", "What became of each loop", words, table)]
+    drawn = worth_drawing(program.nests, most=8)
+    if drawn:
+        words = (
+            "The first iterations of a nest, and which of them need which: arrows that leave the "
+            "round of the outer loop keep it in order."
+        )
+        content = "".join(
+            _picture(nest_svg(nest)) + _folded("one by one", dependence_table(nest))
+            for nest in drawn
+        )
+        sections.append(("dependences", "Dependences", words, content))
+    return sections
 
 
 def _moves(program: Told) -> list[Section]:

@@ -138,6 +138,16 @@ def rectangle(
     )
 
 
+def circle(
+    x: float, y: float, radius: float, *, fill: str = "none", stroke: str = "none",
+    stroke_width: float = 1,
+) -> str:  # fmt: skip
+    return (
+        f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(radius)}" fill="{fill}"'
+        f"{_stroke(stroke, stroke_width, '')}/>"
+    )
+
+
 def polygon(
     points: Iterable[tuple[float, float]],
     *,

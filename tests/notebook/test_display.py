@@ -28,7 +28,7 @@ def everything() -> list[object]:
         ),
         "View": View(program, ("dag",)),
     }
-    loops = [by_hand.heat_explanation(), by_hand.neighbours(3)]
+    loops = [by_hand.heat_explanation(), by_hand.heat_nest(), by_hand.neighbours(3)]
     rest = [program, program.graph, schedule, program.stages["avial"], program.trace, *loops]
     return [*rest, *named.values()]
 
@@ -61,10 +61,8 @@ def test_text_and_html_state_the_same_facts(program: Program) -> None:
         assert fact in bundle["text/html"], fact
 
 
-PICTURES = {
-    "loops": 0, "dag": 1, "lanes": 1, "split": 1, "messages": 2, "stages": 0, "timeline": 1,
-}  # fmt: skip
-OF_LOOPS = {"loops", "split", "messages"}
+PICTURES = {"dependences": 1, "dag": 1, "lanes": 1, "split": 1, "messages": 2, "timeline": 1}
+OF_LOOPS = {"loops", "dependences", "split", "messages"}
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -72,7 +70,7 @@ def test_a_part_alone(part: str) -> None:
     program = recorded_loops()
     program.trace = by_hand.deck_trace()
     html = show_view(View(program, (part,)))["text/html"]
-    assert html.count("<figure") == PICTURES[part]
+    assert html.count("<figure") == PICTURES.get(part, 0)
     assert ("<pre" in html) == (part == "stages")
     assert ("divided over" in html) == (part == "loops")
 

@@ -32,7 +32,7 @@ from avial_lab.schedule import (
 )
 from avial_lab.topology import Target, Topology
 from avial_lab.trace import Event, EventKind, Move, Trace
-from avial_lab.verdicts import Explanation, Verdict
+from avial_lab.verdicts import Cell, Dependence, Explanation, Nest, Order, Verdict
 
 CPU, GPU = Target("cpu", "x86_64"), Target("gpu", "sm_90")
 TWENTY = (Box((0,), (20,)),)
@@ -176,6 +176,36 @@ def heat_explanation(text: str = HEAT) -> Explanation:
             Verdict("S2", TaskKind.TASK, 1, ("too <short>",), span(8)),
         )
     )
+
+
+def heat_nest() -> Nest:
+    """
+    t 0   S1  o o o o        S1 needs what both neighbours of S2 wrote one t before,
+          S2  o o o o        S2 what S1 wrote
+    t 1   S1  o o o o
+          S2  o o o o
+    """
+    places = range(1, 5)
+    cells = [Cell(t, lane, i) for t in range(3) for lane in range(2) for i in places]
+    same = [(Order.FLOW, Cell(t, 0, i), Cell(t, 1, i)) for t in range(3) for i in places]
+    later = [
+        (Order.FLOW, Cell(t, 1, i), Cell(t + 1, 0, i + d))
+        for t in range(2)
+        for i in places
+        for d in (-1, 0, 1)
+        if i + d in places
+    ]
+    again = [(Order.OUTPUT, Cell(t, 0, i), Cell(t + 1, 0, i)) for t in range(2) for i in places]
+    forbidding = frozenset((before, after) for _, before, after in [*later, *again])
+    told = (
+        Dependence(Order.FLOW, "B[i]", 6, "B[i]", 9, ("t",), ("0",), None, True),
+        Dependence(Order.FLOW, "A[i]", 10, "A[i - 1]", 5, ("t",), ("1",), "t", True),
+        Dependence(Order.OUTPUT, "B[i]", 6, "B[i]", 6, ("t", "i"), ("1", "0"), "t", True),
+    )
+    return Nest(
+        "loop1", TaskKind.CONVERGE, "t", "i", ("S1", "S2"), tuple(cells),
+        (*same, *later, *again), forbidding, told,
+    )  # fmt: skip
 
 
 def divided(name: str, reads: str, writes: str, *group: str) -> Task:

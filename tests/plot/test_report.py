@@ -14,11 +14,12 @@ from avial_lab.plot import report_html
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation
+from avial_lab.verdicts import Explanation, Nest
 from tests.plot.by_hand import (
     deck_schedule,
     deck_trace,
     heat_explanation,
+    heat_nest,
     layers,
     machine,
     neighbours,
@@ -44,6 +45,7 @@ class Recorded:
     check_report: str | None = "equal to the reference"
     plan: Plan | None = None
     explanation: Explanation = field(default_factory=lambda: Explanation(()))
+    nests: tuple[Nest, ...] = ()
 
     @property
     def graph(self) -> TaskGraph:
@@ -57,7 +59,8 @@ def of_loops() -> Recorded:
     """What a report asks of a program of loops."""
     plan = neighbours(3)
     trace = replace(deck_trace(), moves=plan.moves)
-    return Recorded(plan=plan, explanation=heat_explanation(), trace=trace)
+    nests = (heat_nest(),)
+    return Recorded(plan=plan, explanation=heat_explanation(), nests=nests, trace=trace)
 
 
 class Balance(html.parser.HTMLParser):
@@ -87,15 +90,18 @@ def test_tells_the_whole_story() -> None:
     assert page.count("<svg") == 3
 
 
+OF_LOOPS = ("loops", "dependences", "graph", "split", "messages")
+
+
 def test_a_program_of_loops_tells_of_its_loops_and_its_messages() -> None:
     page = report_html(of_loops())
     text = re.sub(r"<[^>]*>", "", page)
     told = ("A program of loops", "divided over the ranks", "all phases", "× its share")
     for words in (*told, "is written by the iteration of t before: line 10"):
         assert words in text, words
-    places = [page.index(f'id="{section}"') for section in ("loops", "graph", "split", "messages")]
+    places = [page.index(f'id="{section}"') for section in OF_LOOPS]
     assert places == sorted(places)
-    for section in ("loops", "split", "messages"):
+    for section in set(OF_LOOPS) - {"graph"}:
         assert f'id="{section}"' not in report_html(Recorded())
 
 
