@@ -42,7 +42,8 @@ class FreeAllocations:
     after:   %t = memref.alloca() : memref<4xf32>
              scf.for … { %s = memref.alloc(%n) : memref<?xf32> …  memref.dealloc %s }
 
-    A buffer that the program frees itself stays as it is. One that leaves its block (yielded,
+    A buffer that the program frees itself stays as it is. What the first of several blocks
+    allocates for others is freed where the last ones end. One that leaves its block (yielded,
     returned) is freed by nobody here.
     """
 
@@ -111,10 +112,24 @@ def _free(alloc: ir.Operation) -> None:
     uses, leaves = _uses(alloc.result)
     if leaves or any(user.name == "memref.dealloc" for user in uses):
         return
-    block = alloc.block
-    last = block.operations[len(block.operations) - 1]
-    with ir.InsertionPoint(last), alloc.location:
-        memref.DeallocOp(alloc.result)
+    ends = [alloc.block]
+    if any(_around(user, alloc.block.region) != alloc.block for user in uses):
+        blocks = list(alloc.block.region.blocks)
+        if alloc.block != blocks[0]:
+            return  # jumps may lead there again and again, and nobody knows from where
+        ends = [block for block in blocks if not len(block.successors)]
+    for block in ends:
+        last = block.operations[len(block.operations) - 1]
+        with ir.InsertionPoint(last), alloc.location:
+            memref.DeallocOp(alloc.result)
+
+
+def _around(op: ir.Operation, region: ir.Region) -> ir.Block:
+    """The block of `region` that `op` stands in, however deep."""
+    while op.block.region != region:
+        assert op.parent is not None, "a use stands where the value is known"
+        op = op.parent.operation
+    return op.block
 
 
 def _uses(value: ir.Value) -> tuple[list[ir.Operation], bool]:

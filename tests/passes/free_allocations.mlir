@@ -83,3 +83,45 @@ func.func @scope() {
   }
   return
 }
+
+// -----
+
+// Other blocks use it: it is freed where they end.
+
+// CHECK-LABEL: func.func @used_behind_a_jump(
+// CHECK-SAME: %[[A:.*]]: memref<4xf32>
+// CHECK: %[[T:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NOT: memref.dealloc
+// CHECK: cf.cond_br
+// CHECK: memref.copy %[[T]], %[[A]]
+// CHECK-NEXT: memref.dealloc %[[T]]
+// CHECK-NEXT: return
+// CHECK: memref.dealloc %[[T]]
+// CHECK-NEXT: return
+func.func @used_behind_a_jump(%a: memref<4xf32>, %c: i1) {
+  %t = memref.alloc() : memref<4xf32>
+  cf.cond_br %c, ^then, ^else
+^then:
+  memref.copy %t, %a : memref<4xf32> to memref<4xf32>
+  return
+^else:
+  return
+}
+
+// -----
+
+// It may be allocated again before it is freed.
+
+// CHECK-LABEL: func.func @allocated_again_and_again(
+// CHECK-NOT: memref.dealloc
+func.func @allocated_again_and_again(%a: memref<4xf32>, %c: i1) {
+  cf.br ^again
+^again:
+  %t = memref.alloc() : memref<4xf32>
+  cf.br ^use
+^use:
+  memref.copy %t, %a : memref<4xf32> to memref<4xf32>
+  cf.cond_br %c, ^again, ^end
+^end:
+  return
+}
