@@ -30,7 +30,9 @@ from avial_lab.passes.phases import (
 from avial_lab.passes.program import text_attribute
 
 PHASES = ("avial.replicate", "avial.task")
-MOST_PARAMETERS = 32
+MOST_PARAMETERS = 64
+"""Numbers from outside that what a phase touches may hang on."""
+
 SPACE_WORDS = 5
 """Of each split dimension: lower bound, upper bound, step, offset and extent of what it owns."""
 
@@ -314,6 +316,12 @@ class _Entry:
             space = split_space(op)
             phase = outline_phase(op, self.function, name)
             reduced = reduced_arrays(op)
+            if len(touches.parameters) > MOST_PARAMETERS:
+                raise PassError(
+                    f"what '{name}' touches hangs on {len(touches.parameters)} numbers "
+                    f"(at most {MOST_PARAMETERS})",
+                    span=span_of(op.location),
+                )
             if any(value in self.tainted for value in (*touches.parameters, *space)):
                 self._call("avial_unknown", [])
             self._set(self.params, touches.parameters)
