@@ -194,7 +194,7 @@ def test_arrays_that_share_memory_keep_the_function_in_one_piece() -> None:
 
 
 def test_an_access_certain_to_leave_its_array() -> None:
-    text = HEAT.replace("%i = 1 to 39 {\n      affine.for %j = 1 to 19 {\n        %n", "%i = 0 to 39 {\n      affine.for %j = 1 to 19 {\n        %n")  # fmt: skip
+    text = HEAT.replace("affine.for %i = 1 to 39 {", "affine.for %i = 0 to 39 {", 1)
     arrays = {name: np.zeros((40, 20)) for name in "AB"}
     with pytest.raises(VerifyError, match="reaches index -1 of dimension 0, which has size 40"):
         avial_lab.compile(text, arrays=arrays, ranks=2)
