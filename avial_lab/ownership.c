@@ -655,7 +655,7 @@ static bool corresponds(Array *a, Array *leader)
         i64 size = volume(leader->nd, lead), follow = volume(a->nd, own);
         bool small = max(size, follow) <= SMALL_REDUCTION;
         bool alike = a->nd == leader->nd && !memcmp(own, lead, (size_t)a->nd * 16) &&
-                     !memcmp(a->whole, leader->whole, (size_t)a->nd * 16);
+                     (small || !memcmp(a->whole, leader->whole, (size_t)a->nd * 16));
         if (memcmp(set_of(a, own), set_of(leader, lead), (size_t)words * 8)) return false;
         if (!alike && !(small && size == 1)) return false;
     }

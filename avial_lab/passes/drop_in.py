@@ -20,7 +20,7 @@ from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT, split_dimensions
 from avial_lab.passes.program import is_pure
-from avial_lab.polyhedra import Array, Loop, read_scop
+from avial_lab.polyhedra import Array, Loop, Reduction, ReductionKind, read_scop
 from avial_lab.polyhedra.partition import Around, Node, Sequential, Split, partition
 from avial_lab.polyhedra.work import slice_weights
 
@@ -200,7 +200,7 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
     if node.triangular and not grid:
         replicate.attributes["avial.weights"] = i64.get(_weights(node, replicate))
     if node.reductions:
-        arrays = {reduction.array.value for reduction in node.reductions}
+        arrays = {array.value for reduction in node.reductions for array in reduction.arrays}
         operands = [buffer_of(operand) for operand in replicate.operands]
         # An array that is read and written is listed twice: the later is the write.
         places = {value: k for k, value in enumerate(operands) if value in arrays}
@@ -221,7 +221,7 @@ def _how_divided(node: Split) -> list[str]:
     names = " and ".join(dict.fromkeys(loop.name for loop in node.loops))
     lines = [f"iterations of {names} touch nothing of each other"]
     if node.reductions:
-        lines = [f"iterations of {names} only add to what others add to: {reduction}"
+        lines = [f"iterations of {names} only {_aim(reduction)}: {reduction}"
                  for reduction in node.reductions]  # fmt: skip
     if node.anchor is not None:
         place = ", ".join(
@@ -232,6 +232,13 @@ def _how_divided(node: Split) -> list[str]:
         lines.append(f"a rank that {verb} {node.anchor.array}[{place}] does iteration {names}")
     lines += [f"each rank has a {array} of its own" for array in node.private]
     return lines
+
+
+def _aim(reduction: Reduction) -> str:
+    if not reduction.op.startswith("avial.arg"):
+        return "add to what others add to"
+    least = reduction.kind is ReductionKind.MINIMUM
+    return f"look for the {'least' if least else 'greatest'} of all"
 
 
 def _shifted(name: str, offset: int) -> str:

@@ -193,7 +193,7 @@ class _Report:
             if touch.kind is TouchKind.WRITE:
                 more.append(int(touch.exact))
             elif touch.kind is TouchKind.REDUCE:
-                more.append(operation_code(touch.operation or "", touch.array.element_type))
+                more.append(_combined(touch, array_index))
             if touch.box.when is None:
                 self.call(touch.kind, box, [*lows, *highs], number, more)
                 continue
@@ -231,15 +231,25 @@ def _number(array: Array, array_index: Mapping[ir.Value, int]) -> int:
     return array_index[array.value]
 
 
+def _combined(touch: Touch, array_index: Mapping[ir.Value, int]) -> int:
+    """How partial results are combined; of a companion, with what array."""
+    if touch.leader is None:
+        return operation_code(touch.operation or "", touch.array.element_type)
+    return COMPANION_CODE | (_number(touch.leader, array_index) + 1) << 16
+
+
 _KINDS = {
     "addf": 0, "addi": 0, "subf": 0, "subi": 0, "fma": 0, "mulf": 1, "muli": 1,
     "minsi": 2, "minimumf": 2, "maxsi": 3, "maximumf": 3, "andi": 4, "ori": 5, "xori": 6,
     "minui": 7, "maxui": 8, "minnumf": 9, "maxnumf": 10,
+    "argmin": 11, "argmax": 12, "argminui": 13, "argmaxui": 14,
 }  # fmt: skip
 _TYPES = {
     "i1": 0, "i8": 1, "i16": 2, "i32": 3, "i64": 4, "index": 4, "f16": 5, "bf16": 6, "f32": 7,
     "f64": 8,
 }  # fmt: skip
+COMPANION_CODE = 15 * 16
+"""Of elements of any type: they are moved as they are."""
 
 
 def operation_code(operation: str, element_type: str) -> int:

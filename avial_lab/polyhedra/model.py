@@ -201,6 +201,9 @@ class Update:
 
     `load` and `store` are statements' names (equal for a combined read and write); `op` is the name
     of the operation that combines, say `arith.addf`.
+
+    A leader, `avial.argmin`, takes x where that is strictly better, and then its `companions` take
+    what belongs to x: each by an update of its own, `avial.companion`, that names the `leader`'s.
     """
 
     array: Array
@@ -208,3 +211,5 @@ class Update:
     op: str
     load: str
     store: str
+    companions: tuple[Array, ...] = ()
+    leader: Update | None = None

@@ -18,6 +18,7 @@ from avial_lab.polyhedra.affine import Affine, Names, extreme, identifier
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.drafts import Draft, Range, Touch, statement_of
 from avial_lab.polyhedra.indices import Condition, Indices, Scope, size_of
+from avial_lab.polyhedra.leaders import Carried, led_updates
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, LoopKind, Scop, Update
 from avial_lab.polyhedra.nesting import defined_in, holds, parent_of
 from avial_lab.polyhedra.operations import COMPUTING_DIALECTS, HANDLERS, LOOPS, SILENT, linalg
@@ -51,6 +52,7 @@ class Reader:
         self.ranges: list[tuple[Loop, Scope]] = []
         self.drafts: list[Draft] = []
         self.updates: list[Update] = []
+        self.carried: list[Carried] = []
         self.notes: dict[str, None] = {}
         self._pure: dict[str, bool] = {}
 
@@ -183,17 +185,21 @@ class Reader:
         Each iteration has its own element, as SSA has it: only the next one depends on it.
         """
         terminator = op.regions[0].blocks[0].operations[-1].operation
-        started: list[tuple[Array, Combination | None, str]] = []
-        for argument, handed in zip(arguments, terminator.operands, strict=True):
+        started: list[tuple[Array, Combination | None, str, ir.Value, int]] = []
+        for number, (argument, handed) in enumerate(
+            zip(arguments, terminator.operands, strict=True)
+        ):
             if handed == argument or is_memref(argument) or not any(True for _ in argument.uses):
                 continue
             array = self._carried(name_of(argument.location), str(argument.type), len(self.loops))
             load = self._carry(op, array, before=True)
-            started.append((array, combination(argument, handed), load))
+            started.append((array, combination(argument, handed), load, argument, number))
 
         def finish() -> None:
-            for array, found, load in started:
+            for array, found, load, argument, number in started:
                 store = self._carry(op, array, before=False)
+                end = terminator, number
+                self.carried.append(Carried(array, argument, end, load, store))
                 if found is not None:
                     self.updates.append(Update(array, found.kind, found.op, load, store))
 
@@ -361,6 +367,7 @@ class Reader:
             if touch.window is not None
         }
         self.updates += stored_updates(statements, windows)
+        self.updates += led_updates(self.carried, statements, windows, self.updates)
         return Scop(
             self.root, tuple(self.all_loops), arrays, statements,
             dict(self.indices.parameters), context, tuple(self.updates), tuple(self.notes),

@@ -9,6 +9,10 @@ A loop is parallel with its reductions when the dependences it carries are all a
 then each part combines into a copy of its own (starting at the operation's neutral element), and
 the copies are combined at the end. Floating-point sums and products change in rounding by that.
 
+    for i = 0 to N                    best is the minimum with at: what belongs to the first that is
+      if A[i] < best[]                least. A later copy counts where its best is strictly better
+        best[] = A[i]; at[] = i
+
 Source: W. Pugh, D. Wonnacott, Static analysis of upper and lower bounds on dependences and
 parallelism, TOPLAS 16 (1994); J. Doerfert, K. Streit, S. Hack, Z. Benaissa, Polly's polyhedral
 scheduling in the presence of reductions, IMPACT 2015.
@@ -16,13 +20,14 @@ scheduling in the presence of reductions, IMPACT 2015.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.dependences import Dependence, carried_by, dependences
+from avial_lab.polyhedra.companions import belong_together
+from avial_lab.polyhedra.dependences import Dependence, DependenceKind, carried_by, dependences
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, ReductionKind, Scop, Update
 
 
@@ -33,6 +38,7 @@ class Reduction:
     `op` is the name of the operation that combines (`arith.addf`); `relaxed` are the dependences
     that only its order makes. `fixed` says that the elements do not depend on the loop's variable
     (a sum); otherwise they may (a histogram). For iter_args `array.kind` is `ArrayKind.VALUE`.
+    `companions` take what belongs to what `array` takes (the place of a minimum).
     """
 
     loop: Loop
@@ -42,6 +48,11 @@ class Reduction:
     updates: tuple[Update, ...]
     relaxed: tuple[Dependence, ...]
     fixed: bool
+    companions: tuple[Array, ...] = ()
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return (self.array, *self.companions)
 
     @property
     def element_type(self) -> str:
@@ -54,7 +65,8 @@ class Reduction:
         return floating and self.kind in (ReductionKind.SUM, ReductionKind.PRODUCT)
 
     def __str__(self) -> str:
-        return f"{self.kind.value} of {self.array} over {self.loop}"
+        led = f" with {' and '.join(map(str, self.companions))}" if self.companions else ""
+        return f"{self.kind.value} of {self.array}{led} over {self.loop}"
 
 
 def reductions(
@@ -64,7 +76,8 @@ def reductions(
     carried = carried_by(loop, dependences(scop) if among is None else among)
     groups: dict[tuple[str, object], list[Update]] = {}
     for update in scop.updates:
-        groups.setdefault((update.array.name, _family(update)), []).append(update)
+        if not update.companions and update.leader is None:
+            groups.setdefault((update.array.name, _family(update)), []).append(update)
     found: list[Reduction] = []
     for updates in groups.values():
         names = {name for update in updates for name in (update.load, update.store)}
@@ -80,7 +93,32 @@ def reductions(
             found.append(
                 Reduction(loop, first.kind, first.op, array, tuple(updates), relaxed, fixed)
             )
-    return tuple(found)
+    return (*found, *_led(loop, scop, carried))
+
+
+def _led(loop: Loop, scop: Scop, carried: Sequence[Dependence]) -> Iterator[Reduction]:
+    """The reductions of leaders with companions."""
+    leaders: dict[tuple[str, str], list[Update]] = {}
+    for update in scop.updates:
+        if update.companions:
+            leaders.setdefault((update.array.name, update.op), []).append(update)
+    for leads in leaders.values():
+        first = leads[0]
+        updates = (*leads, *(update for update in scop.updates if update.leader in leads))
+        names = {name for update in updates for name in (update.load, update.store)}
+        arrays = (first.array, *first.companions)
+        relaxed = tuple(
+            d
+            for d in carried
+            if d.array in arrays and d.source.name in names and d.target.name in names
+        )
+        # Unless the leader's value comes from the iterations before, others begin anew.
+        going_on = [d for d in relaxed if d.array == first.array and d.kind is DependenceKind.FLOW]
+        if going_on and belong_together(loop, scop, updates):
+            fixed = all(_is_fixed(d, loop) for d in relaxed if d.array.kind is ArrayKind.MEMORY)
+            yield Reduction(
+                loop, first.kind, first.op, first.array, updates, relaxed, fixed, first.companions
+            )
 
 
 def forbidding(

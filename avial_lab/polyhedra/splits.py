@@ -178,7 +178,7 @@ class Splitter:
     def _split(self, nest: Nest, choice: Choice, found: tuple[Reduction, ...]) -> Split:
         chosen = _chosen(choice.loops, nest.statements)
         inside = [s for s in nest.statements if s.name in chosen]
-        others = [*(reduction.array for reduction in found), *choice.private]
+        others = [*(array for reduction in found for array in reduction.arrays), *choice.private]
         return Split(
             nest.op,
             choice.loops,
@@ -303,15 +303,17 @@ _COMBINED = ("i1", "i8", "i16", "i32", "i64", "index", "f32", "f64")
 
 def _irreducible(reduction: Reduction, nest: Nest) -> str | None:
     """Why its parts cannot be combined at the end, if so."""
-    array = reduction.array
-    if array.kind is not ArrayKind.MEMORY:
-        return f"{array} is handed from one iteration of {reduction.loop} to the next"
-    if array.element_type not in _COMBINED:
-        return f"parts of {array} cannot be combined as {array.element_type}"
+    for array in reduction.arrays:
+        if array.kind is not ArrayKind.MEMORY:
+            return f"{array} is handed from one iteration of {reduction.loop} to the next"
+    kind = reduction.element_type
+    if kind not in _COMBINED or (reduction.op.startswith("avial.arg") and kind == "i1"):
+        return f"parts of {reduction.array} cannot be combined as {kind}"
     updating = {name for u in reduction.updates for name in (u.load, u.store)}
     for statement in nest.statements:
         for access in statement.accesses:
-            if access.array is array and statement.name not in updating:
+            array = access.array
+            if array in reduction.arrays and statement.name not in updating:
                 line = f": line {statement.span.line}" if statement.span is not None else ""
                 how = "written" if access.writes else "read"
                 return f"{array}, which is summed up, is {how} as {access} too{line}"

@@ -62,7 +62,8 @@ class TouchKind(Enum):
 class Touch:
     """One box of an array. `exact`, of a write: each of its elements is written for sure.
 
-    `operation`, of a reduction: what combines, say `arith.addf`.
+    `operation`, of a reduction: what combines, say `arith.addf`; `leader`, of a companion: what it
+    is replaced with.
     """
 
     array: Array
@@ -70,6 +71,7 @@ class Touch:
     exact: bool
     box: ParametricBox
     operation: str | None = None
+    leader: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def touched_boxes(
     for array in arrays:
         mine = [(s, a) for s in chosen for a in s.accesses if a.array == array]
         if array in reduced:
-            updates = [update for update in scop.updates if update.array == array]
+            updates = [update for update in scop.updates if _is_reduced(update, array, reduced)]
             names = {name for update in updates for name in (update.load, update.store)}
             found += _reduced(updates, [(s, a) for s, a in mine if s.name in names], part)
             mine = [(s, a) for s, a in mine if s.name not in names]
@@ -305,7 +307,14 @@ def _reduced(updates: Sequence[Update], accesses: _Accesses, part: _Part) -> lis
         return []
     array = updates[0].array
     box = one_box(_boxes(sets, part), part.context)
-    return [Touch(array, TouchKind.REDUCE, False, box, updates[0].op)]
+    first = updates[0]
+    leader = first.leader.array if first.leader is not None else None
+    return [Touch(array, TouchKind.REDUCE, False, box, first.op, leader)]
+
+
+def _is_reduced(update: Update, array: Array, reduced: Sequence[Array]) -> bool:
+    """Whether it is one of that array, and not after what an inner loop alone looks for."""
+    return update.array == array and (update.leader is None or update.leader.array in reduced)
 
 
 # -- boxes

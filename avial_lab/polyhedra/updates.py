@@ -19,6 +19,9 @@ from avial_lab.accesses.views import defining
 from avial_lab.polyhedra.model import ReductionKind, Statement, Update
 from avial_lab.polyhedra.windows import Window
 
+LOADS = ("memref.load", "affine.load")
+STORES = ("memref.store", "affine.store")
+
 
 @dataclass(frozen=True)
 class Combination:
@@ -107,13 +110,16 @@ class _Chain:
         less = _LESS[compare.name].get(predicate)
         if less is None or not self._use(compare, place):
             return False
+        self._uses.add((op, 0))  # which of the two it was tells of the old value
         # `old < x ? old : x` is the minimum; each exchange of sides turns it around.
         smaller = less ^ (place == 1) ^ (old == 2)
         kind = _MINIMUM if smaller else _MAXIMUM
         name = f"arith.{'min' if smaller else 'max'}"
         if compare.name == "arith.cmpf":
             # A NaN compares false: it has to leave the old value, or what comes last would count.
-            return old == 2 and self._agrees(Combination(kind, f"{name}imumf"))
+            strictly = predicate in (2, 4)  # of zeros, that differ in sign, the first stays
+            name = name.replace("arith.", "avial.arg") if strictly else f"{name}imumf"
+            return old == 2 and self._agrees(Combination(kind, name))
         return self._agrees(Combination(kind, name + ("si" if predicate < 6 else "ui")))
 
     def _looped(self, op: ir.Operation, number: int) -> bool:
@@ -151,21 +157,21 @@ def stored_updates(
             if kind is not None:
                 array = store.accesses[0].array
                 found.append(Update(array, kind.kind, kind.op, store.name, store.name))
-        if store.op.name not in ("memref.store", "affine.store") or len(store.accesses) != 1:
+        if store.op.name not in STORES or len(store.accesses) != 1:
             continue
-        for load_op in _loads_behind(store.op.operands[0]):
+        for load_op in loads_behind(store.op.operands[0]):
             load = by_op.get(load_op)
-            if load is None or not _same_place(load, store, windows):
+            if load is None or not same_place(load, store, windows):
                 continue
             combined = combination(load_op.results[0], store.op.operands[0])
-            if combined is not None and not _written_between(load, store, statements):
+            if combined is not None and not written_between(load, store, statements):
                 array = store.accesses[0].array
                 found.append(Update(array, combined.kind, combined.op, load.name, store.name))
                 break
     return found
 
 
-def _loads_behind(value: ir.Value) -> list[ir.Operation]:
+def loads_behind(value: ir.Value) -> list[ir.Operation]:
     """The loads that a stored value is computed from, through at most a few operations."""
     found: list[ir.Operation] = []
     seen: set[ir.Value] = set()
@@ -176,7 +182,7 @@ def _loads_behind(value: ir.Value) -> list[ir.Operation]:
         if op is None or current in seen:
             continue
         seen.add(current)
-        if op.name in ("memref.load", "affine.load"):
+        if op.name in LOADS:
             found.append(op)
         elif op.name in ("scf.if", "affine.if"):
             number = ir.OpResult(current).result_number
@@ -187,8 +193,10 @@ def _loads_behind(value: ir.Value) -> list[ir.Operation]:
     return found
 
 
-def _same_place(load: Statement, store: Statement, windows: Mapping[ir.Operation, Window]) -> bool:
-    """Whether both touch one element in each iteration: equal subscripts, or the same values."""
+def same_place(load: Statement, store: Statement, windows: Mapping[ir.Operation, Window]) -> bool:
+    """Whether both touch one element in each iteration: equal subscripts, or the same values. The
+    second may be a load too.
+    """
     a, b = load.op, store.op
     if load.loops != store.loops or len(load.accesses) != 1:
         return False
@@ -200,10 +208,10 @@ def _same_place(load: Statement, store: Statement, windows: Mapping[ir.Operation
     if a.name.partition(".")[0] != b.name.partition(".")[0]:
         return False
     same_map = "map" not in a.attributes or a.attributes["map"] == b.attributes["map"]
-    return same_map and list(a.operands) == list(b.operands)[1:]
+    return same_map and list(a.operands) == list(b.operands)[b.name in STORES :]
 
 
-def _written_between(load: Statement, store: Statement, statements: Sequence[Statement]) -> bool:
+def written_between(load: Statement, store: Statement, statements: Sequence[Statement]) -> bool:
     array = store.accesses[0].array
     return any(
         load.position < s.position < store.position

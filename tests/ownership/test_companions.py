@@ -1,4 +1,4 @@
-"""The least and greatest of all with what belongs to it, as if one rank had looked at everything."""
+"""The least and greatest of all with what belongs to it, as if one rank had looked at all."""
 
 from __future__ import annotations
 
