@@ -29,7 +29,12 @@ PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", 
 """
 
 STAGE_LINES = 160
-"""Lines of each stage in a program's own output; a `Stage` shown by itself has more."""
+"""Lines of each stage in a program's own output, fewer where there are more than four stages; a
+`Stage` shown by itself has more.
+"""
+
+NESTS = 2
+"""Nests whose dependences are drawn in a program's own output; `program.nest(name)` shows any."""
 
 Bundle = dict[str, str]
 
@@ -112,7 +117,7 @@ def show_view(view: View) -> Bundle:
         html.append(plot.explained_html(program.explain()))
         text.append(str(program.explain()))
     if "dependences" in view.parts:
-        drawn = plot.worth_drawing(program.nests)
+        drawn = plot.worth_drawing(program.nests, most=NESTS)
         html += map(plot.nest_figure, drawn)
         text += map(plot.nest_text, drawn)
     if "dag" in view.parts or "lanes" in view.parts:
@@ -131,7 +136,8 @@ def show_view(view: View) -> Bundle:
         text.append(plot.plan_text(program.plan, counted, storages=program.graph.storages))
     if "stages" in view.parts:
         stages = tuple(program.stages.values())
-        html += [plot.stage_html(stage, line_limit=STAGE_LINES) for stage in stages]
+        limit = STAGE_LINES * 4 // max(4, len(stages))
+        html += [plot.stage_html(stage, line_limit=limit) for stage in stages]
         text.append(stage_table(program).to_text())
     if "timeline" in view.parts and program.trace is not None:
         html.append(plot.timeline_figure(program.trace, program.schedule))

@@ -284,7 +284,6 @@ def _panel(matrix: Matrix, cell: tuple[float, float]) -> str:
         svg.text(0, 12, svg.shorten(matrix.title, room, 12.5, bold=True), size=12.5, bold=True),
         svg.text(0, 27, svg.shorten(amount, room, 11), size=11, fill=_DARK),
     ]
-    largest = max(nbytes for _, nbytes in matrix.cells.values())
     every = 1 if width >= 20 or matrix.step == 1 else 4
     for k in range(matrix.side):
         if k % every == 0:
@@ -301,33 +300,51 @@ def _panel(matrix: Matrix, cell: tuple[float, float]) -> str:
             )
     side = matrix.side
     shapes.append(svg.rectangle(GUTTER, HEAD, side * width, side * height, fill=svg.BAND))
-    for k in range(side + 1):
-        x, y = GUTTER + k * width, HEAD + k * height
-        shapes.append(svg.line(x, HEAD, x, HEAD + side * height, stroke=svg.PAPER))
-        shapes.append(svg.line(GUTTER, y, GUTTER + side * width, y, stroke=svg.PAPER))
-    shapes += [_own(k, cell, matrix.step) for k in range(side)]
-    shapes += [_cell(matrix, pair, cell, largest) for pair in sorted(matrix.cells)]
+    shapes.append(_grid(side, cell, own=matrix.step == 1))
+    if _has_room(cell):
+        shapes += [_cell(matrix, pair, cell) for pair in sorted(matrix.cells)]
+    else:
+        shapes.append(_squares(matrix, cell))
     return "".join(shapes)
 
 
-def _own(k: int, cell: tuple[float, float], step: int) -> str:
-    """On the diagonal nothing can be sent: a stroke through it."""
-    if step > 1:
-        return ""
-    x, y = GUTTER + k * cell[0], HEAD + k * cell[1]
-    return svg.line(x + 4, y + 4, x + cell[0] - 4, y + cell[1] - 4, stroke=svg.LINE)
+def _grid(side: int, cell: tuple[float, float], *, own: bool) -> str:
+    """Lines between the cells; a stroke through the diagonal, where nothing can be sent."""
+    width, height = cell
+    right, bottom = GUTTER + side * width, HEAD + side * height
+    lines = [
+        f"M{svg.number(GUTTER + k * width)} {HEAD:g}V{svg.number(bottom)}"
+        f"M{GUTTER:g} {svg.number(HEAD + k * height)}H{svg.number(right)}"
+        for k in range(side + 1)
+    ]
+    strokes = [
+        f"M{svg.number(GUTTER + k * width + 4)} {svg.number(HEAD + k * height + 4)}"
+        f"l{svg.number(width - 8)} {svg.number(height - 8)}"
+        for k in range(side if own else 0)
+    ]
+    return svg.path("".join(lines), stroke=svg.PAPER) + svg.path("".join(strokes), stroke=svg.LINE)
 
 
-def _cell(matrix: Matrix, pair: Pair, cell: tuple[float, float], largest: int) -> str:
+def _squares(matrix: Matrix, cell: tuple[float, float]) -> str:
+    """One shape for all: a square for each pair, its area as large as its share of bytes."""
+    width, height = cell
+    largest = max(nbytes for _, nbytes in matrix.cells.values()) or 1
+    parts: list[str] = []
+    for (source, dest), (_, nbytes) in sorted(matrix.cells.items()):
+        side = max(3.0, (width - 4) * sqrt(nbytes / largest))
+        x = GUTTER + dest * width + (width - side) / 2
+        y = HEAD + source * height + (height - side) / 2
+        length = svg.number(side)
+        parts.append(f"M{svg.number(x)} {svg.number(y)}h{length}v{length}h-{length}z")
+    return svg.group(svg.path("".join(parts), fill=MESSAGE), label="squares")
+
+
+def _cell(matrix: Matrix, pair: Pair, cell: tuple[float, float]) -> str:
     (source, dest), (width, height) = pair, cell
     messages, nbytes = matrix.cells[pair]
     x, y = GUTTER + dest * width, HEAD + source * height
     amount = f"{format_bytes(nbytes)} in {count(messages, 'message')}"
     tip = f"rank {matrix.name(source)} to rank {matrix.name(dest)}: {amount}"
-    if not _has_room(cell):
-        side = max(3.0, (width - 4) * sqrt(nbytes / largest)) if largest else 3.0
-        at = x + (width - side) / 2, y + (height - side) / 2
-        return svg.group(svg.rectangle(*at, side, side, fill=MESSAGE), title=tip, label="moves")
     middle = x + width / 2
     shapes = svg.rectangle(
         x + 1, y + 1, width - 2, height - 2, fill=_TINT, stroke=MESSAGE, radius=3

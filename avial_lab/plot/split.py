@@ -30,7 +30,7 @@ PHASE_LIMIT = 40
 CUT_LIMIT = 64
 """Stretches of a dimension that are told apart; of more, the first are drawn."""
 
-SHAPE_LIMIT = 3400
+SHAPE_LIMIT = 3000
 WIDTH = 1000.0
 SIDE = 132.0
 BAR = 30.0
@@ -112,19 +112,16 @@ def split_svg(plan: Plan, *, title: str = "Split") -> str:
     if not phases:
         words = "no phase is divided" if plan.ranks <= 16 else "drawn for up to 16 ranks"
         return framed("", 0, 0, title=title, summary=words, description=words)
-    begun = {phase.phase: phase.begun for phase in plan.phases}
     shapes: list[str] = []
     panels: list[Panel] = []
     y, width, drawn = 0.0, SMALLEST_WIDTH, 0
-    owners = _owners(plan)
-    for name, footprints in list(phases.items())[:PHASE_LIMIT]:
-        row = _panels(plan, footprints, owners)
+    for row, names in _alike(plan, phases).items():
         if sum(map(_cost, [*panels, *row])) > SHAPE_LIMIT and drawn:
             break
-        drawn += 1
+        drawn += len(names)
         panels += row
         placed, right, bottom = _placed(row, y)
-        shapes.append(_row_head(name, begun.get(name, 0), footprints, y, bottom - y))
+        shapes.append(_row_head(plan, names, phases[names[0]], y, bottom - y))
         shapes += placed
         y, width = bottom + GAP, max(width, right)
     return framed(
@@ -137,6 +134,15 @@ def split_svg(plan: Plan, *, title: str = "Split") -> str:
         legend=_legend(panels),
         notes=_notes(plan, panels, hidden=len(phases) - drawn),
     )
+
+
+def _alike(plan: Plan, phases: dict[str, list[Footprint]]) -> dict[tuple[Panel, ...], list[str]]:
+    """The phases by what is to be drawn of them, in their order: those alike share a row."""
+    owners = _owners(plan)
+    rows: dict[tuple[Panel, ...], list[str]] = {}
+    for name, footprints in list(phases.items())[:PHASE_LIMIT]:
+        rows.setdefault(tuple(_panels(plan, footprints, owners)), []).append(name)
+    return rows
 
 
 def _by_phase(plan: Plan) -> dict[str, list[Footprint]]:
@@ -432,8 +438,7 @@ def _hatched(part: Part, ranks: Sequence[int], *, slope: int = 1, pitch: float =
         number += 1
         low += pitch
     return "".join(
-        f'<path d="{"".join(paths)}" fill="none" stroke="{colour}" stroke-width="1.3"/>'
-        for colour, paths in by_colour.items()
+        svg.path("".join(paths), stroke=colour, width=1.3) for colour, paths in by_colour.items()
     )
 
 
@@ -446,16 +451,24 @@ def _cost(panel: Panel) -> int:
 
 
 def _row_head(
-    name: str, begun: int, footprints: Sequence[Footprint], top: float, height: float
+    plan: Plan, names: Sequence[str], footprints: Sequence[Footprint], top: float, height: float
 ) -> str:
+    begun = {phase.phase: phase.begun for phase in plan.phases}
+    times = {begun.get(name, 0) for name in names}
+    often = f"{times.pop():,}×, " if len(times) == 1 else ""
     ranks = {each.rank for each in footprints}
     alone = len(ranks) == 1 and min(ranks) >= 0
     where = f"on rank {min(ranks)}" if alone else f"{len(ranks)} ranks"
-    return (
+    title = svg.shorten(", ".join(names), GUTTER - 18, 13, bold=True)
+    shapes = (
         svg.rectangle(0, top - 6, 4, height + 8, fill=svg.LINE)
-        + svg.text(12, top + 12, svg.shorten(name, GUTTER - 18, 13, bold=True), size=13, bold=True)
-        + svg.text(12, top + 27, f"{begun:,}×, {where}", size=10.5, fill=svg.QUIET)
+        + svg.text(12, top + 12, title, size=13, bold=True)
+        + svg.text(12, top + 27, f"{often}{where}", size=10.5, fill=svg.QUIET)
     )
+    if len(names) > 1:
+        words = f"{len(names)} phases alike"
+        shapes += svg.text(12, top + 41, words, size=10.5, fill=svg.QUIET)
+    return svg.group(shapes, title=", ".join(names[:20]), label="phase")
 
 
 def _legend(panels: Sequence[Panel]) -> list[LegendItem]:

@@ -138,6 +138,13 @@ def rectangle(
     )
 
 
+def path(
+    commands: str, *, fill: str = "none", stroke: str = "none", width: float = 1, dash: str = ""
+) -> str:
+    """Any shape, or many at once; `commands` as SVG has them."""
+    return f'<path d="{commands}" fill="{fill}"{_stroke(stroke, width, dash)}/>'
+
+
 def circle(
     x: float, y: float, radius: float, *, fill: str = "none", stroke: str = "none",
     stroke_width: float = 1,

@@ -12,6 +12,7 @@ from nbconvert import HTMLExporter
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
 from avial_lab.program import Program
 from avial_lab.stages import Stage
+from avial_lab.trace import Move
 from tests.notebook.conftest import Page, recorded_loops, recorded_program
 from tests.plot import by_hand
 
@@ -133,9 +134,31 @@ def test_10000_tasks_stay_below_jupyters_limit(program: Program) -> None:
     assert "9,800 more tasks, not listed" in bundle["text/plain"]
 
 
+def test_16_ranks_and_30_phases_stay_below_jupyters_limit() -> None:
+    program = recorded_loops()
+    plan = by_hand.neighbours(16, phases=30)
+    everybody = tuple(
+        Move(f"S{k + 1}", source, dest, 20, 4480)
+        for k in range(30)
+        for source in range(16)
+        for dest in range(16)
+        if source != dest
+    )
+    stages = tuple(Stage(f"s{k}", "a stage", "mlir", STAGE_LINE * 20_000) for k in range(9))
+    built = replace(program.built, plan=replace(plan, moves=everybody), stages=stages)
+    program.built = replace(built, schedule=by_hand.heat_schedule(16))
+    program.__dict__["_nests"] = tuple(
+        replace(by_hand.heat_nest(), name=f"loop{k}") for k in range(9)
+    )
+    bundle = show_view(View(program))
+    assert sum(map(len, bundle.values())) < 1_000_000
+
+
+STAGE_LINE = "  %1234 = llvm.load %1233 {alignment = 4 : i64} : !llvm.ptr -> i32\n"
+
+
 def test_long_stages_stay_below_jupyters_limit(program: Program) -> None:
-    line = "  %1234 = llvm.load %1233 {alignment = 4 : i64} : !llvm.ptr -> i32\n"
-    stages = tuple(Stage(f"s{k}", "a stage", "mlir", line * 20_000) for k in range(9))
+    stages = tuple(Stage(f"s{k}", "a stage", "mlir", STAGE_LINE * 20_000) for k in range(9))
     program.built = replace(program.built, stages=stages)
     bundle = show_view(View(program))
     assert sum(map(len, bundle.values())) < 1_000_000

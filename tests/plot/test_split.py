@@ -132,13 +132,27 @@ def test_many_pieces_are_cut_off_openly() -> None:
     assert not any("those at its beginning" in line for line in words(split_svg(cyclic(20, 3))))
 
 
+def test_phases_alike_share_a_row() -> None:
+    shown = words(split_svg(neighbours(16, phases=30)))
+    assert "30 phases alike" in shown
+    assert sum("16 ranks" in word for word in shown) == 1 + 1  # the row's and the summary's
+
+
 @pytest.mark.parametrize("phases", [1, 30, 60])
 def test_sixteen_ranks_and_many_phases_fit(phases: int) -> None:
-    picture = split_svg(neighbours(16, phases=phases))
+    """Each phase on arrays of its own, so that none are alike."""
+    one = neighbours(16, phases=1)
+    many = [
+        replace(each, phase=f"S{k}", storage=f"{each.storage}{k}")
+        for k in range(phases)
+        for each in one.footprints
+    ]
+    storages = [replace(s, name=f"{s.name}{k}") for k in range(phases) for s in one.storages]
+    picture = split_svg(replace(one, footprints=tuple(many), storages=tuple(storages)))
     ET.fromstring(picture)
     assert len(picture) < 300_000
     hidden = [line for line in words(picture) if line.startswith("Hidden")]
-    rows = sum(word.startswith("5×, 16 ranks") for word in words(picture))
+    rows = picture.count('data-kind="phase"')
     assert (rows == phases) == (not hidden)
     assert rows >= min(phases, 15)
 
