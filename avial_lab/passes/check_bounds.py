@@ -14,7 +14,7 @@ from mlir.dialects import arith, llvm, memref, scf
 
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import CellSpan
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.runtime import add_runtime
 
 #: Operations that touch memory: (position of the array, position of the first index).
@@ -58,7 +58,7 @@ class CheckBounds:
                 if function.operation.name != "func.func" or "avial.ranks" in attributes:
                     continue
                 for op in list(operations_in(function.operation)):
-                    if op.name in _ACCESSES or op.name == "memref.subview":
+                    if op.name in _ACCESSES or op.name in _VIEWS:
                         _check(op, sites)
             module.attributes["avial.sites"] = ir.ArrayAttr.get(sites)
 
@@ -93,7 +93,7 @@ class _Bound:
 
 def _check(op: ir.Operation, sites: list[ir.Attribute]) -> None:
     with ir.InsertionPoint(op), op.location:
-        bounds = _subview_bounds(op) if op.name == "memref.subview" else _access_bounds(op)
+        bounds = _VIEWS.get(op.name, _access_bounds)(op)
         if not bounds:
             return
         site = len(sites)
@@ -102,8 +102,9 @@ def _check(op: ir.Operation, sites: list[ir.Attribute]) -> None:
         inside = _all(
             [arith.cmpi(arith.CmpIPredicate.ult, bound.index, bound.limit) for bound in bounds]
         )
-        if op.name == "memref.subview":
-            _settle_subview(op, inside, site, bounds)
+        if op.name in _VIEWS:
+            _record(inside, site, bounds)
+            _settle_view(op, inside)
         else:
             _guard(op, inside, site, bounds)
 
@@ -163,16 +164,40 @@ def _subview_bounds(op: ir.Operation) -> list[_Bound]:
             else memref.dim(source, arith.constant(index, d))
         )
         offset, count, stride = (_value(part) for part in parts)
-        one = arith.constant(index, 1)
-        last = arith.addi(offset, arith.muli(arith.subi(count, one), stride))
-        # An empty view may start anywhere up to the end.
-        empty = arith.cmpi(arith.CmpIPredicate.eq, count, arith.constant(index, 0))
-        first = arith.select(empty, arith.constant(index, 0), offset)
-        last = arith.select(empty, arith.constant(index, 0), last)
-        limit = arith.select(empty, one, size)
-        bounds.append(_Bound(d, first, limit, size))
-        bounds.append(_Bound(d, last, limit, size))
+        bounds += _ends(d, offset, count, stride, size)
     return bounds
+
+
+def _view_bounds(op: ir.Operation) -> list[_Bound]:
+    """One bound on the first byte of what a memref.view makes of an array of bytes, and on the
+    last.
+    """
+    index = ir.IndexType.get()
+    source, shift, *sizes = op.operands
+    kind = ir.MemRefType(op.result.type)
+    nbytes = _value(itemsize_of(kind.element_type))
+    dynamic = iter(sizes)
+    for extent in kind.shape:
+        known = extent != ir.ShapedType.get_dynamic_size()
+        nbytes = arith.muli(nbytes, _value(extent) if known else next(dynamic))
+    room = memref.dim(source, arith.constant(index, 0))
+    return _ends(0, shift, nbytes, arith.constant(index, 1), room)
+
+
+def _ends(
+    dimension: int, offset: ir.Value, count: ir.Value, stride: ir.Value, size: ir.Value
+) -> list[_Bound]:
+    """The first and the last of `count` indices have to be inside; an empty view may start
+    anywhere up to the end.
+    """
+    index = ir.IndexType.get()
+    one = arith.constant(index, 1)
+    last = arith.addi(offset, arith.muli(arith.subi(count, one), stride))
+    empty = arith.cmpi(arith.CmpIPredicate.eq, count, arith.constant(index, 0))
+    first = arith.select(empty, arith.constant(index, 0), offset)
+    last = arith.select(empty, arith.constant(index, 0), last)
+    limit = arith.select(empty, one, size)
+    return [_Bound(dimension, first, limit, size), _Bound(dimension, last, limit, size)]
 
 
 def _subview_operands(
@@ -191,17 +216,12 @@ def _is_dynamic(value: int) -> bool:
     return value == ir.ShapedType.get_dynamic_stride_or_offset()
 
 
-def _settle_subview(
-    op: ir.Operation, inside: ir.Value, site: int, bounds: Sequence[_Bound]
-) -> None:
-    """Record a view that leaves its array; it then starts at 0, with unit strides, of size 0 where
-    that is free.
-    """
-    _record(inside, site, bounds)
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    neutral = [0] * segments[1] + [0] * segments[2] + [1] * segments[3]
-    for k, value in enumerate(neutral, start=1):
-        spare = arith.constant(ir.IndexType.get(), value)
+def _settle_view(op: ir.Operation, inside: ir.Value) -> None:
+    """Where it leaves its array it starts at 0, with unit strides, of size 0 where that is free."""
+    segments = op.attributes.get("operandSegmentSizes")
+    strides = 0 if segments is None else list(ir.DenseI32ArrayAttr(segments))[3]
+    for k in range(1, len(op.operands)):
+        spare = arith.constant(ir.IndexType.get(), int(k >= len(op.operands) - strides))
         op.operands[k] = arith.select(inside, op.operands[k], spare)
 
 
@@ -286,7 +306,7 @@ def _constant(value: ir.Value) -> int | None:
 
 def _text(op: ir.Operation) -> str:
     """`memref.load %a[%i, %j]`, with the names the user gave."""
-    if op.name == "memref.subview":
+    if op.name in _VIEWS:
         return f"{op.name} {_name(op.operands[0])}"
     array, first = _ACCESSES[op.name]
     operands = list(op.operands)
@@ -315,3 +335,7 @@ def _name(value: ir.Value) -> str:
         return str(known)
     name = name_of(value.location)
     return f"%{name}" if name else "%…"
+
+
+_VIEWS = {"memref.subview": _subview_bounds, "memref.view": _view_bounds}
+"""Operations that make a window of an array: what says whether it fits."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from mlir import ir
 
 from avial_lab.accesses.buffers import argument_name
-from avial_lab.accesses.views import DYNAMIC
+from avial_lab.accesses.views import DYNAMIC, defining, view_chain
 from avial_lab.arrays import ITEMSIZE, Binding, Buffer, Storage, row_major
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import program_function
@@ -21,6 +22,7 @@ from avial_lab.messages import Argument, Scalar, Source
 from avial_lab.parse import parse_cell
 from avial_lab.parse.results import is_result
 from avial_lab.passes.inline_calls import InlineCalls
+from avial_lab.passes.operations import itemsize_of
 from avial_lab.pipelines import run_passes
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.sizes import (
@@ -273,11 +275,42 @@ def _needed(function: ir.Operation, scop: Scop) -> dict[str, tuple[int | None, .
         value: argument_name(function.attributes.get("arg_attrs"), k) or ""
         for k, value in enumerate(function.regions[0].blocks[0].arguments)
     }
-    return {
+    needed: dict[str, tuple[int | None, ...]] = {
         names[array.value]: extents[array.name]
         for array in scop.arrays
         if array.value is not None and array.value in names and array.name in extents
     }
+    for root, nbytes in _viewed(function):
+        if root in names:
+            (known,) = needed.get(names[root], (None,))
+            needed[names[root]] = (max(nbytes, known or 0),)
+    return needed
+
+
+def _viewed(function: ir.Operation) -> list[tuple[ir.Value, int]]:
+    """How many bytes operations make other arrays of, where that is known."""
+    found: list[tuple[ir.Value, int]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "memref.view":
+            kind = ir.MemRefType(op.result.type)
+            parts = [_constant(value) for value in list(op.operands)[1:]]
+            fixed = [n for n in kind.shape if n != DYNAMIC]
+            if None not in parts:
+                shift, *sizes = [part or 0 for part in parts]
+                nbytes = prod([itemsize_of(kind.element_type), *fixed, *sizes])
+                found.append((view_chain(op.operands[0])[-1], shift + nbytes))
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _constant(value: ir.Value) -> int | None:
+    op = defining(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(op.attributes["value"]).value
 
 
 def _grown(wanted: Argument, found: Argument, needed: Sequence[int | None]) -> Argument:

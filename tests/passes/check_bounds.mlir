@@ -78,6 +78,23 @@ func.func @subview(%a: memref<20xi32>, %i: index) {
 
 // -----
 
+// Bytes of another array's: 4 for each element.
+
+// CHECK-LABEL: func.func @view(
+// CHECK-SAME: %[[A:.*]]: memref<?xi8>
+// CHECK: %[[ROOM:.*]] = memref.dim %[[A]]
+// CHECK: arith.cmpi ult, %{{.*}}, %{{.*}}
+// CHECK: llvm.call @avial.outside(
+// CHECK: %[[AT:.*]] = arith.select
+// CHECK: %[[ROWS:.*]] = arith.select
+// CHECK: memref.view %[[A]][%[[AT]]][%[[ROWS]]] : memref<?xi8> to memref<?x3xf32>
+func.func @view(%a: memref<?xi8>, %at: index, %rows: index) {
+  %v = memref.view %a[%at][%rows] : memref<?xi8> to memref<?x3xf32>
+  return
+}
+
+// -----
+
 // The entry is ours, and not checked.
 
 // CHECK-LABEL: func.func @main(

@@ -104,6 +104,19 @@ def test_whole_arrays_are_of_one_size() -> None:
     assert found["n"] == found["a"][0] - 1
 
 
+def test_bytes_that_other_arrays_are_made_of() -> None:
+    text = body(
+        "  %at = arith.constant 8 : index\n"
+        "  %v = memref.view %a[%at][%n] : memref<?xi8> to memref<?x3xf64>\n"
+        "  affine.for %i = 0 to %n {\n"
+        "    %x = affine.load %v[%i, 0] : memref<?x3xf64>\n"
+        "    affine.store %x, %v[%i, 1] : memref<?x3xf64>\n  }",
+        "%a: memref<?xi8>, %n: index",
+    )
+    assert made_up(text, n=5) == {"a": (8 + 5 * 3 * 8,)}
+    assert made_up(text)["a"] == (8 + 64 * 3 * 8,)
+
+
 def test_linalg_alone_has_sizes_too() -> None:
     text = body(
         "linalg.matmul ins(%a, %b : memref<?x?xf32>, memref<?x9xf32>) outs(%c : memref<?x9xf32>)",
