@@ -320,7 +320,7 @@ def _text(op: ir.Operation) -> str:
 
 
 def _made_of(value: ir.Value, op: ir.Operation) -> bool:
-    """Whether the index was computed by `op` itself, as affine.load does: then it bears its name."""
+    """Whether `op` itself computed the index, as affine.load does: then it bears its name."""
     owner = value.owner
     return (
         not isinstance(owner, ir.Block)
