@@ -45,6 +45,7 @@ from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.cut_loops import CutLoops
 from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
+from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
@@ -72,6 +73,7 @@ class Pass(Protocol):
 
 
 OURS: dict[str, type] = {
+    "empty-loops": EmptyLoops,
     "normalise": Normalise,
     "check-accesses": CheckAccesses,
     "distribute-loops": DistributeLoops,
@@ -99,6 +101,7 @@ topology.)
 
 TO_HOST: tuple[Pass | str, ...] = (
     EmulateGpu(),
+    EmptyLoops(),
     "convert-linalg-to-loops",
     "lower-affine",
     CopiesToLoops(),

@@ -24,6 +24,7 @@ from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.cut_loops import CutLoops
 from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
+from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.place_phases import PlacePhases
@@ -52,6 +53,7 @@ def to_tasks(*, plain: bool, grid: bool) -> tuple[Pass | str, ...]:
         return (ConvergeToLoops(), CompleteReplicates(grid))
     return (
         "lift-cf-to-scf",
+        EmptyLoops(),
         "canonicalize",
         "cse",
         Normalise(),

@@ -20,6 +20,7 @@ from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.carried_to_memory import CarriedToMemory
 from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.index_loops import IndexLoops
 from avial_lab.passes.inline_calls import InlineCalls
 from avial_lab.passes.operations import operations_in
@@ -123,6 +124,7 @@ def _has_values(table: ir.Operation) -> bool:
 
 STEPS = (
     InlineCalls(),
+    EmptyLoops(),
     "one-shot-bufferize",
     "canonicalize",
     "linalg-generalize-named-ops",

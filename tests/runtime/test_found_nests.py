@@ -29,6 +29,20 @@ CASES: dict[str, tuple[str, dict[str, np.ndarray]]] = {
             "D": np.array(9, np.int32),
         },
     ),
+    # MLIR's canonicalize ends the process at a bound in a loop that never runs.
+    "a least of two ends in a loop that never runs": (
+        """func.func @f(%A: memref<13x10xf32>) {
+          %n = arith.constant 1 : index
+          %x = arith.constant 1.0 : f32
+          affine.for %i = 0 to 10 { affine.store %x, %A[0, %i] : memref<13x10xf32> }
+          affine.for %i = 1 to affine_map<()[s0] -> (s0 - 1)>()[%n] {
+            affine.for %j = 2 to min affine_map<(d0) -> (d0 + 2, 1)>(%i) {
+              affine.store %x, %A[%i, %j] : memref<13x10xf32>
+            }
+          }
+          return }""",
+        {"A": np.zeros((13, 10), np.float32)},
+    ),
     # What phases wrote was recalled in a list that was too short for what came next.
     "two loops in a loop that repeat what they did": (
         """func.func @f(%A: memref<13x10xf32>, %B: memref<13x10xf32>) {

@@ -1,0 +1,110 @@
+"""Loops that never run go before anything looks at their bounds.
+
+Module -> module without affine loops whose constant bounds leave no iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.accesses.views import DYNAMIC, defining
+from avial_lab.passes.operations import operations_in
+from avial_lab.polyhedra.affine import Affine
+from avial_lab.polyhedra.indices import evaluate
+from avial_lab.polyhedra.nesting import parent_of
+
+MOST_STEPS = 64
+"""Operations that are followed to find a constant."""
+
+
+@dataclass(frozen=True)
+class EmptyLoops:
+    """Erase them, outer before inner.
+
+    before:  affine.for %i = 3 to 2 { affine.for %j = 0 to min(%i + 2, 1) { … } }
+    after:   nothing
+
+    MLIR 22's canonicalize ends the process at such an inner loop: each of the two ends is needless
+    beside the other for an %i that is at least 3 and below 2, and it drops both.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            empty = [op for op in operations_in(module) if _never_runs(op)]
+            for op in [op for op in empty if not _inside_another(op, empty)]:
+                for result, start in zip(op.results, _starts(op), strict=True):
+                    result.replace_all_uses_with(start)
+                op.erase()
+
+    def __str__(self) -> str:
+        return "empty-loops"
+
+
+def _never_runs(op: ir.Operation) -> bool:
+    if op.name != "affine.for":
+        return False
+    low, high, _ = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    operands = list(op.operands)
+    lows = _ends(op.attributes["lowerBoundMap"].value, operands[:low])
+    highs = _ends(op.attributes["upperBoundMap"].value, operands[low : low + high])
+    known = [end for end in lows if end is not None], [end for end in highs if end is not None]
+    return bool(known[0]) and bool(known[1]) and max(known[0]) >= min(known[1])
+
+
+def _starts(loop: ir.Operation) -> Sequence[ir.Value]:
+    count = len(loop.results)
+    return list(loop.operands)[len(loop.operands) - count :] if count else ()
+
+
+def _inside_another(op: ir.Operation, others: Sequence[ir.Operation]) -> bool:
+    around = parent_of(op)
+    while around is not None:
+        if around in others:
+            return True
+        around = parent_of(around)
+    return False
+
+
+def _ends(ends: ir.AffineMap, operands: Sequence[ir.Value]) -> list[int | None]:
+    """The map's results, as far as they are known."""
+    values = [_constant(operand, MOST_STEPS) for operand in operands]
+    forms = [None if value is None else Affine(value) for value in values]
+    found = [evaluate(expr, forms[: ends.n_dims], forms[ends.n_dims :]) for expr in ends.results]
+    return [form.constant if form is not None and form.is_constant else None for form in found]
+
+
+def _constant(value: ir.Value, steps: int) -> int | None:
+    op = defining(value)
+    if op is None or steps <= 0:
+        return None
+    if op.name == "arith.constant":
+        number = op.attributes["value"]
+        return number.value if isinstance(number, ir.IntegerAttr) else None
+    if op.name == "arith.index_cast":
+        return _constant(op.operands[0], steps - 1)
+    if op.name == "memref.dim":
+        return _extent(op, steps)
+    if op.name == "affine.apply":
+        return _ends(op.attributes["map"].value, list(op.operands))[0]
+    if op.name not in _ARITHMETIC:
+        return None
+    left, right = (_constant(operand, steps // 2) for operand in op.operands)
+    return None if left is None or right is None else _ARITHMETIC[op.name](left, right)
+
+
+def _extent(op: ir.Operation, steps: int) -> int | None:
+    kind, dimension = op.operands[0].type, _constant(op.operands[1], steps - 1)
+    if not isinstance(kind, ir.MemRefType) or dimension is None or dimension >= kind.rank:
+        return None
+    extent = kind.shape[dimension]
+    return None if extent == DYNAMIC else extent
+
+
+_ARITHMETIC = {
+    "arith.addi": int.__add__,
+    "arith.subi": int.__sub__,
+    "arith.muli": int.__mul__,
+}
