@@ -19,7 +19,10 @@ class EventKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """One step of one rank: a task that ran, or a moment in the life of a message."""
+    """One step of one rank: a task that ran, or a moment in the life of a message.
+
+    `peer` is the rank at the other end of a message, where the event is of one alone and is known.
+    """
 
     kind: EventKind
     name: str
@@ -28,6 +31,7 @@ class Event:
     start_s: float
     end_s: float
     nbytes: int = 0
+    peer: int | None = None
 
     @property
     def duration_s(self) -> float:

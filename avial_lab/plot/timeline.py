@@ -5,12 +5,13 @@ Trace -> SVG. Times are shown as they were measured (or modelled); the trace's o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
 from avial_lab.plot import facts, svg
-from avial_lab.plot.frame import LegendItem, box_item, framed
+from avial_lab.plot.frame import LegendItem, box_item, framed, line_item
 from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, SKY, Look, look_of
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
@@ -23,6 +24,7 @@ AXIS = 26.0
 ROW_LIMIT = 48
 BAR_LIMIT = 3000
 NAME_WIDTH = 44.0
+ARROW_LIMIT = 250
 
 WAIT_FILL = "#e5e7eb"
 BARRIER_FILL = "#9ca3af"
@@ -90,6 +92,11 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
         bars = rows[rank][:budget]
         shapes += [_bar(bar, top, scale, trace, schedule) for bar in bars]
         shapes += _names_beside(bars, top, scale)
+    arrows = _messages(trace)
+    if len(arrows) <= ARROW_LIMIT:
+        shapes += [
+            _arrow(*ends, tops, scale) for ends in arrows if {e.rank for e in ends} <= {*tops}
+        ]
     return framed(
         "".join(shapes),
         GUTTER + WIDTH + 10,
@@ -97,13 +104,47 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
         title=title,
         summary=summary,
         description=f"{summary}. {_longest(trace)}",
-        legend=_legend(trace, schedule),
-        notes=_notes(rows, budget, hidden_ranks=len(ranks) - len(shown)),
+        legend=_legend(trace, schedule, arrows=0 < len(arrows) <= ARROW_LIMIT),
+        notes=_notes(rows, budget, hidden_ranks=len(ranks) - len(shown), arrows=len(arrows)),
     )
 
 
-def _notes(rows: dict[int, list[Bar]], budget: int, *, hidden_ranks: int) -> list[str]:
+def _messages(trace: Trace) -> list[tuple[Event, Event]]:
+    """Each message's send with the end of the wait for it: between two ranks they keep their
+    order.
+    """
+    sent: dict[tuple[int, int], deque[Event]] = {}
+    found: list[tuple[Event, Event]] = []
+    for event in trace.events:
+        if event.peer is not None and event.kind is EventKind.SEND:
+            sent.setdefault((event.rank, event.peer), deque()).append(event)
+    for event in trace.events:
+        if event.peer is not None and event.kind is EventKind.WAIT:
+            waiting = sent.get((event.peer, event.rank))
+            if waiting:
+                found.append((waiting.popleft(), event))
+    return found
+
+
+def _arrow(send: Event, wait: Event, tops: Mapping[int, float], scale: Scale) -> str:
+    """From the lane that sends to the one that has it when its wait is over."""
+    down = tops[wait.rank] > tops[send.rank]
+    start = scale.x(send.start_s), tops[send.rank] + (ROW - 9 if down else 9)
+    end = scale.x(wait.end_s), tops[wait.rank] + (9 if down else ROW - 9)
+    third = (end[0] - start[0]) / 3, (end[1] - start[1]) / 3
+    curve = (start, (start[0] + third[0], start[1] + third[1]),
+             (end[0] - third[0], end[1] - third[1]), end)  # fmt: skip
+    return svg.group(
+        svg.arrow(curve, stroke=MESSAGE, width=1),
+        title=f"rank {send.rank} to rank {wait.rank}, {facts.format_bytes(send.nbytes)}",
+        label="message",
+    )
+
+
+def _notes(rows: dict[int, list[Bar]], budget: int, *, hidden_ranks: int, arrows: int) -> list[str]:
     notes: list[str] = []
+    if arrows > ARROW_LIMIT:
+        notes.append(f"{facts.count(arrows, 'message')} are too many to draw them as arrows.")
     merged = sum(bar.merged for bars in rows.values() for bar in bars if bar.merged > 1)
     cut = sum(max(0, len(bars) - budget) for bars in rows.values())
     if merged:
@@ -246,7 +287,7 @@ def _longest(trace: Trace) -> str:
     )
 
 
-def _legend(trace: Trace, schedule: Schedule | None) -> list[LegendItem]:
+def _legend(trace: Trace, schedule: Schedule | None, *, arrows: bool = False) -> list[LegendItem]:
     kinds = {event.kind for event in trace.events}
     devices = {event.device for event in trace.events if event.kind is EventKind.TASK}
     looks = {_look(device, trace, schedule) for device in devices}
@@ -255,4 +296,5 @@ def _legend(trace: Trace, schedule: Schedule | None) -> list[LegendItem]:
         for look in (CPU, GPU, EMULATED_GPU)
         if look in looks
     ]
-    return tasks + [box_item(fill, _WORDS[kind]) for kind, fill in _FILL.items() if kind in kinds]
+    tasks += [box_item(fill, _WORDS[kind]) for kind, fill in _FILL.items() if kind in kinds]
+    return [*tasks, line_item(MESSAGE, "message", width=1)] if arrows else tasks

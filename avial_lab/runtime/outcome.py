@@ -112,11 +112,12 @@ def _owned_event(
     if kind == 0:
         return Event(EventKind.TASK, phase, rank, f"cpu{rank}", start_s, end_s)
     other = f"rank {peer}" if peer >= 0 else "all ranks"
+    end = peer if peer >= 0 else None
     if kind == 2:
         name = f"send to {other} for {phase}"
-        return Event(EventKind.SEND, name, rank, "", start_s, end_s, nbytes)
+        return Event(EventKind.SEND, name, rank, "", start_s, end_s, nbytes, end)
     name = f"for {other}, for {phase}" if kind == 1 else f"to combine {phase}"
-    return Event(EventKind.WAIT, name, rank, "", start_s, end_s, nbytes)
+    return Event(EventKind.WAIT, name, rank, "", start_s, end_s, nbytes, end)
 
 
 def rank_failed(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -> RunError:

@@ -126,3 +126,32 @@ def test_events_without_any_duration_are_drawn() -> None:
     trace = Trace(1, (Event(EventKind.TASK, "<t>", 0, "cpu0", 2.0, 2.0),))
     ET.fromstring(timeline_svg(trace))
     assert "no events" in timeline_svg(Trace(2, ()))
+
+
+def of_messages(number: int) -> Trace:
+    """Rank 0 sends as often to rank 1; times in microseconds."""
+    events: list[Event] = []
+    for k in range(number):
+        start = 10e-6 * k
+        events.append(Event(EventKind.SEND, "s", 0, "", start, start + 1e-6, 80, 1))
+        events.append(Event(EventKind.WAIT, "w", 1, "", start, start + 5e-6, 80, 0))
+    return Trace(2, tuple(events))
+
+
+def test_messages_are_arrows_from_lane_to_lane() -> None:
+    picture = timeline_svg(of_messages(3))
+    assert picture.count('data-kind="message"') == 3
+    assert "rank 0 to rank 1, 80 B" in picture
+    assert "message" in words(picture)
+
+
+def test_too_many_arrows_are_left_out_openly() -> None:
+    picture = timeline_svg(of_messages(251))
+    assert 'data-kind="message"' not in picture
+    assert any("251 messages are too many" in line for line in words(picture))
+
+
+def test_a_message_without_its_other_end_is_no_arrow(deck_trace: Trace) -> None:
+    assert 'data-kind="message"' not in timeline_svg(deck_trace)
+    alone = replace(of_messages(1), events=of_messages(1).events[:1])
+    assert 'data-kind="message"' not in timeline_svg(alone)
