@@ -11,7 +11,6 @@ bodies, without memory and without MPI: only the control flow and what every ran
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -272,15 +271,15 @@ def own_error(error: int) -> str | None:
 
 
 def source() -> str:
-    """The runtime in C, one text: `ownership.c` with what it includes of `books/`."""
+    """The runtime in C as one text: `ownership.c` with what it includes of `books/`."""
     package = resources.files("avial_lab")
-
-    def included(found: re.Match[str]) -> str:
-        return f'#line 1 "{found[1]}"\n{package.joinpath(found[1]).read_text()}'
-
-    return re.sub(
-        r'#include "(books/\w+\.h)"', included, package.joinpath("ownership.c").read_text()
-    )
+    lines = package.joinpath("ownership.c").read_text().splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith('#include "'):
+            name = line.split('"')[1]
+            text = package.joinpath(name).read_text()
+            lines[number] = f'#line 1 "{name}"\n{text}#line {number + 2} "ownership.c"'
+    return "\n".join(lines) + "\n"
 
 
 def default_blocks(storage: Storage, ranks: int) -> tuple[Piece, ...]:
