@@ -37,6 +37,7 @@ from avial_lab.inputs import (
 from avial_lab.messages import Analysis
 from avial_lab.notation.header import holds_schedule
 from avial_lab.program import Program
+from avial_lab.race.command import race_arguments, race_command
 from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program
 
 
@@ -107,7 +108,8 @@ def _parser() -> argparse.ArgumentParser:
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
     )
     bench.add_argument("--json", action="store_true")
-    bench.set_defaults(command=lambda options: bench_self(as_json=options.json))
+    race_arguments(bench)
+    bench.set_defaults(command=_bench)
 
     check = commands.add_parser("doctor", help="what is installed, and whether it works together")
     check.add_argument("--json", action="store_true")
@@ -383,6 +385,16 @@ def _lower(options: argparse.Namespace) -> int:
         else:
             options.output.write_text(text, encoding="utf-8")
     return 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    if not options.only_self:
+        return race_command(options)
+    if options.kernels:
+        raise BindError(
+            f"bench --self measures the lab, not {options.kernels[0]}", hint="leave one out"
+        )
+    return bench_self(as_json=options.json)
 
 
 def _lab(options: argparse.Namespace) -> int:

@@ -1,0 +1,146 @@
+"""A process of its own for each contestant: it builds one entry and runs it when it is asked.
+
+Entry, arguments, threads -> Built; then seconds for each run, and the arrays the last run left. A
+contestant that crashes takes its booth down and not the race, and its threads meet no other's.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from avial_lab.errors import AvialError
+from avial_lab.race.entry import Entry
+
+
+class Ask(enum.Enum):
+    RUN = "run"
+    ARRAYS = "arrays"
+
+
+@dataclass(frozen=True)
+class Built:
+    """compile_s: building and, of what is compiled at its first call, that first call."""
+
+    compile_s: float
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What went wrong in the booth, in one line."""
+
+    message: str
+
+
+class Booth:
+    """The parent's end; a context manager, whose process is gone on the way out."""
+
+    def __init__(
+        self, entry: Entry, arguments: Mapping[str, Any], *, threads: int, places: list[str]
+    ) -> None:
+        """`places` are added to sys.path: where `kernels` is imported from."""
+        count = str(threads)
+        limits = dict.fromkeys(
+            ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+            count,
+        )
+        # How threads wait is left as a user has it: spinning for some milliseconds, then asleep.
+        environment = os.environ | limits | {"OMP_DYNAMIC": "false"}
+        path = os.pathsep.join(filter(None, [*places, os.environ.get("PYTHONPATH")]))
+        self.process = subprocess.Popen(
+            # Not with -m: its classes would be those of __main__, and answers unknown here.
+            [sys.executable, "-c", "from avial_lab.race import booth; booth.main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment | {"PYTHONPATH": path},
+        )
+        built = self._ask((entry, dict(arguments)))
+        assert isinstance(built, Built)
+        self.built = built
+
+    def run(self) -> float:
+        """Seconds of one run."""
+        seconds = self._ask(Ask.RUN)
+        assert isinstance(seconds, float)
+        return seconds
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What the last run left in the arrays."""
+        arrays = self._ask(Ask.ARRAYS)
+        assert isinstance(arrays, dict)
+        return arrays
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _ask(self, question: object) -> object:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            pickle.dump(question, self.process.stdin)
+            self.process.stdin.flush()
+            answer: object = pickle.load(self.process.stdout)
+        except (EOFError, BrokenPipeError):
+            ended = self.process.wait()
+            self.close()
+            raise AvialError(f"its process ended with {_ending(ended)}") from None
+        except BaseException:
+            self.close()
+            raise
+        if isinstance(answer, Refusal):
+            self.close()
+            raise AvialError(answer.message)
+        return answer
+
+
+def _ending(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"code {code}"
+
+
+def serve(questions: BinaryIO, answers: BinaryIO) -> None:
+    """The booth's own end: build what comes first, then answer until nobody asks any more."""
+    try:
+        entry, arguments = pickle.load(questions)
+        start = time.perf_counter()
+        runner = entry.runner(arguments)
+        runner.run()
+        _send(answers, Built(time.perf_counter() - start))
+        while True:
+            question = pickle.load(questions)
+            _send(answers, runner.run() if question is Ask.RUN else runner.arrays)
+    except EOFError:
+        return
+    except AvialError as error:
+        _send(answers, Refusal(str(error)))
+    except Exception as error:  # the boundary of the process: it travels as data
+        traceback.print_exc()
+        _send(answers, Refusal(f"{type(error).__name__}: {error}"))
+
+
+def _send(answers: BinaryIO, answer: object) -> None:
+    pickle.dump(answer, answers)
+    answers.flush()
+
+
+def main() -> None:
+    # What a contestant prints goes to stderr, and not between the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    np.seterr(all="ignore")
+    serve(sys.stdin.buffer, answers)

@@ -1,0 +1,199 @@
+"""Who races: what a booth needs to know to build and call one contestant on one kernel.
+
+Entry, arguments -> a Runner that sets the arrays back, runs once and tells the seconds it took.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from avial_lab.binary import Binary
+from avial_lab.errors import AvialError
+from avial_lab.race.native import CCompiler, clocked, loaded
+from avial_lab.runtime import engine
+from avial_lab.runtime.exchange import caller_arrays
+from avial_lab.runtime.job import Options
+from avial_lab.runtime.journal import Journal
+from avial_lab.runtime.outcome import results_of, trace_of
+from avial_lab.runtime.parcels import aligned_empty
+from avial_lab.shared_object import digest
+
+NUMBA_HINT = "pip install 'avial-lab[bench]'"
+
+
+class Runner(ABC):
+    """One contestant, built, with its own arrays."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.before = arguments
+        self.now = {
+            name: _own(value) if isinstance(value, np.ndarray) else value
+            for name, value in arguments.items()
+        }
+
+    def run(self) -> float:
+        """Seconds of one run on the arguments as they were given."""
+        for name, value in self.before.items():
+            if isinstance(value, np.ndarray):
+                np.copyto(self.now[name], value)
+        return self.timed()
+
+    @abstractmethod
+    def timed(self) -> float: ...
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What the last run left."""
+        return {k: v for k, v in self.now.items() if isinstance(v, np.ndarray)}
+
+
+class CRunner(Runner):
+    """A function in C with its own clock."""
+
+    def __init__(self, arguments: Mapping[str, Any], library: ctypes.CDLL, symbol: str) -> None:
+        super().__init__(arguments)
+        self.timed_call = clocked(library, symbol, self.now)
+
+    def timed(self) -> float:
+        return self.timed_call()
+
+
+class CallRunner(Runner):
+    """A function of Python's, timed from outside: calling it is part of what it costs."""
+
+    def __init__(
+        self, arguments: Mapping[str, Any], build: Callable[..., Callable[[], object]]
+    ) -> None:
+        super().__init__(arguments)
+        self.call = build(self.now)
+
+    def timed(self) -> float:
+        start = time.perf_counter()
+        self.call()
+        return time.perf_counter() - start
+
+
+class BinaryRunner(Runner):
+    """Our own program on one rank, in this process; the time is what its trace says, so without
+    launch and without the copies into and out of its memory.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any], binary: Binary) -> None:
+        super().__init__(arguments)
+        manifest = binary.manifest
+        self.manifest = manifest
+        self.caller = caller_arrays(manifest, self.arrays)
+        shared = binary.shared_object
+        self.program = engine.load(shared, digest(shared), manifest)
+        self.folder = tempfile.TemporaryDirectory(prefix="avial-race-")
+        self.journal = Journal(Path(self.folder.name), 0, pid=os.getpid())
+        self.kept: dict[str, np.ndarray] = {}
+        self.number = 0
+
+    def timed(self) -> float:
+        self.number += 1
+        outcome = engine.run(
+            self.program,
+            self.manifest,
+            0,
+            [_own(piece) for piece in self.caller.inputs_of(0)],
+            journal=self.journal,
+            options=Options(),
+            number=self.number,
+            kept=self.kept,
+        )
+        if outcome.failure is not None:
+            raise AvialError(outcome.failure.message)
+        self.caller.write_results(results_of([outcome]))
+        return trace_of(self.manifest, [outcome]).makespan_s
+
+
+# -- what is sent to a booth -----------------------------------------------------------------------
+
+
+class Entry(ABC):
+    """A contestant that is still to be built; travels as a pickle."""
+
+    @abstractmethod
+    def runner(self, arguments: Mapping[str, Any]) -> Runner: ...
+
+
+@dataclass(frozen=True)
+class OwnEntry(Entry):
+    """Our own binary, compiled for one rank."""
+
+    binary: Binary = field(repr=False)
+
+    def runner(self, arguments: Mapping[str, Any]) -> Runner:
+        return BinaryRunner(arguments, self.binary)
+
+
+@dataclass(frozen=True)
+class CEntry(Entry):
+    """A function `symbol` in C."""
+
+    compiler: CCompiler
+    source: str = field(repr=False)
+    symbol: str
+
+    def runner(self, arguments: Mapping[str, Any]) -> Runner:
+        library = loaded(self.compiler.build(self.source))
+        return CRunner(arguments, library, self.symbol)
+
+
+@dataclass(frozen=True)
+class NumbaEntry(Entry):
+    """`loops` of a kernel's peers.py, compiled by Numba with threads."""
+
+    peers: Path
+    fastmath: bool
+
+    def runner(self, arguments: Mapping[str, Any]) -> Runner:
+        try:
+            import numba  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise AvialError("Numba is not installed", hint=NUMBA_HINT) from None
+        # error_model: a check for a zero divisor would keep the loops from being vectors.
+        options = {"parallel": True, "fastmath": self.fastmath, "error_model": "numpy"}
+        compiled = numba.njit(**options)(peers_module(self.peers).loops)
+        return CallRunner(arguments, lambda now: lambda: compiled(*now.values()))
+
+
+@dataclass(frozen=True)
+class NumpyEntry(Entry):
+    """`arrays` of a kernel's peers.py."""
+
+    peers: Path
+
+    def runner(self, arguments: Mapping[str, Any]) -> Runner:
+        function = peers_module(self.peers).arrays
+        return CallRunner(arguments, lambda now: lambda: function(*now.values()))
+
+
+def peers_module(path: Path) -> ModuleType:
+    """The `peers.py` at `path`, by path: its folder's name is no name of Python's."""
+    spec = importlib.util.spec_from_file_location(f"peers_of_{path.parent.name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _own(value: np.ndarray) -> np.ndarray:
+    """A copy that starts where every vector unit likes it."""
+    memory = aligned_empty(value.nbytes).view(value.dtype).reshape(value.shape)
+    np.copyto(memory, value)
+    return memory

@@ -1,0 +1,169 @@
+"""C as the race builds it: sources to a shared object, and a peer's function to something to call.
+
+kernels/NAME/peer.c, element type, sizes -> C text -> shared object (cached) -> Python callable.
+
+A peer is one function. `T` is its element type, its kernel's sizes are macros (as constant as those
+that our own binary is compiled for), and its parameters are the kernel's arguments in their order:
+
+    void kernel_gemm(T alpha, T beta, T C[restrict NI][NJ], …)
+
+Behind it comes what we add, its clock, so that a call from Python costs it nothing:
+
+    double seconds_kernel_gemm(T alpha, T beta, void *C, …)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.errors import AvialError
+from avial_lab.suite import Kernel
+from avial_lab.toolchain import find_tool, run
+
+_C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "index": "int64_t"}
+
+_SCALARS = {"f4": ctypes.c_float, "f8": ctypes.c_double, "i4": ctypes.c_int32, "i8": ctypes.c_int64}
+
+# Before any size is a macro: a header may use the same letters.
+_HEADERS = """\
+#include <stdint.h>
+#include <tgmath.h>
+#include <time.h>
+"""
+
+_CLOCK = """
+double seconds_{symbol}({parameters}) {{
+  struct timespec start, end;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  {symbol}({names});
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  return (end.tv_sec - start.tv_sec) + (end.tv_nsec - start.tv_nsec) * 1e-9;
+}}
+"""
+
+_COMPILE_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class CCompiler:
+    """A C compiler and the flags that its peers are built with; `name` is the table's heading."""
+
+    name: str
+    path: str
+    flags: tuple[str, ...]
+
+    def also(self, *flags: str) -> CCompiler:
+        return replace(self, flags=(*self.flags, *flags))
+
+    def build(self, source: str) -> bytes:
+        """The shared object of that text. AvialError with the compiler's first complaint."""
+        version = run([self.path, "--version"]).stdout
+        # -march=native is another instruction set on another machine, which the cache may outlive.
+        target = run([self.path, "-march=native", "-E", "-dM", "-x", "c", "/dev/null"]).stdout
+        key = digest(version, target, *self.flags, source)
+        cache = Cache(default_folder() / "peers")
+        known = cache.get(key)
+        if known is not None:
+            return known
+        built = self._compiled(source)
+        cache.put(key, built)
+        return built
+
+    def _compiled(self, source: str) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="avial-peer-") as folder:
+            text, built = Path(folder) / "peer.c", Path(folder) / "peer.so"
+            text.write_text(source, encoding="utf-8")
+            command = [self.path, *self.flags, str(text), "-o", str(built), "-lm"]
+            done = run(command, limit_s=_COMPILE_LIMIT_S)
+            if done.returncode:
+                raise AvialError(f"{self.name} does not build the peer: {done.complaint}")
+            return built.read_bytes()
+
+
+def c_compilers() -> tuple[CCompiler, ...]:
+    """gcc and clang, as far as they are here, each without and with -ffast-math."""
+    common = ("-std=gnu11", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared")
+    found: list[CCompiler] = []
+    for name in ("gcc", "clang"):
+        path = shutil.which(name)
+        if path is not None:
+            found.append(CCompiler(name, path, common))
+            found.append(CCompiler(f"{name}-fast", path, (*common, "-ffast-math")))
+    return tuple(found)
+
+
+def any_compiler(*, extra: Sequence[str] = ()) -> CCompiler:
+    """The one that links our own programs too; for the machine's ceilings."""
+    path = find_tool("cc")
+    if path is None:
+        raise AvialError("there is no C compiler", hint="install gcc or clang, or set CC")
+    flags = ("-std=gnu11", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared", *extra)
+    return CCompiler(path.name, str(path), flags)
+
+
+def peer_source(
+    kernel: Kernel, element: str, sizes: Mapping[str, int], *, symbol: str, headers: bool = True
+) -> str:
+    """The kernel's peer for that element type and these sizes, its function called `symbol`.
+
+    Texts of several peers may follow one another in one file, all but the first without `headers`.
+    """
+    macros = {"T": _C_TYPES[element], kernel.function: symbol}
+    macros |= {name: f"{value}L" for name, value in sizes.items()}
+    defines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    undefines = "".join(f"#undef {name}\n" for name in macros)
+    text = (peer_folder(kernel) / "peer.c").read_text(encoding="utf-8")
+    clock = _CLOCK.format(
+        symbol=symbol,
+        parameters=", ".join(f"{_parameter(a)} {name}" for name, a in kernel.arguments.items()),
+        names=", ".join(kernel.arguments),
+    )
+    return f"{_HEADERS if headers else ''}{defines}{text}{clock}{undefines}"
+
+
+def _parameter(argument: object) -> str:
+    """The C type of an argument of the clock, where the shape of an array does not matter."""
+    if hasattr(argument, "extents"):
+        return "void *"
+    element: str | None = getattr(argument, "element", None)
+    return "T" if element is None else _C_TYPES[element]
+
+
+def peer_folder(kernel: Kernel) -> Path:
+    """Where the kernel's peers stand, beside its `kernel.mlir`."""
+    folder: Path = kernel.folder  # pyright: ignore[reportAttributeAccessIssue]
+    return folder
+
+
+def loaded(shared_object: bytes) -> ctypes.CDLL:
+    """The shared object in this process; its file is gone again when this returns."""
+    with tempfile.NamedTemporaryFile(suffix=".so", prefix="avial-peer-") as file:
+        file.write(shared_object)
+        file.flush()
+        return ctypes.CDLL(file.name)
+
+
+def clocked(library: ctypes.CDLL, symbol: str, arguments: Mapping[str, Any]) -> Callable[[], float]:
+    """A call of the peer `symbol` on these arguments, converted once; it returns its seconds.
+
+    The arrays are the caller's, and have to live as long as the call.
+    """
+    converted = [_c_argument(value) for value in arguments.values()]
+    function = library[f"seconds_{symbol}"]
+    function.restype = ctypes.c_double
+    return lambda: function(*converted)
+
+
+def _c_argument(value: np.ndarray | np.generic) -> object:
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data)
+    return _SCALARS[value.dtype.str[1:]](value.item())
