@@ -53,6 +53,29 @@ func.func @prefix(%A: memref<20xf64> {avial.name = "A"}) {
 
 // -----
 
+// The least of all and its place are looked for in each rank's own memory, and nothing is rounded.
+
+// CHECK-LABEL: func.func @least
+// CHECK: "avial.replicate"(%{{.*}}, %[[A:.*]], %[[S:.*]], %[[S]], %[[AT:.*]]) ({
+// CHECK-NOT: avial.reordered
+// CHECK: avial.reduced = array<i64: 3, 4>, avial.why = ["iterations of i only look for the least of all: minimum of arg1 with arg2 over i",
+// CHECK-NOT: avial.reordered
+func.func @least(%A: memref<20xf64> {avial.name = "A"}, %s: memref<f64> {avial.name = "s"}, %at: memref<i32> {avial.name = "at"}) {
+  affine.for %i = 0 to 20 {
+    %v = affine.load %A[%i] : memref<20xf64>
+    %0 = affine.load %s[] : memref<f64>
+    %1 = arith.cmpf olt, %v, %0 : f64
+    scf.if %1 {
+      %2 = arith.index_cast %i : index to i32
+      affine.store %v, %s[] : memref<f64>
+      affine.store %2, %at[] : memref<i32>
+    }
+  }
+  return
+}
+
+// -----
+
 // A sum over all rows is added up in each rank's own memory: the operand that is written is the reduced one.
 
 // CHECK-LABEL: func.func @total

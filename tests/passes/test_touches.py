@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import islpy as isl
@@ -51,7 +51,7 @@ class Case:
     reports: list[str]
     parameters: dict[str, int] = field(default_factory=dict)
     second: tuple[int, ...] = ()
-    reduced: str = ""
+    reduced: Collection[str] = ""
     private: str = ""
 
 
@@ -414,6 +414,25 @@ CASES = {
         (0,),
         (1, 3),
         snapshot(["write A[4:5, 0:8] 1", "write A[6:7, 0:8] 1"]),
+    ),
+    "the least with its place": Case(
+        """func.func @f(%at: memref<2xi32>, %A: memref<9xi64>, %best: memref<9xi64>, %v: i32) {
+          affine.for %i = 0 to 9 {
+            %a = affine.load %A[%i] : memref<9xi64>
+            %old = affine.load %best[3] : memref<9xi64>
+            %less = arith.cmpi ult, %a, %old : i64
+            scf.if %less {
+              affine.store %a, %best[3] : memref<9xi64>
+              affine.store %v, %at[0] : memref<2xi32>
+              affine.store %v, %at[1] : memref<2xi32>
+            }
+          }
+          return }""",
+        (0,),
+        (4, 6),
+        # 13 * 16 + 4: argminui, of i64; 15 * 16 | 2 << 16: what follows array 1, the second.
+        snapshot(["read A[4:6]", "reduce best[3:4] 212", "reduce at[0:2] 131312"]),
+        reduced=("best", "at"),
     ),
     "two edges, apart": Case(
         """func.func @f(%A: memref<?x?xf64>, %z: f64, %n: index) {
