@@ -467,7 +467,7 @@ def _fingerprint() -> tuple[object, ...]:
     sources = tuple(
         (str(path.relative_to(package)), path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(package.rglob("*"))
-        if path.suffix in (".py", ".mlir", ".c", ".ll")
+        if path.suffix in (".py", ".mlir", ".c", ".h", ".ll")
     )
     return (sources, _processor())
 
