@@ -115,7 +115,7 @@ def _operations(module: ir.Operation) -> dict[str, int]:
         counts[op.name] = counts.get(op.name, 0) + 1
         return ir.WalkResult.ADVANCE
 
-    module.walk(visit)
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
     return counts
 
 
