@@ -103,7 +103,8 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
         *_moves(program),
     ]
     if stages:
-        folded = "".join(stage_html(stage, line_limit=STAGE_LINES) for stage in stages)
+        limit = STAGE_LINES * 4 // max(4, len(stages))
+        folded = "".join(stage_html(stage, line_limit=limit) for stage in stages)
         sections.append(
             (
                 "stages",

@@ -1,7 +1,7 @@
 """The split: which rank writes which part of each array in a phase, and what it reads of others.
 
-Plan -> SVG, a table. Arrays are rectangles of their first two dimensions; a part is filled for its
-owner, whose number stands in it, and hatched where other ranks read it: the halo.
+Plan -> SVG, a table. Arrays are rectangles, of two dimensions where they have more; a part is
+filled for its owner, whose number stands in it, and hatched where other ranks read it: the halo.
 
     S1   B  +-----------+     A  +-----------+
             | 0         |        | 0         |
@@ -65,9 +65,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Panel:
-    """One array in one phase; `cropped` says what is not drawn of it."""
+    """One array in one phase, its dimensions that are drawn; `cropped`: not all of them is."""
 
     storage: Storage
+    dimensions: tuple[int, ...]
     parts: tuple[Part, ...]
     width: float
     height: float
@@ -146,10 +147,11 @@ def _alike(plan: Plan, phases: dict[str, list[Footprint]]) -> dict[tuple[Panel, 
 
 
 def _by_phase(plan: Plan) -> dict[str, list[Footprint]]:
-    """The footprints of the phases that are divided, in the order in which they first ran."""
-    phases: dict[str, list[Footprint]] = {}
+    """The footprints of the phases that are divided, in the program's order."""
+    phases: dict[str, list[Footprint]] = {phase.phase: [] for phase in plan.phases}
     for each in plan.footprints:
         phases.setdefault(each.phase, []).append(each)
+    phases = {name: items for name, items in phases.items() if items}
     alike = {name for name, items in phases.items() if all(item.rank < 0 for item in items)}
     return {name: items for name, items in phases.items() if name not in alike}
 
@@ -185,9 +187,10 @@ def _panel(
     owners: Sequence[tuple[int, Box]],
     ranks: int,
 ) -> Panel:
-    boxes = [_flat(each.box) for each in footprints]
-    kept = [(rank, _flat(box)) for rank, box in owners]
-    extent = _flat(Box.whole(storage.shape)).stop
+    shown = _drawn_dimensions(len(storage.shape), footprints)
+    boxes = [_flat(each.box, shown) for each in footprints]
+    kept = [(rank, _flat(box, shown)) for rank, box in owners]
+    extent = _flat(Box.whole(storage.shape), shown).stop
     cuts = [_cuts(extent[d], [*boxes, *(box for _, box in kept)], d) for d in range(2)]
     cropped = any(len(each) > CUT_LIMIT + 1 for each in cuts)
     cuts = [each[: CUT_LIMIT + 1] for each in cuts]
@@ -199,8 +202,19 @@ def _panel(
     flat = len(storage.shape) < 2
     size = _panel_size(cuts, flat=flat)
     x, y = _pixels(cuts[1], size[0]), _pixels(cuts[0], size[1])
-    parts = tuple(_parts(grid, cuts, x, y, len(storage.shape)))
-    return Panel(storage, parts, *size, frozenset(f.use for f in footprints), cropped)
+    parts = tuple(_parts(grid, cuts, x, y, len(shown)))
+    return Panel(storage, shown, parts, *size, frozenset(f.use for f in footprints), cropped)
+
+
+def _drawn_dimensions(rank: int, footprints: Sequence[Footprint]) -> tuple[int, ...]:
+    """At most two: first those along which the ranks differ, those they write before all."""
+    writes = [each for each in footprints if each.use.writes] or list(footprints)
+
+    def differs(d: int, among: Sequence[Footprint]) -> bool:
+        return len({(each.box.start[d], each.box.stop[d]) for each in among}) > 1
+
+    ranked = sorted(range(rank), key=lambda d: (not differs(d, writes), not differs(d, footprints)))
+    return tuple(sorted(ranked[:2]))
 
 
 class _Grid:
@@ -238,7 +252,7 @@ class _Grid:
 
 
 def _parts(
-    grid: _Grid, cuts: Sequence[Sequence[int]], x: list[float], y: list[float], rank: int
+    grid: _Grid, cuts: Sequence[Sequence[int]], x: list[float], y: list[float], shown: int
 ) -> Iterable[Part]:
     """Neighbours alike as one rectangle: along a row first, then rows with the same runs."""
     rows, columns = grid.owner.shape
@@ -251,7 +265,7 @@ def _parts(
         for low, high, (owner, written, others, combined) in above:
             box = Box((cuts[0][start], cuts[1][low]), (cuts[0][k], cuts[1][high]))
             yield Part(
-                x[low], y[start], x[high] - x[low], y[k] - y[start], _deep(box, rank),
+                x[low], y[start], x[high] - x[low], y[k] - y[start], _deep(box, shown),
                 owner, written, _ranks_in(others), _ranks_in(combined),
             )  # fmt: skip
         above, start = runs, k
@@ -272,15 +286,16 @@ def _ranks_in(bits: int) -> tuple[int, ...]:
     return tuple(rank for rank in range(bits.bit_length()) if bits >> rank & 1)
 
 
-def _flat(box: Box) -> Box:
-    """The first two dimensions; what has less gets a first dimension of one element."""
-    start, stop = box.start[:2], box.stop[:2]
-    return Box((0,) * (2 - len(start)) + start, (1,) * (2 - len(stop)) + stop)
+def _flat(box: Box, shown: Sequence[int]) -> Box:
+    """The dimensions shown; where these are less than two, after others of one element."""
+    missing = 2 - len(shown)
+    start, stop = ([ends[d] for d in shown] for ends in (box.start, box.stop))
+    return Box((*[0] * missing, *start), (*[1] * missing, *stop))
 
 
-def _deep(box: Box, rank: int) -> Box:
+def _deep(box: Box, shown: int) -> Box:
     """The dimensions the array really has, of those drawn."""
-    return Box(box.start[2 - min(rank, 2) :], box.stop[2 - min(rank, 2) :])
+    return Box(box.start[2 - shown :], box.stop[2 - shown :])
 
 
 def _cuts(extent: int, boxes: Iterable[Box], d: int) -> list[int]:
@@ -337,8 +352,12 @@ def _placed(panels: Sequence[Panel], top: float) -> tuple[list[str], float, floa
 
 
 def _heading(panel: Panel) -> str:
-    shape = " × ".join(map(str, panel.storage.shape)) or "one element"
-    return f"{panel.storage.name}  {shape}"
+    """`A  10 × 8 × 12`, the dimensions that are not drawn in brackets."""
+    sizes = [
+        str(size) if d in panel.dimensions else f"({size})"
+        for d, size in enumerate(panel.storage.shape)
+    ]
+    return f"{panel.storage.name}  {' × '.join(sizes) or 'one element'}"
 
 
 def _drawn(panel: Panel) -> str:
@@ -505,7 +524,7 @@ def _sample(ranks: Sequence[int], *, cross: bool = False) -> str:
 def _notes(plan: Plan, panels: Sequence[Panel], *, hidden: int) -> list[str]:
     notes = ["Thin parts are drawn wider than they are. Each phase as it is the first time."]
     if any(len(panel.storage.shape) > 2 for panel in panels):
-        notes.append("Of arrays of more dimensions, the first two are drawn.")
+        notes.append("Dimensions in brackets are not drawn.")
     if any(panel.cropped for panel in panels):
         notes.append("Of an array in many pieces, those at its beginning are drawn.")
     if hidden:

@@ -105,14 +105,29 @@ def test_what_every_rank_does_alike_is_not_drawn_but_said() -> None:
     assert "no phase is divided" in words(split_svg(plan(alike, shape=(4,))))
 
 
-def test_three_dimensions_are_drawn_as_two() -> None:
-    footprints = [
-        Footprint("S", rank, "a", Use.WRITE, Box((rank, 0, 0), (rank + 1, 4, 4)))
-        for rank in range(2)
-    ]
-    picture = split_svg(plan(*footprints, shape=(2, 4, 4)))
-    assert titles(picture) == ["a[0:1, 0:4]: rank 0 writes it", "a[1:2, 0:4]: rank 1 writes it"]
-    assert any("the first two are drawn" in line for line in words(picture))
+@pytest.mark.parametrize("divided", [0, 1, 2])
+def test_of_three_dimensions_the_divided_one_is_drawn(divided: int) -> None:
+    def box(rank: int) -> Box:
+        start, stop = [0, 0, 0], [4, 4, 4]
+        start[divided], stop[divided] = 2 * rank, 2 * rank + 2
+        return Box(tuple(start), tuple(stop))
+
+    footprints = [Footprint("S", rank, "a", Use.WRITE, box(rank)) for rank in range(2)]
+    picture = split_svg(plan(*footprints, shape=(4, 4, 4)))
+    assert len(titles(picture)) == 2
+    assert all(f"rank {rank} writes it" in titles(picture)[rank] for rank in range(2))
+    heading = next(word for word in words(picture) if word.startswith("a  "))
+    assert heading.count("(4)") == 1
+    assert heading.split(" × ")[divided].removeprefix("a  ") == "4"
+    assert "Dimensions in brackets are not drawn." in words(picture)
+
+
+def test_phases_stand_in_the_programs_order() -> None:
+    whole = neighbours(2, phases=3)
+    late_first = replace(whole, footprints=whole.footprints[::-1])
+    uneven = [f for f in late_first.footprints if not (f.phase == "S2" and f.rank == 1)]
+    shown = words(split_svg(replace(whole, footprints=tuple(uneven))))
+    assert shown.index("S1, S3") < shown.index("S2")
 
 
 def cyclic(size: int, ranks: int) -> Plan:
