@@ -61,7 +61,7 @@ def race(kernels: Sequence[str], course: Course) -> Sheet:
     heats: list[Heat] = []
     for start in starts:
         element = _element(start)
-        answer = _Answer(start)
+        answer = Answer(start)
         for threads in course.threads:
             key = (threads, element)
             if key not in ceilings:
@@ -110,7 +110,7 @@ def _is_own_array(argument: object) -> bool:
 
 def _heat(
     start: KernelProgram,
-    answer: _Answer,
+    answer: Answer,
     course: Course,
     ranks: int,
     threads: int,
@@ -236,7 +236,7 @@ def _peers(start: KernelProgram, course: Course) -> Iterator[tuple[str, Entry]]:
 # -- the right answer ------------------------------------------------------------------------------
 
 
-class _Answer:
+class Answer:
     """What a kernel's truth leaves and how far a run may be from it; computed at the first use.
 
     Scratch is not looked at: what is left there is nobody's result.

@@ -57,6 +57,8 @@ class Booth:
         )
         # How threads wait is left as a user has it: spinning for some milliseconds, then asleep.
         environment = os.environ | limits | {"OMP_DYNAMIC": "false"}
+        # Numba warns where it finds no parallel loop; some kernels have none.
+        environment |= {"NUMBA_DISABLE_PERFORMANCE_WARNINGS": "1"}
         path = os.pathsep.join(filter(None, [*places, os.environ.get("PYTHONPATH")]))
         self.process = subprocess.Popen(
             # Not with -m: its classes would be those of __main__, and answers unknown here.
