@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mlir import ir, passmanager
+from mlir import ir
 from mlir.dialects import memref
 
 from avial_lab.accesses.views import defining, is_memref
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import program_function, symbol_of
 from avial_lab.errors import VerifyError
+from avial_lab.parse.tensors import run_pipeline
 
 RESULT = "avial.result"
 
@@ -135,7 +136,7 @@ def settle_open_results(module: ir.Module, function: ir.Operation) -> ir.Operati
     """
     if not any(True for _ in _open_results(function)):
         return function
-    passmanager.PassManager.parse("builtin.module(canonicalize)").run(module.operation)
+    run_pipeline(module, "builtin.module(canonicalize)", "the arrays do not fit together")
     function = program_function(module)
     block = function.regions[0].blocks[0]
     for argument in list(_open_results(function)):

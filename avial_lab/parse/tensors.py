@@ -14,7 +14,8 @@ from avial_lab.dialects.program import functions_of, has_body
 from avial_lab.errors import VerifyError
 
 _BUFFERIZE = (
-    "builtin.module(one-shot-bufferize{bufferize-function-boundaries "
+    "builtin.module(func.func(convert-elementwise-to-linalg),"
+    "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
     "function-boundary-type-conversion=identity-layout-map})"
 )
 
@@ -38,12 +39,13 @@ def tensors_to_memory(module: ir.Module) -> bool:
         if has_body(function):
             _protect_arguments(function)
     if _has_tosa(module):
-        _run(module, _TOSA, "no loops were found for an operation of tosa")
-    _run(module, _BUFFERIZE, "no memory was found for a tensor")
+        run_pipeline(module, _TOSA, "no loops were found for an operation of tosa")
+    run_pipeline(module, _BUFFERIZE, "no memory was found for a tensor")
     return True
 
 
-def _run(module: ir.Module, pipeline: str, failure: str) -> None:
+def run_pipeline(module: ir.Module, pipeline: str, failure: str) -> None:
+    """Run MLIR's passes; VerifyError with `failure` and what MLIR says where one fails."""
     try:
         passmanager.PassManager.parse(pipeline).run(module.operation)
     except ir.MLIRError as error:

@@ -58,7 +58,8 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
     given = bind_arrays({name: arrays[name] for name in needed})
     for buffer in given.buffers:
         want = wanted[buffer.name]
-        if (buffer.shape, buffer.element) != (want.shape, want.element):
+        element = "i64" if want.element == "index" else want.element  # to NumPy they are the same
+        if (buffer.shape, buffer.element) != (want.shape, element):
             raise BindError(
                 f"array '{buffer.name}' is {_shape(buffer.shape)}{buffer.element}, "
                 f"and the program was compiled for {_shape(want.shape)}{want.element}",

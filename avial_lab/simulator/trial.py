@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from mlir import ir
 
 from avial_lab.accesses.buffers import argument_name
-from avial_lab.accesses.views import DYNAMIC, defining, view_chain
+from avial_lab.accesses.views import DYNAMIC, defining
 from avial_lab.arrays import ITEMSIZE, Binding, Buffer, Storage, row_major
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import program_function
-from avial_lab.errors import BindError
+from avial_lab.errors import BindError, PassError, VerifyError
 from avial_lab.messages import Argument, Scalar, Source
 from avial_lab.parse import parse_cell
 from avial_lab.parse.results import is_result
 from avial_lab.passes.inline_calls import InlineCalls
-from avial_lab.passes.operations import itemsize_of
 from avial_lab.pipelines import run_passes
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.sizes import (
@@ -31,6 +29,7 @@ from avial_lab.polyhedra.sizes import (
     needed_extents,
     operations_in,
 )
+from avial_lab.simulator.whole_arrays import Shape, axes_of, constant, points, viewed_bytes, windows
 
 _LIMITS = (64, 32, 16, 8, 4, 2, 1)
 """What a number or a size that the function leaves open is at most, the first that works."""
@@ -172,7 +171,52 @@ def _fitted(
         name: largest for name in places.sizes.values() if name in control and name not in fixed
     }
     values = fitting_values(scop, limits, fixed, _equal_sizes(function, scop)) or {}
-    return tuple(_with_values(argument, places, values, given, largest) for argument in wanted)
+    found = tuple(_with_values(argument, places, values, given, largest) for argument in wanted)
+    return _with_windows(wanted, found, function, given)
+
+
+def _with_windows(
+    wanted: tuple[Argument, ...],
+    found: tuple[Argument, ...],
+    function: ir.Operation,
+    given: Shapes,
+) -> tuple[Argument, ...]:
+    """Open sizes grow to what windows that slide over them take, as a convolution's input has to:
+    MLIR compares these sizes when it reads them.
+    """
+    arguments = list(function.regions[0].blocks[0].arguments)
+    places = {value: k for k, value in enumerate(arguments[: len(found)])}
+    shapes = {k: list(argument.shape or ()) for k, argument in enumerate(found)}
+
+    def shape_of(value: ir.Value) -> Shape:
+        """Of an argument, or of what is as large as an argument."""
+        op = defining(value)
+        if op is None or op.name not in ("memref.alloc", "memref.alloca"):
+            return shapes.get(places.get(value, -1), [])
+        open_sizes = iter([size_of(size) for size in op.operands])
+        return [next(open_sizes) if n == DYNAMIC else n for n in value.type.shape]
+
+    def size_of(value: ir.Value) -> int | None:
+        op = defining(value)
+        if op is None or op.name != "memref.dim":
+            return None
+        shape, dim = shape_of(op.operands[0]), constant(op.operands[1])
+        return shape[dim] if dim is not None and dim < len(shape) else None
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "linalg.generic":
+            operands = list(op.operands)
+            for place, dim, size in windows(op, [shape_of(operand) for operand in operands]):
+                k = places.get(operands[place], -1)
+                if k >= 0 and (wanted[k].shape or ())[dim] == -1 and found[k].name not in given:
+                    shapes[k][dim] = max(shapes[k][dim], size)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return tuple(
+        argument if argument.shape is None else replace(argument, shape=tuple(shapes[k]))
+        for k, argument in enumerate(found)
+    )
 
 
 def _equal_sizes(function: ir.Operation, scop: Scop) -> list[tuple[str, str]]:
@@ -185,7 +229,7 @@ def _equal_sizes(function: ir.Operation, scop: Scop) -> list[tuple[str, str]]:
         if op.name == "memref.copy":
             axes = [[(k, dim) for k in range(2)] for dim in range(known[0].rank if known[0] else 0)]
         elif op.name == "linalg.generic":
-            axes = _axes(op)
+            axes = axes_of(op)
         else:
             return ir.WalkResult.ADVANCE
         for places in axes:
@@ -196,19 +240,6 @@ def _equal_sizes(function: ir.Operation, scop: Scop) -> list[tuple[str, str]]:
 
     function.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
-
-
-def _axes(op: ir.Operation) -> list[list[tuple[int, int]]]:
-    """For each loop of a linalg.generic the operands' dimensions (operand, dimension) it runs
-    over.
-    """
-    maps = [ir.AffineMapAttr(each).value for each in ir.ArrayAttr(op.attributes["indexing_maps"])]
-    axes: list[list[tuple[int, int]]] = [[] for _ in range(maps[0].n_dims if maps else 0)]
-    for operand, each in enumerate(maps):
-        for dim, result in enumerate(each.results):
-            if isinstance(result, ir.AffineDimExpr):
-                axes[result.position].append((operand, dim))
-    return axes
 
 
 def _with_values(
@@ -251,7 +282,10 @@ def _settled(
     """
     for _ in range(_ROUNDS):
         scalars = {a.name: 1.0 if a.value is None else a.value for a in found if a.shape is None}
-        module = _parsed(source, _binding(found), scalars)
+        try:
+            module = _parsed(source, _binding(found), scalars)
+        except (PassError, VerifyError):
+            return None, 0  # sizes that MLIR knows not to fit
         function = program_function(module)
         scop = read_scop(function)
         needed = _needed(function, scop)
@@ -263,7 +297,7 @@ def _settled(
         )
         if grown == found:
             fits = all(_holds(a, needed.get(a.name, ())) for a in found)
-            return (found if fits else None), operations_in(scop)
+            return (found if fits else None), operations_in(scop) + points(function)
         found = grown
     return None, 0
 
@@ -280,37 +314,11 @@ def _needed(function: ir.Operation, scop: Scop) -> dict[str, tuple[int | None, .
         for array in scop.arrays
         if array.value is not None and array.value in names and array.name in extents
     }
-    for root, nbytes in _viewed(function):
+    for root, nbytes in viewed_bytes(function):
         if root in names:
             (known,) = needed.get(names[root], (None,))
             needed[names[root]] = (max(nbytes, known or 0),)
     return needed
-
-
-def _viewed(function: ir.Operation) -> list[tuple[ir.Value, int]]:
-    """How many bytes operations make other arrays of, where that is known."""
-    found: list[tuple[ir.Value, int]] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "memref.view":
-            kind = ir.MemRefType(op.result.type)
-            parts = [_constant(value) for value in list(op.operands)[1:]]
-            fixed = [n for n in kind.shape if n != DYNAMIC]
-            if None not in parts:
-                shift, *sizes = [part or 0 for part in parts]
-                nbytes = prod([itemsize_of(kind.element_type), *fixed, *sizes])
-                found.append((view_chain(op.operands[0])[-1], shift + nbytes))
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
-def _constant(value: ir.Value) -> int | None:
-    op = defining(value)
-    if op is None or op.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(op.attributes["value"]).value
 
 
 def _grown(wanted: Argument, found: Argument, needed: Sequence[int | None]) -> Argument:

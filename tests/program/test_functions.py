@@ -59,6 +59,24 @@ def test_results_are_arrays_of_the_program() -> None:
     assert program.arrays["result0"] == 15
 
 
+@pytest.mark.mpi
+def test_results_that_are_indices() -> None:
+    text = """\
+func.func @f(%n: index) -> (memref<4xindex>, index) {
+  %places = memref.alloc() : memref<4xindex>
+  affine.for %i = 0 to 4 {
+    %place = arith.addi %i, %n : index
+    affine.store %place, %places[%i] : memref<4xindex>
+  }
+  return %places, %n : memref<4xindex>, index
+}
+"""
+    program = compiled(text, {}, scalars={"n": 3})
+    program.run(check=True)
+    assert program.arrays["result0"].tolist() == [3, 4, 5, 6]
+    assert program.arrays["result1"] == 3
+
+
 def test_a_result_may_be_given() -> None:
     mine = np.full((), np.nan, np.float32)
     arrays = {"arg1": np.arange(6, dtype=np.float32), "result0": mine}

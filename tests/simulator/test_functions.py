@@ -272,6 +272,31 @@ func.func @f(%x: tensor<?x3xf32>) -> (tensor<?x3xf32>, tensor<?x3xf32>) {
     assert (after["result1"].view(np.float32) == x).all()
 
 
+def test_arithmetic_on_tensors_and_loops_that_hand_on_new_ones() -> None:
+    text = """\
+func.func @f(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> (tensor<4xf32>) {
+    %new = tensor.empty() : tensor<4xf32>
+    %twice = arith.addf %y, %y : tensor<4xf32>
+    %moved = linalg.generic {indexing_maps = [affine_map<(d0) -> (3 - d0)>,
+        affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+        ins(%twice : tensor<4xf32>) outs(%new : tensor<4xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    } -> tensor<4xf32>
+    scf.yield %moved : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+"""
+    x = np.arange(4, dtype=np.float32)
+    after, _ = run(text, {"x": x}, {"n": 3})
+    assert (after["result0"].view(np.float32) == 8 * x[::-1]).all()
+    assert (after["x"] == x).all()
+
+
 def test_what_nothing_stands_for() -> None:
     module = parse_cell(STENCIL, cell="f", context=ir.Context())
     with pytest.raises(BindError, match=r"%arg0 is i32, and nothing of the caller's stands for it"):

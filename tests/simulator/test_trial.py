@@ -117,6 +117,26 @@ def test_bytes_that_other_arrays_are_made_of() -> None:
     assert made_up(text)["a"] == (8 + 64 * 3 * 8,)
 
 
+@pytest.mark.parametrize("kind", ["memref", "tensor"])
+def test_what_a_convolution_slides_over_is_larger(kind: str) -> None:
+    one = f"{kind}<?x?x?x?xf32>"
+    head = f"%x: {one}, %w: {one}, %y: {one}"
+    conv = (
+        "linalg.conv_2d_nhwc_hwcf {strides = dense<2> : tensor<2xi64>, "
+        f"dilations = dense<1> : tensor<2xi64>}} ins(%x, %w : {one}, {one}) outs(%y : {one})"
+    )
+    text = f"func.func @f({head}) {{\n  {conv}\n  return\n}}\n"
+    if kind == "tensor":
+        text = (
+            f"func.func @f({head}) -> {one} {{\n  %r = {conv} -> {one}\n  return %r : {one}\n}}\n"
+        )
+    found = made_up(text)
+    rows = found["y"][1]
+    assert found["x"][1:3] == (2 * (rows - 1) + found["w"][0],) * 2
+    assert 1 < rows < 64, "its work counts"
+    assert made_up(text, {"x": (1, 9, 9, 1), "w": (3, 3, 1, 1)})["x"] == (1, 9, 9, 1)
+
+
 def test_linalg_alone_has_sizes_too() -> None:
     text = body(
         "linalg.matmul ins(%a, %b : memref<?x?xf32>, memref<?x9xf32>) outs(%c : memref<?x9xf32>)",
