@@ -540,8 +540,8 @@ def _interval(e: Expression, ranges: Sequence[Interval], n: int) -> Interval:
 class _Drawer:
     """Draws one function; `ranges` are those of the variables of the loops around."""
 
-    def __init__(self, draw: st.DrawFn, *, floats: bool, deepest: int) -> None:
-        self.draw, self.deepest = draw, deepest
+    def __init__(self, draw: st.DrawFn, *, floats: bool, deepest: int, longest: int) -> None:
+        self.draw, self.deepest, self.longest = draw, deepest, longest
         self.n = draw(st.integers(1, 7))
         kinds = ["f32", "f64"] if floats else ["i32"]
         kind = draw(st.sampled_from(kinds))
@@ -671,7 +671,7 @@ class _Drawer:
         depth = len(ranges)
         zeros = (0,) * depth
         lows = [Expression(zeros, 0, self.draw(st.integers(-2, 2)))]
-        highs = [Expression(zeros, 0, lows[0].constant + self.draw(st.integers(0, 6)))]
+        highs = [Expression(zeros, 0, lows[0].constant + self.draw(st.integers(0, self.longest)))]
         if depth and self.chance(4):
             lows[0] = self._of_outer(depth, 1, self.draw(st.integers(0, 1)))
         if depth and self.chance(4):
@@ -680,7 +680,7 @@ class _Drawer:
         elif self.chance(3):
             highs[0] = Expression(zeros, 1, self.draw(st.integers(-1, 1)))
         if self.chance(8):
-            highs.append(Expression(zeros, 0, self.draw(st.integers(1, 6))))
+            highs.append(Expression(zeros, 0, self.draw(st.integers(1, self.longest))))
         return tuple(lows), tuple(highs)
 
     def _of_outer(self, depth: int, factor: int, constant: int) -> Expression:
@@ -711,7 +711,7 @@ class _Drawer:
         name = self.draw(st.sampled_from([k for k in ("A", "B", "C") if self.arrays[k].rank]))
         others = [k for k in ("A", "B", "C", "D") if k in self.arrays and k != name]
         others = [k for k in others if self.arrays[k].kind == self.arrays[name].kind]
-        high = self.draw(st.integers(1, 6))
+        high = self.draw(st.integers(1, self.longest))
         ranges: list[Interval] = [(0, high - 1)]
         array = self.arrays[name]
         first = Expression((1,), 0, self.draw(st.integers(0, 2)))
@@ -775,11 +775,19 @@ _UPDATES = (
 
 @st.composite
 def functions(
-    draw: st.DrawFn, *, floats: bool | None = None, deepest: int = 4, most_nests: int = 3
+    draw: st.DrawFn,
+    *,
+    floats: bool | None = None,
+    deepest: int = 4,
+    longest: int = 6,
+    most_nests: int = 3,
 ) -> RandomFunction:
-    """`floats`: whether most arrays hold them; without it, both kinds of function come up."""
+    """`floats`: whether most arrays hold them; without it, both kinds of function come up.
+
+    deepest, longest: loops in each other, and iterations of one whose bounds are constants.
+    """
     real = draw(st.booleans()) if floats is None else floats
-    drawer = _Drawer(draw, floats=real, deepest=deepest)
+    drawer = _Drawer(draw, floats=real, deepest=deepest, longest=longest)
     nests = tuple(
         (drawer.nest(), draw(st.booleans())) for _ in range(draw(st.integers(1, most_nests)))
     )
