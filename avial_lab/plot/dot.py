@@ -10,16 +10,44 @@ from avial_lab.plot.facts import format_bytes
 
 
 def dag_dot(graph: TaskGraph) -> str:
-    """One node for each task, in rows by level; one edge for each dependency, with its reason."""
+    """One node for each task, in rows by level or within its loops; one edge for each dependency,
+    with its reason, dashed where it goes to a later round of a loop.
+    """
     lines = ["digraph tasks {", "  node [shape=box, fontname=Helvetica];"]
     lines += [f"  {_quoted(t.name)} [tooltip={_quoted(t.summary or t.name)}];" for t in graph.tasks]
-    for level in graph.levels:
-        lines.append(f"  {{rank=same; {'; '.join(_quoted(task.name) for task in level)}}}")
+    if graph.groups:
+        lines += _clusters(graph, ())
+    else:
+        for level in graph.levels:
+            lines.append(f"  {{rank=same; {'; '.join(_quoted(task.name) for task in level)}}}")
     lines += [
         f"  {_quoted(e.before)} -> {_quoted(e.after)} [label={_quoted(_reason(e))}];"
         for e in graph.dependencies
     ]
+    lines += [
+        f"  {_quoted(e.before)} -> {_quoted(e.after)} "
+        f"[label={_quoted(_reason(e))}, style=dashed, constraint=false];"
+        for e in graph.carried
+    ]
     return "\n".join([*lines, "}"])
+
+
+def _clusters(graph: TaskGraph, around: tuple[str, ...]) -> list[str]:
+    """The groups that stand directly in `around`, with what is in them."""
+    lines: list[str] = []
+    indent = "  " * (len(around) + 1)
+    for number, group in enumerate(graph.groups):
+        if group.around != around:
+            continue
+        inside = (*around, group.name)
+        names = [_quoted(task.name) for task in graph.tasks if task.group == inside]
+        lines.append(f"{indent}subgraph cluster_{number} {{")
+        lines.append(
+            f"{indent}  label={_quoted(f'{group.name}: {group.words}')}; {'; '.join(names)}"
+        )
+        lines += _clusters(graph, inside)
+        lines.append(f"{indent}}}")
+    return lines
 
 
 def _reason(edge: Dependency) -> str:

@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from avial_lab.dag import Group, Task, TaskGraph, build_dag
-from avial_lab.plot import dag_figure, dag_svg, graph_text, lanes_svg
+from avial_lab.plot import dag_dot, dag_figure, dag_svg, graph_text, lanes_svg
 from avial_lab.plot.facts import edge_table, task_table
 from tests.plot.by_hand import buffers, divided, heat_graph, heat_schedule, words
 
@@ -226,3 +226,24 @@ def test_the_schedule_has_every_part_in_its_lane_and_the_loop_above() -> None:
 
 def test_the_pictures_are_the_same_for_the_same_graph() -> None:
     assert dag_svg(heat_graph(), heat_schedule()) == dag_svg(heat_graph(), heat_schedule())
+
+
+def test_graphviz_gets_clusters_and_dashed_edges() -> None:
+    assert dag_dot(heat_graph()) == snapshot("""\
+digraph tasks {
+  node [shape=box, fontname=Helvetica];
+  "zero" [tooltip="zero"];
+  "S1" [tooltip="S1"];
+  "S2" [tooltip="S2"];
+  subgraph cluster_0 {
+    label="loop1: 5 times"; "S1"; "S2"
+  }
+  "zero" -> "S1" [label="WAW b 80 B"];
+  "S1" -> "S2" [label="RAW b 80 B"];
+  "S1" -> "S2" [label="WAR a 80 B"];
+  "S1" -> "S1" [label="WAW b 80 B", style=dashed, constraint=false];
+  "S2" -> "S1" [label="RAW a 80 B", style=dashed, constraint=false];
+  "S2" -> "S1" [label="WAR b 80 B", style=dashed, constraint=false];
+  "S2" -> "S2" [label="WAW a 80 B", style=dashed, constraint=false];
+}\
+""")
