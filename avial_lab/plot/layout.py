@@ -73,7 +73,7 @@ def lay_out(boxes: Sequence[Box], lines: Sequence[Line], *, engine: str | None =
         return _built_in(boxes, lines)
     try:
         return _graphviz(program, boxes, lines)
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
         layout = _built_in(boxes, lines)
         reason = f"built-in: {Path(program).name} gave no layout ({type(error).__name__})"
         return Layout(
@@ -137,9 +137,12 @@ def _graphviz(program: str, boxes: Sequence[Box], lines: Sequence[Line]) -> Layo
         return float(x), height - float(y)
 
     by_name = {item["name"]: item for item in answer.get("objects", ()) if "pos" in item}
-    edges = sorted(answer.get("edges", ()), key=lambda edge: edge["_gvid"])
-    if len(edges) != len(lines):
-        raise ValueError("an edge is missing")
+    # It numbers edges by the boxes they leave, not in the order of the text.
+    number = {name: item["_gvid"] for name, item in by_name.items()}
+    found: dict[tuple[int, int], list[Any]] = {}
+    for edge in sorted(answer.get("edges", ()), key=lambda edge: edge["_gvid"]):
+        found.setdefault((edge["tail"], edge["head"]), []).append(edge)
+    edges = [found[number[f"n{each.tail}"], number[f"n{each.head}"]].pop(0) for each in lines]
     return Layout(
         width,
         height,

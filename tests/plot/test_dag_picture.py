@@ -181,6 +181,22 @@ def test_the_empty_graph_has_a_picture() -> None:
 
 
 @pytest.mark.parametrize("engine", ["built-in", None])
+def test_a_line_runs_between_its_own_boxes_and_its_label_lies_on_it(engine: str | None) -> None:
+    """Lines in any order: `dot` numbers them by the boxes they leave."""
+    boxes = [Box(100, 40, level) for level in (0, 0, 1, 2)]
+    lines = [Line(0, 2, 30, 10), Line(1, 2, 30, 10), Line(0, 3, 30, 10), Line(2, 3, 30, 10)]
+    layout = lay_out(boxes, lines, engine=engine)
+    for line, curve, label in zip(lines, layout.curves, layout.labels, strict=True):
+        for point, box in ((curve[0], line.tail), (curve[-1], line.head)):
+            x, y = layout.centers[box]
+            assert abs(point[0] - x) <= 55, (line, point)
+            assert abs(point[1] - y) <= 25, (line, point)
+        assert label is not None
+        across = [x for x, _ in curve]
+        assert min(across) - 40 <= label[0] <= max(across) + 40
+
+
+@pytest.mark.parametrize("engine", ["built-in", None])
 def test_boxes_of_a_level_stand_in_a_row_and_apart(engine: str | None) -> None:
     boxes = [Box(100, 40, level) for level in (0, 0, 0, 1, 1, 2)]
     lines = [Line(0, 3), Line(1, 3), Line(2, 4), Line(3, 5), Line(4, 5), Line(0, 5)]
