@@ -51,7 +51,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
 
 def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     page.run("a = 3; x = __import__('numpy').arange(4)")
-    line = "-o prog --ranks 3 --gpus=1 --policy levels --sync=levels --division grid --fn f -D n=len(x)*2"
+    line = "-o prog --ranks 3 --gpus=1 --policy levels --sync=levels --division grid --fn f"
+    line += " -D n=len(x)*2"
     assert page.run(f"%%avial {line}\n{CELL}") is None
     asked = dict(compiler.asked)
     namespace = asked.pop("arrays")
