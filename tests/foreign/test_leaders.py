@@ -14,8 +14,11 @@ import pytest
 import avial_lab
 from avial_lab.runtime.cluster import Cluster
 
-EMPTY_PARTS = 2, (5,)
-SIZES = (13, (1, 2, 3, 5)), EMPTY_PARTS
+SIZES = (
+    pytest.param(13, (3,), id="three ranks"),
+    pytest.param(2, (5,), id="empty parts"),
+    pytest.param(13, (1, 2, 5), id="other ranks", marks=pytest.mark.slow),
+)
 
 Arrays = dict[str, np.ndarray]
 Found = tuple[int, Any, tuple[int, ...]]
