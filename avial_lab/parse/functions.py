@@ -7,6 +7,8 @@ know gone.
 
 from __future__ import annotations
 
+import ctypes
+
 from mlir import ir
 
 from avial_lab.dialects.places import span_of
@@ -33,6 +35,7 @@ def one_function(module: ir.Module, name: str | None) -> ir.Operation:
             hint="move the function out of its module",
         )
     _keep_reachable(module, chosen)
+    _check_declared(module)
     _come_back_elsewhere(module, chosen)
     private = ir.StringAttr.get("private", module.context)
     for function in functions_of(module):
@@ -176,6 +179,18 @@ def _keep_reachable(module: ir.Module, chosen: ir.Operation) -> None:
     for symbol, function in functions.items():
         if symbol not in kept:
             function.erase()
+
+
+def _check_declared(module: ir.Module) -> None:
+    """What is called without a body has to be in the C library or in that of its mathematics."""
+    for function in functions_of(module):
+        name = symbol_of(function)
+        if not has_body(function) and not hasattr(ctypes.CDLL(None), name):
+            raise VerifyError(
+                f"function @{name} has no body, and the C library has none of that name",
+                span=span_of(function.location),
+                hint="define it in the file, or leave its calls out",
+            )
 
 
 def _come_back_elsewhere(module: ir.Module, chosen: ir.Operation) -> None:

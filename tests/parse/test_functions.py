@@ -234,6 +234,17 @@ def test_declarations_stay_where_they_are_called() -> None:
     assert [symbol_of(f) for f in functions_of(parsed(unused))] == ["newton"]
 
 
+def test_what_is_called_is_there() -> None:
+    nowhere = WHILE.replace("@sqrt", "@no_such_function")
+    assert told(nowhere) == snapshot("""\
+VerifyError: function @no_such_function has no body, and the C library has none of that name
+In [1]:2:3
+  func.func private @no_such_function(f64) -> f64
+  ^
+Hint: define it in the file, or leave its calls out\
+""")
+
+
 def test_several_functions_are_listed() -> None:
     two = HELPERS.replace("func.call @row(%y, %k) : (memref<?xf32>, index) -> ()", "")
     assert told(two) == snapshot("""\
