@@ -220,10 +220,7 @@ def _peers(start: KernelProgram, course: Course) -> Iterator[tuple[str, Entry]]:
     peers = peer_folder(kernel) / "peers.py"
     if "c" in course.against:
         source = peer_source(kernel, element, _sizes(start, course), symbol=kernel.function)
-        for compiler in c_compilers():
-            if element.startswith("i"):
-                # Our integers wrap around; without this, C's may do anything.
-                compiler = compiler.also("-fwrapv")
+        for compiler in c_compilers(integers=element.startswith("i")):
             yield compiler.name, CEntry(compiler, source, kernel.function)
     if "numba" in course.against and _has_numba():
         yield "numba", NumbaEntry(peers, fastmath=False)

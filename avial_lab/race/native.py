@@ -18,7 +18,7 @@ import ctypes
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,6 @@ class CCompiler:
     path: str
     flags: tuple[str, ...]
 
-    def also(self, *flags: str) -> CCompiler:
-        return replace(self, flags=(*self.flags, *flags))
-
     def build(self, source: str) -> bytes:
         """The shared object of that text. AvialError with the compiler's first complaint."""
         version = run([self.path, "--version"]).stdout
@@ -89,13 +86,18 @@ class CCompiler:
             return built.read_bytes()
 
 
-def c_compilers() -> tuple[CCompiler, ...]:
-    """gcc and clang, as far as they are here, each without and with -ffast-math."""
+def c_compilers(*, integers: bool = False) -> tuple[CCompiler, ...]:
+    """gcc and clang, as far as they are here, each without and with -ffast-math; for integers each
+    once, and with sums that wrap around as ours do.
+    """
     common = ("-std=gnu11", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared")
     found: list[CCompiler] = []
     for name in ("gcc", "clang"):
         path = shutil.which(name)
         if path is not None:
+            if integers:
+                found.append(CCompiler(name, path, (*common, "-fwrapv")))
+                continue
             found.append(CCompiler(name, path, common))
             found.append(CCompiler(f"{name}-fast", path, (*common, "-ffast-math")))
     return tuple(found)

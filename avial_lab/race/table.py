@@ -115,7 +115,7 @@ class Sheet:
             lines.append(
                 f"geometric mean, {element}, {ranks} rank{'s' if ranks > 1 else ''}, "
                 f"{threads} thread{'s' if threads > 1 else ''}: "
-                f"{mean:.2f} × the best peer ({count} kernels)"
+                f"{mean:.2f} × the best peer ({count} kernel{'s' if count > 1 else ''})"
             )
         lines += [f"ceilings, {ceilings}" for ceilings in self.ceilings]
         lines += [

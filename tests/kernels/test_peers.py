@@ -61,7 +61,7 @@ def starts() -> dict[str, list[KernelProgram]]:
 def library(starts: dict[str, list[KernelProgram]]) -> ctypes.CDLL:
     """Every peer for every start in one file: one call of the compiler."""
     parts: list[str] = []
-    for (kernel, element), (name, cases) in zip(CASES, starts.items(), strict=True):
+    for (_, element), (name, cases) in zip(CASES, starts.items(), strict=True):
         for number, start in enumerate(cases):
             symbol = f"{name}_{number}"
             parts.append(
