@@ -31,6 +31,7 @@ from avial_lab.parse.functions import drop_foreign_attributes, one_function
 from avial_lab.parse.launches import size_launches
 from avial_lab.parse.results import results_to_arguments, settle_open_results
 from avial_lab.parse.roles import check_unwritten, resolve_roles
+from avial_lab.parse.spaces import drop_memory_spaces
 from avial_lab.parse.tensors import tensors_to_memory
 
 NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
@@ -104,6 +105,7 @@ def _plain(
         verify_program(module)  # says that there is no task
     drop_foreign_attributes(module)
     one_function(module, name)
+    drop_memory_spaces(module)
     tensors = tensors_to_memory(module)
     function = program_function(module)
     results_to_arguments(function, handed_back=tensors)

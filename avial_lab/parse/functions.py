@@ -26,6 +26,7 @@ def one_function(module: ir.Module, name: str | None) -> ir.Operation:
     """The function `name`, or the only one that can be meant: public now, what it calls private,
     and what it does not call gone.
     """
+    _drop_scripts(module.body)
     _hoist(module)
     chosen = _chosen(module, name)
     if chosen.parent != module.operation:
@@ -116,6 +117,20 @@ def _hoist(module: ir.Module) -> None:
         for view in list(top[0].regions[0].blocks[0].operations):
             view.operation.move_before(top[0])
         top[0].erase()
+
+
+def _drop_scripts(block: ir.Block) -> None:
+    """What tells mlir-opt how to transform the functions is no part of what they compute."""
+    for view in list(block.operations):
+        op = view.operation
+        if op.name == "builtin.module":
+            inside = op.regions[0].blocks[0]
+            _drop_scripts(inside)
+            if len(inside.operations):
+                continue
+        elif not op.name.startswith("transform."):
+            continue
+        op.erase()
 
 
 def _chosen(module: ir.Module, name: str | None) -> ir.Operation:
