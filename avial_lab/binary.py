@@ -118,7 +118,7 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
     """
     started = time.perf_counter()
     store = store if store is not None else Cache(default_folder() / "objects")
-    key = digest("machine code", llvm_ir, *OPT, *LLC, *LINK, *_parts(llvm_ir), tool_versions())
+    key = digest("machine code", llvm_ir, *_opt(), *LLC, *LINK, *_parts(llvm_ir), tool_versions())
     found = store.get(key)
     if found is None:
         shared_object, assembly = _compile(llvm_ir, store)
@@ -132,7 +132,7 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
 
 def assembly_command(source: str, result: str) -> str:
     """The line that makes the assembly `result` from the LLVM IR in `source`."""
-    return f"{shlex.join(OPT)} {source} | {shlex.join(LLC)} -o {result}"
+    return f"{shlex.join(_opt())} {source} | {shlex.join(LLC)} -o {result}"
 
 
 def _compile(llvm_ir: str, store: Cache) -> tuple[bytes, str]:
@@ -140,7 +140,7 @@ def _compile(llvm_ir: str, store: Cache) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
         folder = Path(name)
         objects = ["program.o"]
-        _assemble("program", llvm_ir, OPT, folder)
+        _assemble("program", llvm_ir, _opt(), folder)
         if _needs_bfloat16(llvm_ir):
             _assemble("bfloat16", _bfloat16(), ("opt",), folder)
             objects.append("bfloat16.o")
@@ -208,6 +208,25 @@ def _run(command: Sequence[str], folder: Path) -> None:
 @cache
 def _bfloat16() -> str:
     return resources.files("avial_lab").joinpath("bfloat16.ll").read_text()
+
+
+def _opt() -> tuple[str, ...]:
+    """OPT for this host. Our modules name no triple, and without one opt knows of no vector
+    registers.
+    """
+    return (*OPT, f"-mtriple={_host_triple()}")
+
+
+@cache
+def _host_triple() -> str:
+    said = subprocess.run(
+        [str(tool("llc")), "--version"], capture_output=True, text=True, check=True
+    )
+    return next(
+        line.partition(":")[2].strip()
+        for line in said.stdout.splitlines()
+        if line.strip().startswith("Default target:")
+    )
 
 
 @cache
