@@ -7,6 +7,7 @@ is given, and that it runs in program order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import islpy as isl
@@ -279,8 +280,10 @@ class Reader:
         if roots == [found.root]:
             array = self.array_of(found.root)
             return [Touch(array, found, writes, exact and found.exact, subscripts)]
+        arrays = [self.array_of(root) for root in roots]
         return [
-            Touch(self.array_of(root), whole(self.indices, root), writes, False) for root in roots
+            Touch(array, Window(root, (None,) * array.rank), writes, False)
+            for root, array in zip(roots, arrays, strict=True)
         ]
 
     def touch_whole(self, memref: ir.Value, *, writes: bool, exact: bool = True) -> list[Touch]:
@@ -301,13 +304,19 @@ class Reader:
         else:
             found = [size_of(self.indices, root, dim) for dim in range(len(kind.shape))]
             shape = tuple(s.constant if s is not None and s.is_constant else None for s in found)
-            sizes = tuple(None if s is None else str(s) for s in found)
+            # Memory that a loop allocates may be met outside of it, where nobody knows its variable.
+            sizes = tuple(str(s) if s is not None and self._is_fixed(s) else None for s in found)
             element = str(kind.element_type)
         op = defining(root)
         fallback = "tmp" if op is not None else f"arg{root.arg_number}"
         name = self.array_names.fresh(name_of(root.location) or symbol or fallback)
         loops = () if symbol else tuple(loop for loop in self.loops if holds(loop.op, op))
         return Array(name, root, ArrayKind.MEMORY, shape, sizes, element, loops)
+
+    def _is_fixed(self, form: Affine) -> bool:
+        """Whether it holds nothing but parameters."""
+        words = re.findall(r"[A-Za-z_]\w*", str(form))
+        return all(word in self.indices.parameters or word in ("floor", "mod") for word in words)
 
     def opaque(self, op: ir.Operation, why: str = "is not understood") -> None:
         """It may read and write every memref it is given or uses, and whatever else there is."""

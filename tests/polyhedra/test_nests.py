@@ -235,6 +235,19 @@ CASES = {
         func.func private @exp(f64) -> f64""",
         snapshot(["i: parallel"]),
     ),
+    "memory of a loop that goes on behind it": (
+        """func.func @f(%A: memref<?xf32>, %B: memref<?xf32>, %n: index, %p: index) {
+          %C = scf.for %i = %p to %n step %p iter_args(%from = %A) -> (memref<?xf32>) {
+            %to = memref.alloc(%i) : memref<?xf32>
+            scf.yield %to : memref<?xf32>
+          }
+          affine.for %j = 0 to %n {
+            %x = affine.load %C[%j] : memref<?xf32>
+            affine.store %x, %B[%j] : memref<?xf32>
+          }
+          return }""",
+        snapshot(["i: parallel", "i: parallel"]),
+    ),
     "either of two arrays": (
         """func.func @f(%A: memref<100xf32>, %B: memref<100xf32>, %p: i1, %x: f32) {
           %s = arith.select %p, %A, %B : memref<100xf32>
