@@ -304,7 +304,7 @@ class Reader:
         else:
             found = [size_of(self.indices, root, dim) for dim in range(len(kind.shape))]
             shape = tuple(s.constant if s is not None and s.is_constant else None for s in found)
-            # Memory that a loop allocates may be met outside of it, where nobody knows its variable.
+            # Memory that a loop allocates may be met outside, where nobody knows its variable.
             sizes = tuple(str(s) if s is not None and self._is_fixed(s) else None for s in found)
             element = str(kind.element_type)
         op = defining(root)
