@@ -1,0 +1,17 @@
+"""Random functions of loops over arrays: as MLIR text, and what they compute in plain Python.
+
+A function is a tree of loops, conditions and statements. All accesses are in bounds by
+construction: each array is made as large as its subscripts, over all values that the loops around
+can have, ask for.
+
+    function = draw(functions())
+    function.text, function.arrays, function.scalars        what to compile and call
+    function.expected()                                     what its arrays then hold
+"""
+
+from __future__ import annotations
+
+from tests.nests.drawing import functions
+from tests.nests.running import MOST_STEPS, RandomFunction
+
+__all__ = ["MOST_STEPS", "RandomFunction", "functions"]
