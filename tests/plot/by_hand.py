@@ -210,8 +210,8 @@ def heat_nest() -> Nest:
 
 def divided(name: str, reads: str, writes: str, *group: str) -> Task:
     """A replicate in loops."""
-    accesses = (tuple(map(access, names)) for names in (reads, writes))
-    return Task(name, Target("cpu"), *accesses, kind=TaskKind.REPLICATE, group=group)
+    read, written = (tuple(map(access, names)) for names in (reads, writes))
+    return Task(name, Target("cpu"), read, written, kind=TaskKind.REPLICATE, group=group)
 
 
 def heat_graph() -> TaskGraph:

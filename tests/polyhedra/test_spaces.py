@@ -71,12 +71,12 @@ def test_in_place(context: ir.Context) -> None:
     found = nest(SEIDEL, context)
     assert (found.rows, found.columns) == ("t", "i")
     flow = {(a, b) for order, a, b in found.needs if order is Order.FLOW}
-    rows = {cell.row for cell in found.cells}
+    rows = {cell.row for cell in found.cells if cell.row is not None}
     last = COLUMNS
     expected = {(Cell(t, 0, i), Cell(t, 0, i + 1)) for t in rows for i in range(1, last)}
     expected |= {
         (Cell(t, 0, i + 1), Cell(t + 1, 0, i))
-        for t in sorted(rows)[:-1] if t is not None
+        for t in sorted(rows)[:-1]
         for i in range(1, last)
     }  # fmt: skip
     assert flow == expected
@@ -133,7 +133,8 @@ def test_only_iterations_that_run_are_there(context: ir.Context) -> None:
     found = nest_of("S", TaskKind.REPLICATE, loop)
     assert found is not None
     assert found.needs == ()
-    cells = {(cell.row, cell.column) for cell in found.cells}
+    cells = {(c.row, c.column) for c in found.cells if c.row is not None and c.column is not None}
+    assert len(cells) == len(found.cells)
     assert {row for row, _ in cells} == {2, 4, 6, 8}  # i = 10 begins beyond the window
     assert all(column > row for row, column in cells)
 
