@@ -110,11 +110,12 @@ def _is_inexact(dtype: np.dtype[Any]) -> bool:
 
 
 def _limits(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - NumPy's finfo, or ml_dtypes' own
+    finfo: Any = np.finfo
     if dtype.name == "bfloat16":
         import ml_dtypes
 
-        return ml_dtypes.finfo(dtype)
-    return np.finfo(dtype)
+        finfo = ml_dtypes.finfo
+    return finfo(dtype)
 
 
 def _difference(

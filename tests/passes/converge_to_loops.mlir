@@ -7,7 +7,7 @@
 // CHECK: %[[LAST:.*]] = arith.constant 7 : index
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[LAST]] step
 // CHECK-NEXT: "avial.task"
-// CHECK: }) {name = "again", operandSegmentSizes = array<i32: 0, 0>}
+// CHECK: }) {avial.rounds = "7 times", name = "again", operandSegmentSizes = array<i32: 0, 0>}
 func.func @rounds(%a: memref<20xf64> {avial.name = "a"}) {
   "avial.schedule"() ({
     %cpu = "avial.target"() {arch = "cpu", name = "cpu"} : () -> !avial.target_ref
