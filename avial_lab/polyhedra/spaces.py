@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 
 import islpy as isl
 from mlir import ir
@@ -142,7 +142,9 @@ def nest_of(name: str, kind: TaskKind, op: ir.Operation) -> Nest | None:
     notes: list[str] = []
     found: Sequence[Dependence] = ()
     if _pairs(space.statements) <= MOST_PAIRS:
-        found = direct(dependences(space.statements))
+        found, sharp = direct(dependences(space.statements))
+        if not sharp:
+            notes.append("some arrows that follow from others are drawn too: isl gave up on them")
     else:
         notes.append("it has too many accesses for its dependences to be drawn")
     shown = [(d, _needs(space, d)) for d in found]
@@ -168,9 +170,11 @@ def _needs(space: _Space, dependence: Dependence) -> list[tuple[Cell, Cell]]:
     return [(before, after) for before, after in pairs if before != after]
 
 
-def direct(found: Sequence[Dependence]) -> list[Dependence]:
+def direct(found: Sequence[Dependence]) -> tuple[list[Dependence], bool]:
     """Of a value that is read the last write of all, of one that is overwritten the first that does
     it: what lies further apart in time follows from these.
+
+    And whether it is these alone: what isl finds too hard keeps some that follow from others.
 
     Source: P. Feautrier, Dataflow analysis of array and scalar references, IJPP 20 (1991).
     """
@@ -181,38 +185,40 @@ def direct(found: Sequence[Dependence]) -> list[Dependence]:
             (each.target, each.target_access) if flow else (each.source, each.source_access)
         )
         groups.setdefault((each.kind, statement.name, id(access)), []).append(each)
-    nearest = {
-        id(far): near
-        for group in groups.values()
-        for far, near in zip(group, _nearest(group), strict=True)
-    }
-    return [near for d in found if not (near := nearest[id(d)]).relation.is_empty()]
+    nearest: dict[int, Dependence] = {}
+    sharp = True
+    for group in groups.values():
+        relations = _nearest(group)
+        sharp = sharp and all(relation is not None for relation in relations)
+        for far, relation in zip(group, relations, strict=True):
+            nearest[id(far)] = far if relation is None else replace(far, relation=relation)
+    return [near for d in found if not (near := nearest[id(d)]).relation.is_empty()], sharp
 
 
-def _nearest(group: Sequence[Dependence]) -> list[Dependence]:
-    """`group` with fewer pairs, in the same order; all share the side that is not looked for."""
+def _nearest(group: Sequence[Dependence]) -> list[isl.Map | None]:
+    """The pairs of each that are nearest, None where isl finds it too hard; all share the side that
+    is not looked for.
+    """
     flow = group[0].kind is DependenceKind.FLOW
     sure = [d for d in group if not flow or d.source.must_write(d.source_access)]
     depth = max(len(other.loops) for d in group for other in (d.source, d.target))
 
-    def best() -> isl.Map | None:
-        times = [_pairs_from(d).apply_range(_times(_other(d), depth)) for d in sure]
-        if not times:
-            return None
-        together = times[0]
-        for each in times[1:]:
-            together = together.union(each)
-        return together.lexmax() if flow else together.lexmin()
+    def nearest(times: isl.Map) -> isl.Map:
+        return times.lexmax() if flow else times.lexmin()
 
-    first = limited(best, lambda: None)
+    def best() -> isl.Map:
+        # Of each dependence first: of all of them at once it is far more work for isl.
+        times = (nearest(_pairs_from(d).apply_range(_times(_other(d), depth))) for d in sure)
+        return nearest(reduce(isl.Map.union, times))
+
+    if not sure:
+        first = None
+    elif (first := limited(best, lambda: None)) is None:
+        return [None for _ in group]
     exact = {id(d) for d in sure}
-    relations = [
+    return [
         limited(partial(_kept, d, first if id(d) in exact else None, depth), lambda: None)
         for d in group
-    ]
-    return [
-        d if relation is None else replace(d, relation=relation)
-        for d, relation in zip(group, relations, strict=True)
     ]
 
 
