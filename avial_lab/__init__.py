@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from avial_lab.errors import AvialError
+    from avial_lab.exercise import check
     from avial_lab.notebook import load_ipython_extension
+    from avial_lab.one_process import OneProcess, start_or_reference
     from avial_lab.program import Namespace, Program, analyse, compile
     from avial_lab.runtime.cluster import Cluster
     from avial_lab.topology import Topology
@@ -27,22 +29,28 @@ _HOME = {
     "AvialError": "errors",
     "Cluster": "runtime.cluster",
     "Namespace": "program",
+    "OneProcess": "one_process",
     "Program": "program",
     "Topology": "topology",
     "analyse": "program",
+    "check": "exercise",
     "compile": "program",
     "load_ipython_extension": "notebook",
+    "start_or_reference": "one_process",
 }
 
 __all__ = [
     "AvialError",
     "Cluster",
     "Namespace",
+    "OneProcess",
     "Program",
     "Topology",
     "analyse",
+    "check",
     "compile",
     "load_ipython_extension",
+    "start_or_reference",
 ]
 
 

@@ -54,13 +54,16 @@ from avial_lab.messages import (
     Source,
 )
 from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
+from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
 from avial_lab.plot import report_html
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import Cluster
 from avial_lab.runtime.cluster import run as run_on_cluster
-from avial_lab.schedule import Policy, Schedule, Sync
+from avial_lab.runtime.exchange import caller_arrays
+from avial_lab.runtime.parcels import as_bytes
+from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.trace import Trace
@@ -244,14 +247,21 @@ class Program:
         return self.built.seconds
 
     def run(
-        self, cluster: Cluster | None = None, *, check: bool = False, timeout: float | None = None
+        self,
+        cluster: Cluster | OneProcess | None = None,
+        *,
+        check: bool = False,
+        timeout: float | None = None,
     ) -> Trace:
         """Run the program on its arrays, in place, and return what happened when.
 
         Without a cluster the ranks are started for this run alone by `mpiexec`. With `check` the
         reference runs first, on copies; a difference raises CheckError (the arrays then hold the
-        run's values).
+        run's values). In place of a cluster OneProcess runs the reference itself, on the arrays;
+        its trace has neither ranks nor events.
         """
+        if isinstance(cluster, OneProcess):
+            return self._run_in_order(cluster, check=check, timeout=timeout)
         expected = self.reference(timeout=timeout) if check else None
         if cluster is None:
             trace = mpiexec.run(self.binary, self.arrays, timeout=timeout, spans=self._spans)
@@ -267,6 +277,21 @@ class Program:
             self.check_report = agreement(
                 self.graph.storages, self.arrays, expected.data, self.built.reordered
             )
+        return self.trace
+
+    def _run_in_order(self, place: OneProcess, *, check: bool, timeout: float | None) -> Trace:
+        caller = caller_arrays(self.binary.manifest, self.arrays)
+        after = self.reference(timeout=timeout).data
+        written = {access.storage for task in self.graph.tasks for access in task.writes}
+        own = {buffer.storage for buffer in self.graph.buffers if buffer.temporary}
+        caller.write_results(
+            (Piece(0, storage.name, Box.whole(storage.shape)), as_bytes(after[storage.name]))
+            for storage in self.graph.storages
+            if storage.name in written - own
+        )
+        self.check_report = None
+        unchecked = "; there is no other run to compare it with" if check else ""
+        self.trace = Trace(0, (), place.label + unchecked)
         return self.trace
 
     def reference(self, *, timeout: float | None = None) -> Referenced:

@@ -45,11 +45,12 @@ def find_tool(name: str) -> Path | None:
 
     Looked for in this order: the MLIR and LLVM wheels; this Python's own environment, whether it is
     activated or not (an mpiexec must belong to the MPI that mpi4py loads); PATH.
-    `cc` is $CC, or the first of cc, gcc, clang.
+    `cc` is $CC, or the first of cc, gcc, clang; `mpiexec` is $MPIEXEC where that is set.
     """
     if name == "cc":
         return _find_compiler(os.environ.get("CC"))
-    return _find_program(name)
+    chosen = os.environ.get("MPIEXEC") if name == "mpiexec" else None
+    return _find_chosen(chosen) if chosen else _find_program(name)
 
 
 def tool(name: str) -> Path:
@@ -71,13 +72,16 @@ def _find_program(name: str) -> Path | None:
         found = shutil.which(name, path=str(folder))
         if found is not None:
             return Path(found)
-    found = shutil.which(name)
-    return None if found is None else Path(found)
+    return _find_chosen(name)
 
 
 def _find_compiler(chosen: str | None) -> Path | None:
     names = (chosen,) if chosen else ("cc", "gcc", "clang")
-    found = next((path for name in names if (path := shutil.which(name))), None)
+    return next((path for name in names if (path := _find_chosen(name))), None)
+
+
+def _find_chosen(name: str) -> Path | None:
+    found = shutil.which(name)
     return None if found is None else Path(found)
 
 

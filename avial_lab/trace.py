@@ -55,6 +55,7 @@ class Trace:
     `emulated GPU`).
 
     `moves` are counted by the ranks of a structured program, also where no events were taken.
+    `ranks` is 0 where no rank ran: a reference run, which has neither events nor moves.
     """
 
     ranks: int
@@ -68,6 +69,11 @@ class Trace:
         if not self.events:
             return 0.0
         return max(e.end_s for e in self.events) - min(e.start_s for e in self.events)
+
+    @property
+    def counted(self) -> tuple[Move, ...] | None:
+        """What the ranks counted; None where there were none to count."""
+        return self.moves if self.ranks else None
 
     @property
     def bytes_sent(self) -> int:

@@ -79,3 +79,15 @@ def test_a_program_that_is_not_there_is_an_outcome_too() -> None:
     outcome = run(("/no/such/program",))
     assert outcome.returncode == 127
     assert "No such file" in outcome.complaint
+
+
+def test_the_launcher_is_the_one_that_mpiexec_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mympiexec"
+    mine.write_text("#!/bin/sh\n")
+    mine.chmod(0o755)
+    monkeypatch.setenv("MPIEXEC", str(mine))
+    assert tool("mpiexec") == mine
+    monkeypatch.setenv("MPIEXEC", str(tmp_path / "absent"))
+    assert find_tool("mpiexec") is None

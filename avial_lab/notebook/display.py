@@ -130,7 +130,7 @@ def show_view(view: View) -> Bundle:
         html.append(plot.split_figure(program.plan))
         text.append(plot.split_table(program.plan).to_text())
     if "messages" in view.parts and program.plan is not None:
-        counted = None if program.trace is None else program.trace.moves
+        counted = None if program.trace is None else program.trace.counted
         html.append(plot.messages_figure(program.plan, counted))
         html.append(plot.held_figure(program.plan, program.graph.storages))
         text.append(plot.plan_text(program.plan, counted, storages=program.graph.storages))
@@ -193,6 +193,8 @@ def _last_run(program: Program) -> str:
     """
     if program.trace is None:
         return "compiled, not run yet"
+    if not program.trace.ranks:
+        return program.trace.label
     ranks = count(program.trace.ranks, "rank")
     label = time_label(program.trace, program.schedule)
     words = f"ran on {ranks} in {format_seconds(program.trace.makespan_s)} ({label})"

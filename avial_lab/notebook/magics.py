@@ -46,7 +46,7 @@ class AvialMagics(Magics):
         super().__init__(shell)
         self._shell = shell
         self.programs: dict[str, Program] = {}
-        self.cluster: avial_lab.Cluster | None = None
+        self.cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
 
     @magic_arguments()
     @argument("-o", "--out", metavar="NAME", help="keep the program in this Python variable")
@@ -84,7 +84,7 @@ class AvialMagics(Magics):
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
-          %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] | status | stop
+          %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference] | status | stop
         """
         if cell is None:
             self._line(line)
@@ -201,13 +201,18 @@ class AvialMagics(Magics):
             self._stop_cluster()
             shown = DisplayHandle()
             shown.display(Note("Starting a cluster …"))
-            self.cluster = avial_lab.Cluster.start(
+            start = avial_lab.Cluster.start
+            if options.or_reference:
+                start = avial_lab.start_or_reference
+            self.cluster = start(
                 cpu=options.cpu,
                 gpu=options.gpu,
                 profile=options.profile,
                 progress=lambda words: shown.update(Note("Starting a cluster …", words)),
             )
-            shown.update(Note("Started:", str(self.cluster.status)))
+            alone = isinstance(self.cluster, avial_lab.OneProcess)
+            title = "No cluster was started:" if alone else "Started:"
+            shown.update(Note(title, str(self.cluster.status)))
             return
         if options.action == "stop":
             self._stop_cluster()
@@ -287,4 +292,5 @@ def _line_parser() -> MagicArgumentParser:
     cluster.add_argument("--cpu", type=int, default=2, metavar="N")
     cluster.add_argument("--gpu", type=int, default=1, metavar="N")
     cluster.add_argument("--profile")
+    cluster.add_argument("--or-reference", action="store_true")
     return parser

@@ -156,6 +156,8 @@ def time_label(trace: Trace, schedule: Schedule | None = None) -> str:
 
 def trace_summary(trace: Trace, schedule: Schedule | None = None) -> str:
     """`measured: 1.2 ms from first start to last end, 3 tasks on 3 ranks, 160 B sent`."""
+    if not trace.ranks:
+        return trace.label
     tasks = sum(event.kind is EventKind.TASK for event in trace.events)
     return (
         f"{time_label(trace, schedule)}: {format_seconds(trace.makespan_s)} from first start to "
@@ -326,7 +328,9 @@ def graph_text(graph: TaskGraph, schedule: Schedule | None = None) -> str:
 
 
 def trace_text(trace: Trace, schedule: Schedule | None = None) -> str:
-    """The timeline's facts for a terminal."""
+    """The timeline's facts for a terminal; of a run without ranks only what it was."""
+    if not trace.ranks:
+        return trace.label
     tables = (rank_table(trace, schedule), event_table(trace, schedule))
     return "\n".join([trace_summary(trace, schedule), *(table.to_text() for table in tables)])
 

@@ -56,7 +56,9 @@ def lanes_figure(schedule: Schedule) -> str:
 
 
 def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
-    """The timeline, where the time went, and every event."""
+    """The timeline, where the time went, and every event; a run without ranks has none."""
+    if not trace.ranks:
+        return f"<p><em>{svg.escape(trace.label)}</em></p>"
     return figure_html(
         timeline_svg(trace, schedule),
         alt=f"Timeline: {facts.trace_summary(trace, schedule)}",

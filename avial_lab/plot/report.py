@@ -119,9 +119,7 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
                 "run",
                 "Run",
                 _run_words(trace, schedule),
-                _picture(timeline_svg(trace, schedule))
-                + _tables(facts.rank_table(trace, schedule))
-                + _folded("every event", facts.event_table(trace, schedule)),
+                _timeline(trace, schedule) if trace.ranks else "",
             )
         )
     if seconds:
@@ -187,7 +185,7 @@ def _moves(program: Told) -> list[Section]:
     if plan is None:
         return []
     split = _picture(split_svg(plan)) + _folded("every box", split_table(plan))
-    counted = None if program.trace is None else program.trace.moves
+    counted = None if program.trace is None else program.trace.counted
     words = f"What goes from rank to rank: {messages.moves_summary(plan, counted)}."
     content = _picture(messages.messages_svg(plan, counted))
     content += _tables(messages.phase_table(plan))
@@ -221,7 +219,9 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
         ("devices", facts.device_summary(schedule)),
         ("moved", facts.format_bytes(schedule.bytes_moved)),
     ]
-    if trace is not None:
+    if trace is not None and not trace.ranks:
+        items.append(("run", trace.label))
+    elif trace is not None:
         items.append(
             (f"run, {facts.time_label(trace, schedule)}", facts.format_seconds(trace.makespan_s))
         )
@@ -238,7 +238,17 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
 
 def _run_words(trace: Trace, schedule: Schedule) -> str:
     summary = svg.escape(facts.trace_summary(trace, schedule))
+    if not trace.ranks:
+        return f"{summary}."
     return f"What every rank did, and what it waited for. {summary}."
+
+
+def _timeline(trace: Trace, schedule: Schedule) -> str:
+    return (
+        _picture(timeline_svg(trace, schedule))
+        + _tables(facts.rank_table(trace, schedule))
+        + _folded("every event", facts.event_table(trace, schedule))
+    )
 
 
 def _picture(picture: str) -> str:

@@ -308,6 +308,21 @@ def test_the_cluster_started_here_is_used_and_stopped(
     assert "no cluster is running" in page.text
 
 
+def test_without_mpi_a_lesson_goes_on_in_one_process(
+    page: Page, compiler: Compiler, runs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPIEXEC", "no-such-mpiexec")
+    error = page.run("%avial cluster start --cpu=2 --gpu=1")
+    assert "'mpiexec' was not found" in str(error)
+    assert page.run("%avial cluster start --cpu=2 --gpu=1 --or-reference") is None
+    assert "No cluster was started:\nno ranks: MPI could not start: the program" in page.text
+    assert page.run(f"%%avial -q --run\n{CELL}") is None
+    assert isinstance(runs[0][0], avial_lab.OneProcess)
+    assert compiler.asked["topology"] is runs[0][0].topology
+    assert page.run("%avial cluster stop") is None
+    assert "no cluster is running" in page.text
+
+
 def test_arrays_are_found_by_name_only() -> None:
     """A namespace holds anything; what no program names is not looked at."""
     namespace = avial_lab.Namespace({"a": np.zeros(3), "unrelated": object()})

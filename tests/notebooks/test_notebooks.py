@@ -16,8 +16,8 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
 SENSIBLE = {
-    "01_first_light": ("task1", "equal to the sequential reference", "no cluster is running"),
-    "02_drop_in": (
+    "00_first_light": ("task1", "equal to the sequential reference", "no cluster is running"),
+    "04_drop_in": (
         "divided over the ranks",
         "rod[i - 1] is written by an earlier iteration of t: line 17",
         "160 bytes predicted, and sent; equal to the sequential reference",
