@@ -17,18 +17,21 @@ EXTRAS := mlir,mpi,lab,test
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help demo test test-full lab lint style types layers format bench doctor setup install clean
+.PHONY: help demo test test-browser test-full lab lint style types layers format bench doctor setup install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r name what; do \
-	  printf '  make %-10s %s\n' "$$name" "$$what"; done
+	  printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 demo: setup  ## the deck's program on a small MPI cluster: levels, placement, check, timings, demo.html
 	@$(RUN) -m avial_lab demo
 
 test: lint  ## every check but the slow ones
 	@printf '\n== tests\n'
-	@$(RUN) -m pytest -m "not slow and not browser"
+	@$(RUN) -m pytest -m "not slow"
+
+test-browser: setup  ## the pages, widgets and notebooks in a real browser; skipped with the reason where none is
+	@$(RUN) -m pytest -m browser tests/browser
 
 test-full: lint  ## every check there is
 	@printf '\n== all tests\n'

@@ -1,0 +1,1 @@
+"""What a person sees: the views on a page of their own, and JupyterLab with real notebooks."""
