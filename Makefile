@@ -12,6 +12,8 @@ PLACE := $(VENV)/place
 STAMP := $(VENV)/installed
 RUN := $(VENV)/bin/python
 EXTRAS := mlir,mpi,lab,test
+# Where pip put the JupyterLab extension; a checkout's is put there again, so that Lab has it as it stands.
+EXTENSION := $(VENV)/share/jupyter/labextensions/jupyterlab-avial
 
 # Another environment's modules must not shadow ours, whatever shell this is called from.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -69,6 +71,10 @@ doctor: setup  ## what is installed here, and whether it works together
 setup:
 	@if { printf '%s\n' "$(CURDIR)"; cat pyproject.toml; } | cmp -s - $(STAMP) && $(RUN) -c ''; \
 	then :; else $(MAKE) --no-print-directory install; fi
+	@rm -rf $(EXTENSION) && mkdir -p $(EXTENSION)
+	@cp -R extensions/jupyterlab-avial/. $(EXTENSION) && mkdir -p $(EXTENSION)/static/views
+	@for view in avial_lab/plot/views/*.js avial_lab/plot/views/*.css; do \
+	  if [ -f "$$view" ]; then cp "$$view" $(EXTENSION)/static/views; fi; done
 
 # The first Python that is new enough and can make environments; PYTHON=... puts another before them. Debian's, without
 # its venv package, has no ensurepip: then its own pip fills the environment.
