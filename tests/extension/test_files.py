@@ -119,7 +119,8 @@ def test_wheel_has_the_extension_and_every_view(tmp_path: Path) -> None:
         cwd=ROOT, check=True, capture_output=True,
     )  # fmt: skip
     (wheel,) = tmp_path.glob("*.whl")
-    home = f"avial_lab-{avial_lab.__version__}.data/data/share/jupyter/labextensions/jupyterlab-avial"
+    data = f"avial_lab-{avial_lab.__version__}.data/data"
+    home = f"{data}/share/jupyter/labextensions/jupyterlab-avial"
     wanted = {
         f"{home}/{path.relative_to(EXTENSION).as_posix()}"
         for path in EXTENSION.rglob("*")
