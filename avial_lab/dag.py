@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from avial_lab.arrays import Buffer, Storage
+from avial_lab.critical import Critical, critical_path
 from avial_lab.errors import CellSpan
 from avial_lab.piecemap import PieceMap
 from avial_lab.regions import Box, Region, size, union
@@ -83,6 +84,11 @@ class Task:
     span: CellSpan | None = None
     group: tuple[str, ...] = ()
 
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """What it reads, then what it writes."""
+        return (*self.reads, *self.writes)
+
 
 @dataclass(frozen=True)
 class Dependency:
@@ -138,6 +144,18 @@ class TaskGraph:
     @cached_property
     def by_name(self) -> dict[str, Task]:
         return {task.name: task for task in self.tasks}
+
+    @cached_property
+    def critical(self) -> Critical:
+        """The critical path as estimated: a task counts as many bytes as it touches, one at least,
+        once and on one device.
+        """
+        itemsize = {storage.name: storage.itemsize for storage in self.storages}
+        cost = {
+            task.name: max(1, sum(size(a.region) * itemsize[a.storage] for a in task.accesses))
+            for task in self.tasks
+        }
+        return critical_path(cost, ((edge.before, edge.after) for edge in self.dependencies))
 
     def storage(self, name: str) -> Storage:
         return next(storage for storage in self.storages if storage.name == name)

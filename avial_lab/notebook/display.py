@@ -6,7 +6,8 @@ with the same facts. The lower layers know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
 from avial_lab.plot.facts import Table, count, format_seconds, time_label
 from avial_lab.plot.svg import escape
+from avial_lab.plot.views.graph import graph_data
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -36,7 +38,15 @@ STAGE_LINES = 160
 NESTS = 2
 """Nests whose dependences are drawn in a program's own output; `program.nest(name)` shows any."""
 
-Bundle = dict[str, str]
+Bundle = dict[str, Any]
+
+EXPLORED = "application/vnd.avial+json"
+"""What our renderer for JupyterLab draws instead of the HTML: `{version, title, views}`, each view
+`{kind, data}`; a figure that has no such view is of kind `html`.
+"""
+
+MOST_EXPLORED_BYTES = 400_000
+"""A larger one is left out: a notebook keeps every output, and the HTML has the same facts."""
 
 
 @dataclass(frozen=True)
@@ -64,43 +74,55 @@ def register_renderers(shell: InteractiveShell) -> None:
         formatter.mimebundle_formatter.for_type(kind, renderer)
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A part of an output: HTML that stands alone, text with the same facts, and the view that our
+    renderer draws instead of the HTML, if there is one.
+    """
+
+    html: str
+    text: str = ""
+    view: Mapping[str, Any] | None = None
+
+
 def show_graph(graph: TaskGraph) -> Bundle:
-    return _bundle(plot.dag_figure(graph), plot.graph_text(graph))
+    return _bundle("Task graph", _graph_figure(graph, None, None, ("dag",)))
 
 
 def show_schedule(schedule: Schedule) -> Bundle:
-    pictures = plot.dag_figure(schedule.graph, schedule) + plot.lanes_figure(schedule)
-    return _bundle(pictures, plot.graph_text(schedule.graph, schedule))
+    return _bundle("Schedule", _graph_figure(schedule.graph, schedule, None, ("dag", "lanes")))
 
 
 def show_trace(trace: Trace) -> Bundle:
-    return _bundle(plot.timeline_figure(trace), plot.trace_text(trace))
+    return _bundle("Run", Figure(plot.timeline_figure(trace), plot.trace_text(trace)))
 
 
 def show_explanation(explanation: Explanation) -> Bundle:
-    return _bundle(plot.explained_html(explanation), str(explanation))
+    return _bundle("Loops", Figure(plot.explained_html(explanation), str(explanation)))
 
 
 def show_nest(nest: Nest) -> Bundle:
-    return _bundle(plot.nest_figure(nest), plot.nest_text(nest))
+    return _bundle(nest.name, Figure(plot.nest_figure(nest), plot.nest_text(nest)))
 
 
 def show_plan(plan: Plan) -> Bundle:
-    pictures = plot.split_figure(plan) + plot.messages_figure(plan)
-    return _bundle(pictures, f"{plot.split_table(plan).to_text()}\n{plot.plan_text(plan)}")
+    split = Figure(plot.split_figure(plan), plot.split_table(plan).to_text())
+    return _bundle("Plan", split, Figure(plot.messages_figure(plan), plot.plan_text(plan)))
 
 
 def show_stage(stage: Stage) -> Bundle:
-    return _bundle(plot.stage_html(stage, opened=True, line_limit=1000), plot.stage_text(stage))
+    html = plot.stage_html(stage, opened=True, line_limit=1000)
+    return _bundle(stage.name, Figure(html, plot.stage_text(stage)))
 
 
 def show_table(table: Table) -> Bundle:
-    return _bundle(table.to_html(), table.to_text())
+    return _bundle(table.title, Figure(table.to_html(), table.to_text()))
 
 
 def show_note(note: Note) -> Bundle:
     body = f"<pre>{escape_lines(note.text)}</pre>" if note.text else ""
-    return _bundle(f"<p>{escape(note.title)}</p>{body}", f"{note.title}\n{note.text}".rstrip())
+    html = f"<p>{escape(note.title)}</p>{body}"
+    return _bundle(note.title, Figure(html, f"{note.title}\n{note.text}".rstrip()))
 
 
 def show_program(program: Program) -> Bundle:
@@ -111,38 +133,52 @@ def show_view(view: View) -> Bundle:
     """The parts asked for, one below the other; a part that is not there yet (no run) is left
     out.
     """
-    program = view.program
-    html, text = [_headline_html(program)], [_headline(program)]
-    if "loops" in view.parts and program.explain().verdicts:
-        html.append(plot.explained_html(program.explain()))
-        text.append(str(program.explain()))
-    if "dependences" in view.parts:
+    program, parts = view.program, view.parts
+    figures = [Figure(_headline_html(program), _headline(program))]
+    if "loops" in parts and program.explain().verdicts:
+        told = program.explain()
+        figures.append(Figure(plot.explained_html(told), str(told)))
+    if "dependences" in parts:
         drawn = plot.worth_drawing(program.nests, most=NESTS)
-        html += map(plot.nest_figure, drawn)
-        text += map(plot.nest_text, drawn)
-    if "dag" in view.parts or "lanes" in view.parts:
-        text.append(plot.graph_text(program.graph, program.schedule))
-    if "dag" in view.parts:
-        html.append(plot.dag_figure(program.graph, program.schedule))
-    if "lanes" in view.parts:
-        html.append(plot.lanes_figure(program.schedule))
-    if "split" in view.parts and program.plan is not None:
-        html.append(plot.split_figure(program.plan))
-        text.append(plot.split_table(program.plan).to_text())
-    if "messages" in view.parts and program.plan is not None:
-        counted = None if program.trace is None else program.trace.counted
-        html.append(plot.messages_figure(program.plan, counted))
-        html.append(plot.held_figure(program.plan, program.graph.storages))
-        text.append(plot.plan_text(program.plan, counted, storages=program.graph.storages))
-    if "stages" in view.parts:
-        stages = tuple(program.stages.values())
-        limit = STAGE_LINES * 4 // max(4, len(stages))
-        html += [plot.stage_html(stage, line_limit=limit) for stage in stages]
-        text.append(stage_table(program).to_text())
-    if "timeline" in view.parts and program.trace is not None:
-        html.append(plot.timeline_figure(program.trace, program.schedule))
-        text.append(plot.trace_text(program.trace, program.schedule))
-    return _bundle("".join(html), "\n\n".join(text))
+        figures += [Figure(plot.nest_figure(nest), plot.nest_text(nest)) for nest in drawn]
+    if "dag" in parts or "lanes" in parts:
+        figures.append(_graph_figure(program.graph, program.schedule, program.trace, parts))
+    if "split" in parts and program.plan is not None:
+        split = plot.split_table(program.plan).to_text()
+        figures.append(Figure(plot.split_figure(program.plan), split))
+    if "messages" in parts and program.plan is not None:
+        figures.append(_messages_figure(program, program.plan))
+    if "stages" in parts:
+        figures.append(_stages_figure(program))
+    if "timeline" in parts and program.trace is not None:
+        html = plot.timeline_figure(program.trace, program.schedule)
+        figures.append(Figure(html, plot.trace_text(program.trace, program.schedule)))
+    return _bundle(program.name, *figures)
+
+
+def _graph_figure(
+    graph: TaskGraph, schedule: Schedule | None, trace: Trace | None, parts: Sequence[str]
+) -> Figure:
+    """The graph by level, in lanes, or both; one view has the two."""
+    html = plot.dag_figure(graph, schedule, trace) if "dag" in parts else ""
+    if "lanes" in parts and schedule is not None:
+        html += plot.lanes_figure(schedule)
+    view = {"kind": "graph", "data": graph_data(graph, schedule, trace)}
+    return Figure(html, plot.graph_text(graph, schedule, trace), view)
+
+
+def _messages_figure(program: Program, plan: Plan) -> Figure:
+    counted = None if program.trace is None else program.trace.counted
+    storages = program.graph.storages
+    html = plot.messages_figure(plan, counted) + plot.held_figure(plan, storages)
+    return Figure(html, plot.plan_text(plan, counted, storages=storages))
+
+
+def _stages_figure(program: Program) -> Figure:
+    stages = tuple(program.stages.values())
+    limit = STAGE_LINES * 4 // max(4, len(stages))
+    html = "".join(plot.stage_html(stage, line_limit=limit) for stage in stages)
+    return Figure(html, stage_table(program).to_text())
 
 
 def stage_table(program: Program) -> Table:
@@ -206,8 +242,17 @@ def escape_lines(text: str) -> str:
     return "\n".join(map(escape, text.split("\n")))
 
 
-def _bundle(html: str, text: str) -> Bundle:
-    return {"text/html": html, "text/plain": text}
+def _bundle(title: str, *figures: Figure) -> Bundle:
+    """HTML and text of all; with a view among them, the same for our renderer."""
+    html = "".join(figure.html for figure in figures)
+    text = "\n\n".join(figure.text for figure in figures if figure.text)
+    bundle: Bundle = {"text/html": html, "text/plain": text}
+    if any(figure.view is not None for figure in figures):
+        views = [each.view or {"kind": "html", "data": each.html} for each in figures]
+        explored = {"version": 1, "title": title, "views": views}
+        if len(json.dumps(explored)) <= MOST_EXPLORED_BYTES:
+            bundle[EXPLORED] = explored
+    return bundle
 
 
 RENDERERS: dict[type, Callable[[Any], Bundle]] = {

@@ -29,6 +29,7 @@ from avial_lab.plot.vertices import (
     label_size,
 )
 from avial_lab.schedule import Placement, Schedule
+from avial_lab.trace import Trace
 
 TASK_LIMIT = 150
 EDGE_LIMIT = 450
@@ -51,6 +52,7 @@ class View:
 def dag_svg(
     graph: TaskGraph,
     schedule: Schedule | None = None,
+    trace: Trace | None = None,
     *,
     title: str = "Task graph",
     engine: str | None = None,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from avial_lab.critical import Critical, critical_path
 from avial_lab.dag import Access, Dependency, TaskGraph
 from avial_lab.plot.svg import escape, printable
 from avial_lab.regions import Region, format_region
@@ -145,6 +146,51 @@ def device_summary(schedule: Schedule) -> str:
     )
 
 
+def machine_line(schedule: Schedule) -> str:
+    """`2 CPUs, 1 GPU (emulated) on localhost (x86_64)`: what the times and places are of."""
+    devices = schedule.topology.devices
+    nodes = list(dict.fromkeys(device.node for device in devices))
+    where = names_range(nodes) if len(nodes) < 3 else f"{len(nodes):,} nodes"
+    arches = dict.fromkeys(device.arch for device in devices if not device.emulated)
+    return f"{device_summary(schedule)} on {where} ({', '.join(list(arches)[:4])})"
+
+
+def critical_of(graph: TaskGraph, trace: Trace | None = None) -> Critical:
+    """The critical path of the times measured, if every task was; else as estimated.
+
+    A task's time is that of all its rounds, on the rank that spent most on it.
+    """
+    if trace is None:
+        return graph.critical
+    spent: dict[str, dict[int, float]] = {task.name: {} for task in graph.tasks}
+    for event in trace.events:
+        if event.kind is EventKind.TASK and event.name in spent:
+            ranks = spent[event.name]
+            ranks[event.rank] = ranks.get(event.rank, 0.0) + event.duration_s
+    if not all(spent.values()):  # a run that was cut short
+        return graph.critical
+    cost = {name: max(ranks.values()) for name, ranks in spent.items()}
+    edges = ((edge.before, edge.after) for edge in graph.dependencies)
+    return critical_path(cost, edges, measured=True)
+
+
+def critical_summary(critical: Critical, *, most: int = 4) -> str:
+    """`critical path: task2 → task3, 480 B touched of 720 B, parallelism 1.5 (estimated)`."""
+    names = [printable(name) for name in critical.path]
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most:,} more", names[-1]]
+    how = "measured" if critical.measured else "estimated from the bytes each task touches"
+    return (
+        f"critical path: {' → '.join(names)}: {cost_words(critical, critical.length)} of "
+        f"{cost_words(critical, critical.work)}, parallelism {critical.parallelism:.3g} ({how})"
+    )
+
+
+def cost_words(critical: Critical, value: float) -> str:
+    """A cost or a slack in its unit."""
+    return format_seconds(value) if critical.measured else format_bytes(round(value))
+
+
 def time_label(trace: Trace, schedule: Schedule | None = None) -> str:
     """How the times came about; "emulated" is said wherever a GPU task ran without a GPU."""
     if schedule is None or "emulated" in trace.label:
@@ -194,8 +240,13 @@ def level_words(graph: TaskGraph, *, most: int = 8) -> str:
     return "; ".join(parts)
 
 
-def task_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
-    """Every task by level: what it touches and, with a schedule, where it runs and why."""
+def task_table(
+    graph: TaskGraph, schedule: Schedule | None = None, trace: Trace | None = None
+) -> Table:
+    """Every task by level: what it touches, how late it could be and, with a schedule, where it
+    runs and why.
+    """
+    critical = critical_of(graph, trace)
     tasks = [task for level in graph.levels for task in level]
     places = {} if schedule is None else placements_by_task(schedule)
     rows: list[tuple[str, ...]] = []
@@ -204,19 +255,25 @@ def task_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
         touched = (access_words(task.reads), access_words(task.writes), task.summary)
         if graph.groups:
             what = (what[0], " ".join([*task.group, task.name]), what[2])
+        costs = (
+            cost_words(critical, critical.cost[task.name]),
+            cost_words(critical, critical.slack[task.name]),
+        )
         if schedule is None:
-            rows.append((*what, *touched))
+            rows.append((*what, *touched, *costs))
             continue
         there = places[task.name]
         emulated = any(schedule.topology.device(place.device).emulated for place in there)
         device = names_range([place.device for place in there]) + " (emulated)" * emulated
         rank = rank_words(place.rank for place in there).partition(" ")[2]
-        rows.append((*what, device, rank, *touched, there[0].reason))
-    head = ("level", "task", "target", "reads", "writes", "body")
+        rows.append((*what, device, rank, *touched, *costs, there[0].reason))
+    cost = "time" if critical.measured else "touches"
+    head = ("level", "task", "target", "reads", "writes", "body", cost, "slack")
     if schedule is not None:
         head = (*head[:3], "device", "rank", *head[3:], "why there")
     note = left_out(len(tasks), "task")
-    return Table("Tasks", head, tuple(rows), frozenset({"level", "rank"}), note)
+    numbers = frozenset({"level", "rank", cost, "slack"})
+    return Table("Tasks", head, tuple(rows), numbers, note)
 
 
 def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
@@ -317,14 +374,19 @@ def rank_table(trace: Trace, schedule: Schedule | None = None) -> Table:
     return Table(title, head, tuple(rows), frozenset(head), left_out(trace.ranks, "rank"))
 
 
-def graph_text(graph: TaskGraph, schedule: Schedule | None = None) -> str:
+def graph_text(
+    graph: TaskGraph, schedule: Schedule | None = None, trace: Trace | None = None
+) -> str:
     """The picture's facts for a terminal."""
-    tables = [task_table(graph, schedule), edge_table(graph, schedule)]
+    tables = [task_table(graph, schedule, trace), edge_table(graph, schedule)]
     if schedule is not None and schedule.transfers:
         tables.append(transfer_table(schedule))
-    return "\n".join(
-        [graph_summary(graph, schedule), *(table.to_text() for table in tables if table.rows)]
-    )
+    head = [graph_summary(graph, schedule)]
+    if schedule is not None:
+        head.append(machine_line(schedule))
+    if graph.tasks:
+        head.append(critical_summary(critical_of(graph, trace)))
+    return "\n".join([*head, *(table.to_text() for table in tables if table.rows)])
 
 
 def trace_text(trace: Trace, schedule: Schedule | None = None) -> str:

@@ -36,12 +36,16 @@ def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:
     return f'<figure style="margin:0 0 8px 0">{box}</figure>{details}'
 
 
-def dag_figure(graph: TaskGraph, schedule: Schedule | None = None) -> str:
-    """The task graph and its two tables."""
+def dag_figure(
+    graph: TaskGraph, schedule: Schedule | None = None, trace: Trace | None = None
+) -> str:
+    """The task graph and its two tables; with a trace, costs are the times measured."""
+    path = facts.critical_summary(facts.critical_of(graph, trace)) if graph.tasks else ""
     return figure_html(
-        dag_svg(graph, schedule),
-        alt=f"Task graph: {facts.graph_summary(graph, schedule)}. {facts.level_words(graph)}",
-        tables=(facts.task_table(graph, schedule), facts.edge_table(graph, schedule)),
+        dag_svg(graph, schedule, trace),
+        alt=f"Task graph: {facts.graph_summary(graph, schedule)}. "
+        f"{facts.level_words(graph)}. {path}".strip(),
+        tables=(facts.task_table(graph, schedule, trace), facts.edge_table(graph, schedule)),
     )
 
 

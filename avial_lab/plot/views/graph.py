@@ -1,0 +1,271 @@
+"""What the view of the task graph draws: tasks and edges in columns, with all that is told of each.
+
+TaskGraph (Schedule, Trace) -> JSON for `graph.js`. One form for three tasks and for a hundred
+thousand: columns, with words that recur in a table of their own; large ones are packed.
+
+    title, summary, machine, alt    words
+    totals   {tasks, edges, levels}, also of what is not carried
+    path     {words, unit: "s" | "B", measured, tasks: [index, …]}
+    devices  [{name, rank, look}]: the lanes
+    groups   [{name, words, loop, around}]: loops around tasks, outer before inner
+    runs     {step, rows: [[CPU, GPU, emulated GPU, edges in], …]}: every `step` levels of the whole
+    hidden   what `columns` leave out, in words; "" where nothing is
+    columns  {strings, tasks: {column: […]}, edges: {column: […]}}, or `packed`: that, as base64 of
+             zlib's compressed JSON; a name begins like the one before it, `shared` characters long
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import ceil
+from os.path import commonprefix
+from typing import Any
+
+from avial_lab.dag import Access, Dependency, Task, TaskGraph
+from avial_lab.plot import facts
+from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, look_of
+from avial_lab.schedule import Schedule
+from avial_lab.trace import Trace
+
+LOOKS = (CPU, GPU, EMULATED_GPU)
+MOST_RUNS = 400
+PLAIN_BYTES = 60_000
+"""Columns of more are packed."""
+
+MOST_TOLD = 20_000
+"""Tasks and edges up to which regions and reasons are carried: of more they would be megabytes."""
+
+
+def graph_data(
+    graph: TaskGraph,
+    schedule: Schedule | None = None,
+    trace: Trace | None = None,
+    *,
+    title: str = "Task graph",
+    most_bytes: int = 280_000,
+) -> dict[str, Any]:
+    """All tasks and edges where they take no more than `most_bytes`; else without the words of
+    each; else the tasks that matter and those around them. `hidden` says which.
+    """
+    critical = facts.critical_of(graph, trace)
+    position = {task.name: k for k, task in enumerate(graph.tasks)}
+    path = [position[name] for name in critical.path]
+    everything, hidden = range(len(graph.tasks)), ""
+    told = len(graph.tasks) + len(graph.dependencies) <= MOST_TOLD
+    form = _form(_columns(graph, schedule, trace, everything, told=True)) if told else {}
+    if not told or _size(form) > most_bytes:
+        form = _form(_columns(graph, schedule, trace, everything, told=False))
+        hidden = "regions, and the reason of each place, are too much to carry here"
+    if _size(form) > most_bytes:
+        kept = _what_matters(graph, path, most=1500)
+        form = _form(_columns(graph, schedule, trace, kept, told=True))
+        at = {k: n for n, k in enumerate(kept)}
+        path = [at[k] for k in path if k in at]
+        hidden = (
+            f"of {facts.count(len(graph.tasks), 'task')} the {len(kept):,} on and around "
+            "the critical path are carried here; the rest is counted by level"
+        )
+    return {
+        "title": title,
+        "summary": facts.graph_summary(graph, schedule),
+        "machine": "" if schedule is None else facts.machine_line(schedule),
+        "alt": f"{facts.graph_summary(graph, schedule)}. {facts.critical_summary(critical)}",
+        "totals": {
+            "tasks": len(graph.tasks),
+            "edges": len(graph.dependencies),
+            "levels": len(graph.levels),
+        },
+        "path": {
+            "words": facts.critical_summary(critical),
+            "unit": "s" if critical.measured else "B",
+            "measured": critical.measured,
+            "tasks": path,
+        },
+        "devices": [] if schedule is None else _devices(schedule),
+        "groups": [
+            {
+                "name": group.name,
+                "words": group.words,
+                "loop": group.loop,
+                "around": list(group.around),
+            }
+            for group in graph.groups
+        ],
+        "runs": _runs(graph, schedule),
+        "hidden": hidden,
+        **form,
+    }
+
+
+def _form(columns: dict[str, Any]) -> dict[str, Any]:
+    text = json.dumps(columns, ensure_ascii=False, separators=(",", ":"))
+    if len(text) <= PLAIN_BYTES:
+        return {"columns": columns}
+    return {"packed": base64.b64encode(zlib.compress(text.encode(), 6)).decode("ascii")}
+
+
+def _size(form: Mapping[str, Any]) -> int:
+    return len(form.get("packed", ""))
+
+
+class _Strings:
+    """Each string once, by number."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+
+    def __getitem__(self, words: str) -> int:
+        return self._number.setdefault(words, len(self._number))
+
+    @property
+    def listed(self) -> list[str]:
+        return list(self._number)
+
+
+def _columns(
+    graph: TaskGraph,
+    schedule: Schedule | None,
+    trace: Trace | None,
+    kept: Sequence[int],
+    *,
+    told: bool,
+) -> dict[str, Any]:
+    """Of the tasks `kept` (in program order), and the edges between them; `told`: with regions
+    and reasons.
+    """
+    words = _Strings()
+    tasks = [graph.tasks[k] for k in kept]
+    at = {task.name: k for k, task in enumerate(tasks)}
+    within = [e for e in graph.dependencies if e.before in at and e.after in at]
+    later = [e for e in graph.carried if e.before in at and e.after in at]
+    return {
+        "tasks": _task_columns(tasks, graph, schedule, trace, words, told=told),
+        "edges": _edge_columns(within, later, at, schedule, words, told=told),
+        "strings": words.listed,
+    }
+
+
+def _task_columns(
+    tasks: Sequence[Task],
+    graph: TaskGraph,
+    schedule: Schedule | None,
+    trace: Trace | None,
+    words: _Strings,
+    *,
+    told: bool,
+) -> dict[str, list[Any]]:
+    critical = facts.critical_of(graph, trace)
+    places = {} if schedule is None else facts.placements_by_task(schedule)
+    devices = [] if schedule is None else [device.name for device in schedule.topology.devices]
+    lane = {name: k for k, name in enumerate(devices)}
+    group = {(*each.around, each.name): k for k, each in enumerate(graph.groups)}
+    level = graph.level_of
+    looks: list[int] = []
+    for task in tasks:
+        place = task.target
+        if schedule is not None:
+            place = schedule.topology.device(places[task.name][0].device)
+        looks.append(LOOKS.index(look_of(place)))
+    names = [task.name for task in tasks]
+    shared = [len(commonprefix(pair)) for pair in pairwise(["", *names])]  # noqa: RUF071 (characters)
+    columns: dict[str, list[Any]] = {
+        "shared": shared,
+        "name": [name[n:] for n, name in zip(shared, names, strict=True)],
+        "level": [level[task.name] for task in tasks],
+        "look": looks,
+        "target": [words[str(task.target)] for task in tasks],
+        "kind": [words[task.kind.value] for task in tasks],
+        "lanes": [[lane[p.device] for p in places.get(task.name, ())] for task in tasks],
+        "group": [group.get(task.group, -1) for task in tasks],
+        "line": [0 if task.span is None else task.span.line for task in tasks],
+        "cost": [_short(critical.cost[task.name]) for task in tasks],
+        "slack": [_short(critical.slack[task.name]) for task in tasks],
+        "summary": [words[task.summary] for task in tasks],
+        "reads": [words[_touched(task.reads, told=told)] for task in tasks],
+        "writes": [words[_touched(task.writes, told=told)] for task in tasks],
+    }
+    if told and places:
+        columns["why"] = [words[places[task.name][0].reason] for task in tasks]
+    return columns
+
+
+def _touched(accesses: Sequence[Access], *, told: bool) -> str:
+    return facts.access_words(accesses) if told else facts.buffer_words(accesses)
+
+
+def _edge_columns(
+    within: Sequence[Dependency],
+    later: Sequence[Dependency],
+    at: Mapping[str, int],
+    schedule: Schedule | None,
+    words: _Strings,
+    *,
+    told: bool,
+) -> dict[str, list[Any]]:
+    """Edges stand by where they go to; `before` counts back from there, `after` on from the
+    edge before. Both are small then, and small numbers pack well. `carried`: to a later round.
+    """
+    edges = (*within, *later)
+    single = schedule is not None and not schedule.graph.groups
+    places = facts.placement_of(schedule) if schedule is not None and single else {}
+
+    heads = [at[edge.after] for edge in edges]
+    columns: dict[str, list[Any]] = {
+        "before": [head - at[edge.before] for head, edge in zip(heads, edges, strict=True)],
+        "after": [head - before for before, head in pairwise([0, *heads])],
+        "hazard": [words[edge.hazard.value] for edge in edges],
+        "buffer": [words[edge.buffer] for edge in edges],
+        "bytes": [edge.nbytes for edge in edges],
+        "carried": [0] * len(within) + [1] * len(later),
+    }
+    if told:
+        columns["region"] = [words[facts.region_words(edge.region)] for edge in edges]
+    if places:
+        sent = facts.transfers_between(schedule)
+        columns["message"] = [int((edge.before, edge.after) in sent) for edge in edges]
+        columns["crosses"] = [words[facts.crossing_words(edge, places)] for edge in edges]
+    return columns
+
+
+def _short(value: float) -> float:
+    """As many digits as anyone reads."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def _devices(schedule: Schedule) -> list[dict[str, Any]]:
+    return [
+        {"name": device.name, "rank": device.rank, "look": LOOKS.index(look_of(device))}
+        for device in schedule.topology.devices
+    ]
+
+
+def _runs(graph: TaskGraph, schedule: Schedule | None) -> dict[str, Any]:
+    """How many tasks of each look there are, and edges into them, by level or by some levels."""
+    step = max(1, ceil(len(graph.levels) / MOST_RUNS))
+    rows = [[0, 0, 0, 0] for _ in range(0, len(graph.levels), step)]
+    places = {} if schedule is None else facts.placement_of(schedule)
+    look: dict[object, int] = {}
+    for task in graph.tasks:
+        place = task.target if schedule is None else places[task.name].device
+        if place not in look:
+            device = task.target if schedule is None else schedule.topology.device(str(place))
+            look[place] = LOOKS.index(look_of(device))
+        rows[graph.level_of[task.name] // step][look[place]] += 1
+    for edge in graph.dependencies:
+        rows[graph.level_of[edge.after] // step][3] += 1
+    return {"step": step, "rows": rows}
+
+
+def _what_matters(graph: TaskGraph, path: Sequence[int], *, most: int) -> list[int]:
+    """The critical path, as much as there is room for, and its neighbours."""
+    kept = set(path[: most // 2])
+    position = {task.name: k for k, task in enumerate(graph.tasks)}
+    for edge in graph.dependencies:
+        ends = position[edge.before], position[edge.after]
+        if len(kept) < most and not kept.isdisjoint(ends):
+            kept.update(ends)
+    return sorted(kept)[:most]
