@@ -1,4 +1,4 @@
-"""The command line: `avial-lab run | graph | lower | demo | bench | doctor | lab`.
+"""The command line: `avial-lab run | graph | lower | demo | bench | doctor | cluster | lab`.
 
 Arguments -> text, files and an exit code. 0 only where the result is there (and equal to the
 reference, with --check); errors go to stderr.
@@ -114,6 +114,12 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("doctor", help="what is installed, and whether it works together")
     check.add_argument("--json", action="store_true")
     check.set_defaults(command=lambda options: doctor.main(["--json"] if options.json else []))
+
+    cluster = commands.add_parser("cluster", help="the clusters on this machine; end some of them")
+    cluster.add_argument("action", choices=("list", "stop"))
+    cluster.add_argument("id", nargs="?", default="")
+    cluster.add_argument("--all", action="store_true", help="also those that have an owner")
+    cluster.set_defaults(command=_cluster)
 
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
     lab.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for jupyter lab")
@@ -395,6 +401,20 @@ def _bench(options: argparse.Namespace) -> int:
             f"bench --self measures the lab, not {options.kernels[0]}", hint="leave one out"
         )
     return bench_self(as_json=options.json)
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    from avial_lab.runtime import records  # psutil, which the other commands may do without
+
+    if options.action == "stop":
+        chosen = records.clusters() if options.all else (records.cluster_called(options.id),)
+        records.stop_clusters(chosen)
+        records.remove_traces()
+        print(f"stopped {', '.join(record.id for record in chosen) or 'nothing: there is none'}")
+        return 0
+    for record in records.clusters():
+        print(record)
+    return 0
 
 
 def _lab(options: argparse.Namespace) -> int:

@@ -43,13 +43,16 @@ def start_or_reference(
     *,
     profile: str | None = None,
     timeout: float = 60.0,
+    keep_s: float = 0.0,
     progress: Progress | None = None,
 ) -> Cluster | OneProcess:
     """A cluster as `Cluster.start` makes it; one process where MPI cannot start."""
     if cpu < 0 or gpu < 0 or cpu + gpu < 1:
         return Cluster.start(cpu, gpu)  # raises: no MPI could start that
     try:
-        return Cluster.start(cpu, gpu, profile=profile, timeout=timeout, progress=progress)
+        return Cluster.start(
+            cpu, gpu, profile=profile, timeout=timeout, keep_s=keep_s, progress=progress
+        )
     except (ClusterError, ToolError) as error:
         first = error.message.partition("\n")[0].removeprefix("the cluster did not start: ")
         return OneProcess(f"MPI could not start: {first}", Topology.local(cpu + gpu, gpus=gpu))

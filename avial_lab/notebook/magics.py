@@ -16,13 +16,20 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_arguments
-from IPython.display import DisplayHandle, display
+from IPython.display import display
 
 import avial_lab
 from avial_lab.division import DIVISION
 from avial_lab.errors import AvialError, CheckError, InternalError
+from avial_lab.notebook.clusters import (
+    cluster_list,
+    connect_cluster,
+    leave_at_restart,
+    start_cluster,
+)
 from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
 from avial_lab.program import Namespace, Program
+from avial_lab.runtime.records import clusters, stop_clusters
 from avial_lab.schedule import Policy, Sync
 from avial_lab.suite import SIZES, kernel_program
 
@@ -47,6 +54,7 @@ class AvialMagics(Magics):
         self._shell = shell
         self.programs: dict[str, Program] = {}
         self.cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
+        leave_at_restart(shell, lambda: self.cluster)
 
     @magic_arguments()
     @argument("-o", "--out", metavar="NAME", help="keep the program in this Python variable")
@@ -84,7 +92,10 @@ class AvialMagics(Magics):
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
-          %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference] | status | stop
+          %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference]
+          %avial cluster status | stop [--all] | list | connect [ID]
+                                               list: all on this machine; connect: to one that a
+                                               restart left, or a kernel that is gone
         """
         if cell is None:
             self._line(line)
@@ -197,25 +208,26 @@ class AvialMagics(Magics):
         display(Note(kernel.told))
 
     def _cluster(self, options: argparse.Namespace) -> None:
+        if options.action == "list":
+            display(cluster_list())
+            return
         if options.action == "start":
             self._stop_cluster()
-            shown = DisplayHandle()
-            shown.display(Note("Starting a cluster …"))
-            start = avial_lab.Cluster.start
-            if options.or_reference:
-                start = avial_lab.start_or_reference
-            self.cluster = start(
+            self.cluster = start_cluster(
                 cpu=options.cpu,
                 gpu=options.gpu,
                 profile=options.profile,
-                progress=lambda words: shown.update(Note("Starting a cluster …", words)),
+                or_reference=options.or_reference,
             )
-            alone = isinstance(self.cluster, avial_lab.OneProcess)
-            title = "No cluster was started:" if alone else "Started:"
-            shown.update(Note(title, str(self.cluster.status)))
             return
+        if options.action == "connect":
+            connected = connect_cluster(options.id)
+            self._stop_cluster()
+            self.cluster = connected
         if options.action == "stop":
             self._stop_cluster()
+            if options.all:
+                stop_clusters(clusters())
         status = "no cluster is running" if self.cluster is None else str(self.cluster.status)
         display(Note(status))
 
@@ -288,7 +300,9 @@ def _line_parser() -> MagicArgumentParser:
     load.add_argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR")
     load.add_argument("--seed", type=int, default=0)
     cluster = commands.add_parser("cluster")
-    cluster.add_argument("action", choices=("start", "status", "stop"))
+    cluster.add_argument("action", choices=("start", "status", "stop", "list", "connect"))
+    cluster.add_argument("id", nargs="?", default="")
+    cluster.add_argument("--all", action="store_true")
     cluster.add_argument("--cpu", type=int, default=2, metavar="N")
     cluster.add_argument("--gpu", type=int, default=1, metavar="N")
     cluster.add_argument("--profile")

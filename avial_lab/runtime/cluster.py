@@ -31,7 +31,9 @@ from avial_lab.runtime.engines import (
     EngineSpec,
     Progress,
     attach_engines,
+    spec_of,
     start_engines,
+    take_up_engines,
 )
 from avial_lab.runtime.exchange import CallerArrays, caller_arrays
 from avial_lab.runtime.job import Options
@@ -47,6 +49,7 @@ from avial_lab.runtime.outcome import (
     trace_of,
 )
 from avial_lab.runtime.parcels import pack
+from avial_lab.runtime.records import clusters
 from avial_lab.shared_object import digest
 from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
 from avial_lab.trace import Trace
@@ -132,20 +135,22 @@ class Cluster:
         *,
         profile: str | None = None,
         timeout: float = 60.0,
+        keep_s: float = 0.0,
         progress: Progress | None = None,
     ) -> Cluster:
         """`cpu` engines for CPU work and `gpu` more that drive a GPU each, as cpu + gpu MPI ranks.
 
         A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI
         world. timeout, in seconds, is for the engines to come up; `progress` is told what is being
-        waited for.
+        waited for. Where this process ends without `stop`, and not in the middle of a run, the
+        engines wait `keep_s` seconds for another that connects to them by the cluster's `id`.
         """
         if cpu < 0 or gpu < 0 or cpu + gpu < 1:
             raise ClusterError(
                 f"a cluster of {cpu} CPU and {gpu} GPU engines cannot be",
                 hint="ask for at least one engine",
             )
-        spec = EngineSpec(cpu + gpu, profile, timeout)
+        spec = EngineSpec(cpu + gpu, profile, timeout, gpu, keep_s)
         engines = start_engines(spec, progress=progress or _quiet)
         return cls(engines, spec=spec, gpus=gpu)
 
@@ -158,12 +163,17 @@ class Cluster:
         client: ipyparallel.Client | None = None,
         gpu: int = 0,
     ) -> Cluster:
-        """The running cluster of that id (`ipcluster list`), or behind `client`; the last `gpu`
-        ranks drive a GPU.
+        """The cluster of that id: one of ours that an earlier process left behind (`avial-lab
+        cluster list`), which is then this process's.
 
-        It is not ours: `stop` leaves it running, and engines lost in a failed run stay lost. Only
-        one process at a time may run programs on it.
+        Or one of ipyparallel's (`ipcluster list`), or that behind `client`, whose last `gpu` ranks
+        drive a GPU. It is not ours: `stop` leaves it running, and engines lost in a failed run stay
+        lost. Only one process at a time may run programs on it.
         """
+        if client is None and not profile:
+            left = [record for record in clusters() if record.id == cluster_id]
+            if left:
+                return cls(take_up_engines(left[0]), spec=spec_of(left[0]), gpus=left[0].gpus)
         if client is None:
             try:
                 found = ipyparallel.Cluster.from_file(cluster_id=cluster_id, profile=profile or "")
@@ -177,6 +187,11 @@ class Cluster:
         return cls(attach_engines(client, close=False), spec=None, gpus=gpu)
 
     @property
+    def id(self) -> str:
+        """What `connect` and `avial-lab cluster` call it; empty for one that is not ours."""
+        return self._spec.id if self._spec is not None else ""
+
+    @property
     def status(self) -> ClusterStatus:
         return ClusterStatus(self._state(), self._facts, self.topology)
 
@@ -188,6 +203,18 @@ class Cluster:
         atexit.unregister(self._at_exit)
         if self._engines.exception() is None:  # a start that failed left nothing to end
             self._engines.result().end()
+
+    def leave(self) -> None:
+        """As `stop`, but engines that were started with `keep_s`, and have no run, are left for
+        another process to connect to.
+        """
+        kept = self._spec is not None and self._spec.keep_s > 0
+        if not kept or self._state() is not ClusterState.READY:
+            self.stop()
+            return
+        self._stopped = True
+        atexit.unregister(self._at_exit)
+        self._engines.result().leave()
 
     def __enter__(self) -> Cluster:
         return self
@@ -206,17 +233,37 @@ class Cluster:
                 raise ClusterError(
                     "the cluster is stopped", hint="start another one: Cluster.start()"
                 )
-            engines = self._engines.result()
+            engines = self._living()
             self._runs += 1
+            guardian = engines.guardian
             try:
+                if guardian is not None:
+                    guardian.busy()
                 yield engines, self._runs
+                if guardian is not None:
+                    guardian.idle()
             except _Harmless as harmless:
+                if guardian is not None:
+                    guardian.idle()
                 raise harmless.error from None
             except BaseException as error:
+                self._stopped |= not engines.folder.exists()  # ended from outside
                 self._replace(engines)
                 if self._stopped and isinstance(error, RunError):
                     raise ClusterError("the cluster was stopped during the run") from None
                 raise
+
+    def _living(self) -> EngineSet:
+        """The engines; fresh ones where some were killed since the last run."""
+        engines = self._engines.result()
+        if not engines.folder.exists():
+            self.stop()
+            raise ClusterError(
+                "the cluster was stopped from outside", hint="start another one: Cluster.start()"
+            )
+        if self._spec is not None and engines.lost():
+            self._replace(engines)
+        return self._engines.result()
 
     def _state(self) -> ClusterState:
         if self._stopped:

@@ -11,10 +11,10 @@ killed and another one takes its place, so no engine is ever in doubt.
 from __future__ import annotations
 
 import logging
+import secrets
 import shutil
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -37,9 +37,11 @@ from avial_lab.runtime.launch import (
     kill_all,
     last_lines,
     mpiexec_options,
+    private_folder,
     refuse_crowd,
     start_hint,
 )
+from avial_lab.runtime.records import Known, Record, new_folder, this_owner, write_record
 from avial_lab.toolchain import tool
 
 Progress = Callable[[str], None]
@@ -55,6 +57,9 @@ class Call(Protocol[Answer]):
 
 
 _POLL_S = 0.03
+_TELL_S = 0.5
+"""How often those who wait hear the same again, so that they see that something goes on."""
+
 _HEARTBEAT_MS = 250
 """ipyparallel takes an engine in after two beats: with its own 3 s, starting takes 6 s longer."""
 
@@ -65,11 +70,18 @@ _LOG.propagate = False  # what matters is raised; ipyparallel's own words would 
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """What to start: `ranks` engines, here, or where ipyparallel's `profile` says (Slurm, SSH)."""
+    """What to start: `ranks` engines, here, or where ipyparallel's `profile` says (Slurm, SSH).
+
+    Every set of a cluster has its `id`. keep_s: seconds they wait for another owner when theirs is
+    gone; `gpus` is for that one to know.
+    """
 
     ranks: int
     profile: str | None = None
     timeout_s: float = 60.0
+    gpus: int = 0
+    keep_s: float = 0.0
+    id: str = field(default_factory=lambda: secrets.token_hex(2))
 
 
 @dataclass
@@ -78,6 +90,7 @@ class EngineSet:
     its programs.
 
     `processes` are those of the ranks on this machine, `owned` those this set was started as.
+    `launcher` is there where ipyparallel's profile started it.
     """
 
     client: ipyparallel.Client
@@ -119,11 +132,12 @@ class EngineSet:
 
     def end(self) -> None:
         """No process is left, nor file. May be called again."""
-        if self.launcher is not None and not self.owned:
+        if self.launcher is not None:
             # Started through the user's profile: elsewhere, perhaps, and known to ipyparallel
             # alone.
             self.launcher.stop_cluster_sync()
-        kill_all([*self.owned, *(self.processes.values() if self.launcher else ())])
+        ours = self.launcher is not None or self.guardian is not None
+        kill_all([*self.owned, *(self.processes.values() if ours else ())])
         if self.guardian is not None:
             for process in self.owned:
                 self.guardian.release(process.pid)
@@ -133,12 +147,18 @@ class EngineSet:
             self.client.close(linger=0)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def leave(self) -> None:
+        """Let go of engines whose guardian keeps them for another owner."""
+        assert self.guardian is not None
+        self.client.close(linger=0)
+        self.guardian.leave()
+
 
 def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
     """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
     if not spec.profile:
         refuse_crowd(spec.ranks)
-    folder = Path(tempfile.mkdtemp(prefix="avial-cluster-"))  # 0700
+    folder = new_folder(spec.id)
     starting = _Starting(spec, folder, progress)
     try:
         return starting.start()
@@ -149,7 +169,7 @@ def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
 
 def attach_engines(client: ipyparallel.Client, *, close: bool) -> EngineSet:
     """The engines somebody else started; `end` leaves them running. `close`: the client is ours."""
-    folder = Path(tempfile.mkdtemp(prefix="avial-cluster-"))
+    folder = private_folder("avial-journals-")
     engines = EngineSet(client, folder, close_client=close)
     try:
         _probe(engines)
@@ -157,6 +177,52 @@ def attach_engines(client: ipyparallel.Client, *, close: bool) -> EngineSet:
         engines.end()
         raise
     return engines
+
+
+def take_up_engines(record: Record) -> EngineSet:
+    """The engines of a cluster of ours that an earlier owner left; ClusterError where it has an
+    owner.
+    """
+    guardian = Guardian.joined(record.folder)
+    if isinstance(guardian, str):
+        raise ClusterError(
+            f"cluster '{record.id}' cannot be taken up: {guardian}",
+            hint="one process at a time owns a cluster; `avial-lab cluster list` shows all",
+        )
+    (file,) = record.folder.glob("profile/security/*-client.json")
+    client = ipyparallel.Client(str(file), profile_dir=str(record.folder / "profile"))
+    launchers = [process for known in record.launchers if (process := known.found())]
+    engines = EngineSet(client, record.folder, guardian=guardian, owned=launchers)
+    try:
+        _probe(engines)
+    except BaseException:
+        engines.end()
+        raise
+    _keep(engines, spec_of(record), started_s=record.started_s)
+    return engines
+
+
+def spec_of(record: Record) -> EngineSpec:
+    """What would start the like of it."""
+    return EngineSpec(
+        record.ranks, timeout_s=record.timeout_s, gpus=record.gpus, keep_s=record.keep_s,
+        id=record.id,
+    )  # fmt: skip
+
+
+def _keep(engines: EngineSet, spec: EngineSpec, *, started_s: float) -> None:
+    """Make them known as this process's, which they may outlive."""
+    assert engines.guardian is not None
+    owner, name = this_owner()
+    write_record(
+        Record(
+            id=spec.id, folder=engines.folder, gpus=spec.gpus, keep_s=spec.keep_s,
+            timeout_s=spec.timeout_s, started_s=started_s, owner=owner, owner_name=name,
+            launchers=tuple(map(Known.of, engines.owned)),
+            engines=tuple(Known.of(engines.processes[rank]) for rank in range(engines.ranks)),
+        )
+    )  # fmt: skip
+    engines.guardian.keep()
 
 
 @dataclass
@@ -177,7 +243,7 @@ class _Starting:
         self.progress("starting the controller")
         self._step(cluster.start_controller_sync)
         if not spec.profile:
-            self.guardian = Guardian()
+            self.guardian = Guardian(self.folder, keep_s=spec.keep_s)
             self.guardian.watch(cluster.controller.pid)
         self.progress(f"starting {spec.ranks} engines")
         options = _launch_options(spec, self.folder)
@@ -187,11 +253,13 @@ class _Starting:
         self.client = client = self._step(cluster.connect_client_sync)
         self._wait_for_engines()
         engines = EngineSet(
-            client, self.folder, launcher=cluster, guardian=self.guardian,
-            owned=self._processes(),
+            client, self.folder, launcher=cluster if spec.profile else None,
+            guardian=self.guardian, owned=self._processes(),
         )  # fmt: skip
         self.progress("asking the engines what they are")
         _probe(engines)
+        if not spec.profile:
+            _keep(engines, spec, started_s=time.time())
         return engines
 
     def abandon(self) -> None:
@@ -221,10 +289,10 @@ class _Starting:
     def _wait_for_engines(self) -> None:
         assert self.client is not None
         deadline = time.monotonic() + self.spec.timeout_s
-        there = -1
+        there, told_s = -1, 0.0
         while there < self.spec.ranks:
-            if len(self.client.ids) != there:
-                there = len(self.client.ids)
+            if len(self.client.ids) != there or time.monotonic() > told_s + _TELL_S:
+                there, told_s = len(self.client.ids), time.monotonic()
                 self.progress(f"waiting for engines: {there} of {self.spec.ranks}")
             if not all(map(is_alive, self._processes())):
                 raise self._failed("the engines stopped while they were starting")

@@ -6,6 +6,7 @@ Binary, arrays -> the arrays written in place, Trace.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from avial_lab.runtime.launch import (
     kill_all,
     last_lines,
     mpiexec_options,
+    private_folder,
     refuse_crowd,
     start_hint,
 )
@@ -84,11 +86,13 @@ def run(
 def _folder() -> Generator[Path]:
     """A folder for one run, of this user alone (0700)."""
     try:
-        folder = tempfile.TemporaryDirectory(prefix="avial-run-")
+        folder = private_folder("avial-run-")
     except OSError as error:
         raise _no_room(error) from None
-    with folder as name:
-        yield Path(name)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _no_room(error: OSError) -> ClusterError:
@@ -130,7 +134,7 @@ def _started(program: Sequence[str], ranks: int, directory: Path) -> Generator[_
     """The ranks; none is left on the way out, whichever way that is."""
     log = directory / "log"
     command = [tool("mpiexec"), "-n", str(ranks), *mpiexec_options()]
-    with closing(Guardian()) as guardian:
+    with closing(Guardian(directory)) as guardian:
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [*command, *witnessed(program, directory)],

@@ -276,6 +276,10 @@ class Engines:
     def status(self) -> str:
         return f"cluster of {self.topology.ranks} engines"
 
+    @property
+    def id(self) -> str:
+        return "4b1d"
+
     def stop(self) -> None:
         self.stopped = True
 
@@ -286,8 +290,9 @@ def test_the_cluster_started_here_is_used_and_stopped(
     started: list[Engines] = []
 
     def start(
-        *, cpu: int, gpu: int, profile: str | None, progress: Callable[[str], None]
+        *, cpu: int, gpu: int, profile: str | None, keep_s: float, progress: Callable[[str], None]
     ) -> Engines:
+        assert keep_s > 0, "a kernel may be restarted"
         progress("starting …")
         started.append(Engines(cpu, gpu))
         return started[-1]

@@ -316,6 +316,14 @@ def test_a_killed_engine_is_named_while_the_others_wait(build, cluster):
     assert_usable(build, cluster)
 
 
+def test_an_engine_killed_between_runs_costs_nothing(build, cluster):
+    with cluster.turn() as (engines, _):
+        pass
+    engines.processes[1].kill()
+    engines.processes[1].wait(timeout=10)
+    assert_usable(build, cluster)
+
+
 def test_a_failed_mpi_call_is_reported_while_the_others_wait(build, cluster):
     """Rank 1 sends to a rank that is not there; rank 2 waits for a message that nobody sends."""
     a = np.arange(20, dtype=np.int32)

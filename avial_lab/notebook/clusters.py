@@ -1,0 +1,105 @@
+"""The session's cluster: started, taken up again after a kernel's restart, stopped with the kernel.
+
+`%avial cluster …` -> Cluster, and what is shown of it.
+
+    kernel restarts            the cluster is left; `%avial cluster start` or `connect` takes it up
+    kernel is shut down        the cluster ends with it
+    kernel dies, or is killed  as a restart; in the middle of a run the cluster ends at once
+    nobody comes back          the cluster ends by itself, after `KEEP_S` seconds
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import DisplayHandle
+
+from avial_lab.errors import AvialError
+from avial_lab.notebook.display import Note
+from avial_lab.one_process import OneProcess, start_or_reference
+from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.records import Record, cluster_called, clusters, this_owner
+
+KEEP_S = 600.0
+"""How long a cluster waits for the next kernel; AVIAL_KEEP_S says otherwise."""
+
+
+def start_cluster(
+    *, cpu: int, gpu: int, profile: str | None = None, or_reference: bool = False
+) -> Cluster | OneProcess:
+    """A new one, or that which this notebook's last kernel left, where it is of the same size;
+    `or_reference`: one process, where MPI does not start.
+    """
+    shown, began = DisplayHandle(), time.monotonic()
+    shown.display(Note("Starting a cluster …"))
+
+    def tell(words: str) -> None:
+        seconds = time.monotonic() - began
+        shown.update(Note(f"Starting a cluster … {words} ({seconds:.0f} s)"))
+
+    try:
+        left = None if profile else _left_here(cpu + gpu, gpu)
+        if left is not None:
+            cluster, title = Cluster.connect(left.id), "Taken up again, from before the restart"
+        else:
+            keep_s = float(os.environ.get("AVIAL_KEEP_S", KEEP_S))
+            start = start_or_reference if or_reference else Cluster.start
+            cluster = start(cpu=cpu, gpu=gpu, profile=profile, keep_s=keep_s, progress=tell)
+            title = "Started"
+    except BaseException as error:
+        # What it was waiting for would stand there as if it still were.
+        why = "" if isinstance(error, AvialError) else "Interrupted; nothing is left running."
+        shown.update(Note("The cluster did not start.", why))
+        raise
+    if isinstance(cluster, OneProcess):
+        shown.update(Note("No cluster was started:", cluster.status))
+        return cluster
+    took = f"in {time.monotonic() - began:.1f} s"
+    shown.update(Note(f"{title}: cluster {cluster.id}, {took}", str(cluster.status)))
+    return cluster
+
+
+def _left_here(ranks: int, gpus: int) -> Record | None:
+    """What this notebook's kernel left when it was restarted."""
+    if "JPY_SESSION_NAME" not in os.environ:  # Jupyter says which notebook a kernel is of
+        return None
+    _, name = this_owner()
+    mine = [record for record in clusters() if record.owner_name == name and not record.owned]
+    return next((r for r in mine if (r.ranks, r.gpus) == (ranks, gpus)), None)
+
+
+def connect_cluster(cluster_id: str) -> Cluster:
+    """The one of that id; without one, the only one that was left behind."""
+    return Cluster.connect(cluster_id if cluster_id else cluster_called("").id)
+
+
+def cluster_list() -> Note:
+    found = clusters()
+    if not found:
+        return Note("There is no cluster on this machine.")
+    return Note(f"Clusters on this machine: {len(found)}", "\n".join(map(str, found)))
+
+
+def leave_at_restart(
+    shell: InteractiveShell, cluster_of: Callable[[], Cluster | OneProcess | None]
+) -> None:
+    """When this kernel ends in order to start again, its cluster is left for the next one.
+
+    Python's own exit cannot tell a restart from an end; the request that the kernel is sent can.
+    """
+    kernel: Any = getattr(shell, "kernel", None)
+    if kernel is None:  # a terminal: it does not restart
+        return
+    original = kernel.do_shutdown
+
+    def do_shutdown(restart: bool) -> object:
+        cluster = cluster_of()
+        if restart and isinstance(cluster, Cluster):
+            cluster.leave()
+        return original(restart)
+
+    kernel.do_shutdown = do_shutdown
