@@ -135,6 +135,21 @@ def assembly_command(source: str, result: str) -> str:
     return f"{shlex.join(_opt())} {source} | {shlex.join(LLC)} -o {result}"
 
 
+def optimised(llvm_ir: str) -> str:
+    """The LLVM IR that opt makes of `llvm_ir` for this host, as text to read."""
+    return _piped([*_opt(), "-S"], llvm_ir.encode()).decode()
+
+
+def bitcode(llvm_ir: str) -> bytes:
+    """The same as llc gets it. (Text forgets the order of uses, and llc's choices with it.)"""
+    return _piped(_opt(), llvm_ir.encode())
+
+
+def assembly_of(code: bytes) -> str:
+    """What llc makes of bitcode."""
+    return _piped(LLC, code).decode()
+
+
 def _compile(llvm_ir: str, store: Cache) -> tuple[bytes, str]:
     """The shared object and the assembly it was assembled from."""
     with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
@@ -205,6 +220,19 @@ def _run(command: Sequence[str], folder: Path) -> None:
         raise InternalError(f"{command[0]} ended with {done.returncode}: {said}")
 
 
+def _piped(command: Sequence[str], code: bytes) -> bytes:
+    done = subprocess.run(
+        [str(tool(command[0])), *command[1:], "-", "-o", "-"],
+        input=code,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace")[:2000]
+        raise InternalError(f"{command[0]} ended with {done.returncode}: {said}")
+    return done.stdout
+
+
 @cache
 def _bfloat16() -> str:
     return resources.files("avial_lab").joinpath("bfloat16.ll").read_text()
@@ -214,17 +242,14 @@ def _opt() -> tuple[str, ...]:
     """OPT for this host. Our modules name no triple, and without one opt knows of no vector
     registers.
     """
-    return (*OPT, f"-mtriple={_host_triple()}")
+    return (*OPT, f"-mtriple={host_triple()}")
 
 
-@cache
-def _host_triple() -> str:
-    said = subprocess.run(
-        [str(tool("llc")), "--version"], capture_output=True, text=True, check=True
-    )
+def host_triple() -> str:
+    """What LLVM calls this kind of machine."""
     return next(
         line.partition(":")[2].strip()
-        for line in said.stdout.splitlines()
+        for line in _version("llc").splitlines()
         if line.strip().startswith("Default target:")
     )
 
@@ -234,13 +259,16 @@ def tool_versions() -> str:
     """What the machine code depends on besides its source: LLVM, the linker's driver, this host's
     CPU.
     """
-    llvm = subprocess.run(
-        [str(tool("llc")), "--version"], capture_output=True, text=True, check=True
+    return "\n".join([_version("llc"), _version("cc"), platform.machine(), _cpu_flags()])
+
+
+@cache
+def _version(name: str) -> str:
+    """What a tool says of itself."""
+    said = subprocess.run(
+        [str(tool(name)), "--version"], capture_output=True, text=True, check=True
     )
-    compiler = subprocess.run(
-        [str(tool("cc")), "--version"], capture_output=True, text=True, check=True
-    )
-    return "\n".join([llvm.stdout, compiler.stdout, platform.machine(), _cpu_flags()])
+    return said.stdout
 
 
 def _cpu_flags() -> str:

@@ -31,6 +31,7 @@ from avial_lab.messages import (
     Built,
     Explore,
     Explored,
+    Look,
     PrintBack,
     Printed,
     Proposal,
@@ -40,6 +41,7 @@ from avial_lab.messages import (
     RunReference,
 )
 from avial_lab.runtime.guardian import Guardian
+from avial_lab.stages import Inside
 from avial_lab.toolchain import ToolError, install_hint
 
 TIME_LIMIT_S = 120.0
@@ -119,6 +121,8 @@ class Compiler:
     def ask(self, question: Build, *, timeout_s: float | None = None) -> Built: ...
     @overload
     def ask(self, question: Explore, *, timeout_s: float | None = None) -> Explored: ...
+    @overload
+    def ask(self, question: Look, *, timeout_s: float | None = None) -> Inside: ...
     @overload
     def ask(self, question: PrintBack, *, timeout_s: float | None = None) -> Printed: ...
     @overload

@@ -18,7 +18,7 @@ from avial_lab.division import Division
 from avial_lab.errors import CellSpan
 from avial_lab.ownership import Plan
 from avial_lab.schedule import Policy, Schedule, Sync
-from avial_lab.stages import Stage
+from avial_lab.stages import Inside, Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Nest, Verdict
 
@@ -87,6 +87,21 @@ class Built:
     plan: Plan | None = None
     verdicts: tuple[Verdict, ...] = ()
     reordered: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True)
+class Look:
+    """Ask: what are the stages of this program made of? Answer: `Inside`.
+
+    `built` is the answer that the question `build` had.
+    """
+
+    build: Build
+    built: Built
+
+    @property
+    def source(self) -> Source:
+        return self.build.source
 
 
 @dataclass(frozen=True)
@@ -184,5 +199,5 @@ class Referenced:
     seconds: float
 
 
-Question = Analyse | Build | Explore | PrintBack | Propose | RunReference
-Answer = Analysis | Built | Explored | Printed | Proposal | Referenced
+Question = Analyse | Build | Explore | Look | PrintBack | Propose | RunReference
+Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced

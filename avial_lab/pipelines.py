@@ -16,7 +16,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -131,25 +131,32 @@ TO_LLVM = (
 )
 
 
+Watch = Callable[[Pass | str, ir.Operation, float], None]
+"""Told of every pass after it ran: the pass, the module, the seconds it took."""
+
+Stages = Iterator[tuple[Stage, ir.Operation | None]]
+"""Each stage with its IR where it is MLIR: the live module, changed once the next is asked for."""
+
+
 def lower(
-    module: ir.Module | ir.Operation, schedule: Schedule
-) -> Iterator[tuple[Stage, ir.Operation | None]]:
-    """The stages of `module` under `schedule`, each with its IR where it is MLIR; `module` itself
-    stays as it is.
+    module: ir.Module | ir.Operation, schedule: Schedule, *, watch: Watch | None = None
+) -> Stages:
+    """The stages of `module` under `schedule`; `module` itself stays as it is.
 
     Kernels are made beside the host's part, so that `gpu` and `ptx:…` come after `llvmir`; nothing
     is made before it is asked for.
     """
     work = module.operation.clone().operation
     yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
-    seconds = run_passes(work, (PlaceTasks(schedule),))
+    seconds = run_passes(work, (PlaceTasks(schedule),), watch=watch)
     yield mlir_stage("placed", "every task on its device, every message", work, "", seconds), work
-    yield from _lower_placed(work)
+    yield from lower_placed(work, watch=watch)
 
 
-def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | None]]:
+def lower_placed(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+    """On from tasks that are placed; `work` is changed."""
     to_mpi = (TasksToMpi(),)
-    seconds = run_passes(work, to_mpi)
+    seconds = run_passes(work, to_mpi, watch=watch)
     yield (
         mlir_stage(
             "mpi",
@@ -160,9 +167,14 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
         ),
         work,
     )
+    yield from lower_mpi(work, watch=watch)
+
+
+def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+    """On from what the ranks run: the host's part, and the kernels beside it."""
     with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
-        kernels = pool.submit(make_kernels, _gpu_text(work)) if _has_gpu_tasks(work) else None
-        seconds = run_passes(work, TO_HOST)
+        kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
+        seconds = run_passes(work, TO_HOST, watch=watch)
         host = mlir_stage(
             "host",
             "what a CPU runs: kernels as loops, messages as calls",
@@ -172,7 +184,7 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
         )
         yield host, work
         llvm_ir = ""
-        for stage, module in _llvm_stages(work, host.text):
+        for stage, module in _llvm_stages(work, host.text, watch):
             llvm_ir = stage.text
             yield stage, module
         machine = pool.submit(compile_llvm_ir, llvm_ir)
@@ -181,9 +193,9 @@ def _lower_placed(work: ir.Operation) -> Iterator[tuple[Stage, ir.Operation | No
         yield _object_stage(machine.result()), None
 
 
-def _llvm_stages(work: ir.Operation, host_text: str) -> Iterator[tuple[Stage, ir.Operation | None]]:
+def _llvm_stages(work: ir.Operation, host_text: str, watch: Watch | None) -> Stages:
     started = time.perf_counter()
-    line = lower_to_llvm(work, host_text)
+    line = lower_to_llvm(work, host_text, watch=watch)
     seconds = time.perf_counter() - started
     yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
     started = time.perf_counter()
@@ -192,28 +204,27 @@ def _llvm_stages(work: ir.Operation, host_text: str) -> Iterator[tuple[Stage, ir
     yield Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started), None
 
 
-def machine_stages(
-    work: ir.Operation, host_text: str
-) -> Iterator[tuple[Stage, ir.Operation | None]]:
+def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
+    """On from the host's part, whose text is `host_text`, to machine code."""
     llvm_ir = ""
-    for stage, module in _llvm_stages(work, host_text):
+    for stage, module in _llvm_stages(work, host_text, watch):
         llvm_ir = stage.text
         yield stage, module
     yield _object_stage(compile_llvm_ir(llvm_ir)), None
 
 
-def lower_to_llvm(module: ir.Operation, text: str) -> str:
+def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None) -> str:
     """Bring the host's module, whose text is `text`, into the LLVM dialect.
 
     Returns the line that does the same.
     """
-    run_passes(module, TO_LLVM)
+    run_passes(module, TO_LLVM, watch=watch)
     check_lowered(module)
     if not may_run_backwards(text):
-        return _mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
+        return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
     signed = (SignedOffsets(),)
-    run_passes(module, signed)
-    line = _mlir_opt_line(TO_LLVM, "host.mlir", "-")
+    run_passes(module, signed, watch=watch)
+    line = mlir_opt_line(TO_LLVM, "host.mlir", "-")
     return f"{line} | {our_line(signed, '-', 'llvm.mlir')}"
 
 
@@ -253,13 +264,19 @@ def manifest_of(schedule: Schedule) -> Manifest:
 # -- passes ----------------------------------------------------------------------------------------
 
 
-def run_passes(module: ir.Operation, passes: Sequence[Pass | str]) -> float:
+def run_passes(
+    module: ir.Operation, passes: Sequence[Pass | str], *, watch: Watch | None = None
+) -> float:
     """Run `passes` on `module` in place, verified after each; the seconds it took.
 
     A string is the name of one of MLIR's. Errors are PassErrors at the operation's place in the
     cell.
     """
     started = time.perf_counter()
+    if watch is not None:
+        for item in passes:
+            watch(item, module, run_passes(module, (item,)))
+        return time.perf_counter() - started
     try:
         with module.context:
             names: list[str] = []
@@ -325,7 +342,7 @@ def our_line(passes: Sequence[Pass | str], source: str, result: str) -> str:
     return f"python -m avial_lab.pipelines -p {names} {source} -o {result}"
 
 
-def _mlir_opt_line(passes: Sequence[str], source: str, result: str) -> str:
+def mlir_opt_line(passes: Sequence[str], source: str, result: str) -> str:
     pipeline = shlex.quote(f"--pass-pipeline=builtin.module({','.join(passes)})")
     return f"mlir-opt {pipeline} {source} -o {result}"
 
@@ -335,14 +352,14 @@ def _object_stage(code: MachineCode) -> Stage:
     return Stage("object", "machine code", "asm", code.assembly, line, code.seconds)
 
 
-def _has_gpu_tasks(module: ir.Operation) -> bool:
+def has_gpu_tasks(module: ir.Operation) -> bool:
     return any(
         op.operation.name == "func.func" and is_gpu_task(op.operation)
         for op in module.regions[0].blocks[0].operations
     )
 
 
-def _gpu_text(module: ir.Operation) -> str:
+def gpu_text(module: ir.Operation) -> str:
     part = module.clone().operation
     run_passes(part, (SelectGpuTasks(),))
     return str(part.get_asm(enable_debug_info=True))

@@ -47,6 +47,7 @@ from avial_lab.messages import (
     Built,
     Explore,
     Explored,
+    Look,
     PrintBack,
     Referenced,
     RunReference,
@@ -64,7 +65,7 @@ from avial_lab.runtime.cluster import run as run_on_cluster
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.parcels import as_bytes
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
-from avial_lab.stages import Stage
+from avial_lab.stages import Inside, Stage
 from avial_lab.topology import Topology
 from avial_lab.trace import Trace
 from avial_lab.verdicts import Explanation, Nest
@@ -194,6 +195,14 @@ class Program:
     def stages(self) -> dict[str, Stage]:
         """The stages of the lowering by name, in order."""
         return {stage.name: stage for stage in self.built.stages}
+
+    @cached_property
+    def inside(self) -> Inside:
+        """What the stages are made of: where each line comes from, what each pass did, counts.
+
+        The program is lowered once more for it, watched.
+        """
+        return shared_compiler().ask(Look(self.question, self.built))
 
     @property
     def binary(self) -> Binary:

@@ -34,6 +34,8 @@ from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.pipelines import (
     TO_HOST,
     Pass,
+    Stages,
+    Watch,
     machine_stages,
     mlir_stage,
     our_line,
@@ -65,13 +67,15 @@ def to_tasks(*, plain: bool, grid: bool) -> tuple[Pass | str, ...]:
     )
 
 
-def take_apart(module: ir.Module | ir.Operation, *, grid: bool = False) -> ir.Operation:
+def take_apart(
+    module: ir.Module | ir.Operation, *, grid: bool = False, watch: Watch | None = None
+) -> ir.Operation:
     """The program with its parallel nests in replicates and the rest in tasks; `module` stays.
 
     With `grid` a second loop of each nest is divided too, where there is one.
     """
     work = module.operation.clone().operation
-    run_passes(work, to_tasks(plain=is_plain(work), grid=grid))
+    run_passes(work, to_tasks(plain=is_plain(work), grid=grid), watch=watch)
     return work
 
 
@@ -80,26 +84,39 @@ def lower_structured(
     structured: ir.Operation,
     topology: Topology,
     division: Division,
-) -> Iterator[tuple[Stage, ir.Operation | None]]:
+    *,
+    watch: Watch | None = None,
+) -> Stages:
     """The stages of a program of replicates: as it was read, its tasks, every rank's control flow,
     machine code.
     """
-    yield mlir_stage("source", "the program as it was read", source.operation, "", 0.0), None
+    text = "the program as it was read"
+    yield mlir_stage("source", text, source.operation, "", 0.0), source.operation
     passes = to_tasks(plain=is_plain(source), grid=division.grid)
     line = our_line(passes, "source.mlir", "avial.mlir")
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
-    seconds = run_passes(work, (PlacePhases(topology, division),))
+    seconds = run_passes(work, (PlacePhases(topology, division),), watch=watch)
     yield mlir_stage("placed", "who takes part, and how it is divided", work, "", seconds), work
+    yield from lower_placed(work, watch=watch)
+
+
+def lower_placed(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+    """On from phases that are placed; `work` is changed."""
     to_mpi = (EmulateGpu(), ReplicateToMpi())
-    seconds = run_passes(work, to_mpi)
+    seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
     yield mlir_stage("mpi", "what every rank runs", work, line, seconds), work
-    seconds = run_passes(work, TO_SPMD_HOST)
+    yield from lower_mpi(work, watch=watch)
+
+
+def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+    """On from what every rank runs."""
+    seconds = run_passes(work, TO_SPMD_HOST, watch=watch)
     line = our_line(TO_SPMD_HOST, "mpi.mlir", "host.mlir")
     host = mlir_stage("host", "loops that are cut to a rank's range", work, line, seconds)
     yield host, work
-    yield from machine_stages(work, host.text)
+    yield from machine_stages(work, host.text, watch=watch)
 
 
 def build_structured(

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -24,6 +24,8 @@ from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects.program import is_structured, program_function
 from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
+from avial_lab.inside.look import look_inside
+from avial_lab.inside.steps import PassLog
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -32,6 +34,7 @@ from avial_lab.messages import (
     Built,
     Explore,
     Explored,
+    Look,
     PrintBack,
     Printed,
     Proposal,
@@ -45,16 +48,18 @@ from avial_lab.messages import (
 from avial_lab.nests import nests_on
 from avial_lab.parse import is_plain, parse_cell, print_explained, print_module
 from avial_lab.passes.one_task import OneTask
-from avial_lab.pipelines import build, run_passes
+from avial_lab.pipelines import Watch, build, lower, run_passes, text_of
 from avial_lab.schedule import schedule_phases, schedule_tasks
 from avial_lab.simulator.reference import reference
 from avial_lab.simulator.trial import trial_arguments
 from avial_lab.spmd import (
     build_structured,
+    lower_structured,
     planned_binary,
     take_apart,
     verdicts_on,
 )
+from avial_lab.stages import Inside
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.verdicts import Verdict
 
@@ -131,7 +136,8 @@ def _analyse(question: Analyse) -> Analysis:
     module = _parse(question.source)
     watch.lap("parse")
     plain = is_plain(module) or is_structured(module)
-    graph = _graph(_taken_apart(module, question.source) if plain else module, question.source)
+    tasks = _taken_apart(module, question.source).module if plain else module
+    graph = _graph(tasks, question.source)
     watch.lap("dag")
     return Analysis(graph, watch.seconds)
 
@@ -140,7 +146,7 @@ def _explore(question: Explore) -> Explored:
     module = _parse(question.source)
     if not (is_plain(module) or is_structured(module)):
         return Explored(())
-    structured = _taken_apart(module, question.source, grid=question.grid)
+    structured = _taken_apart(module, question.source, grid=question.grid).module
     return Explored(
         tuple(
             replace(nest, span=_with_text(nest.span, question.source))
@@ -149,17 +155,27 @@ def _explore(question: Explore) -> Explored:
     )
 
 
-def _taken_apart(module: ir.Module, source: Source, *, grid: bool = False) -> ir.Operation:
+@dataclass(frozen=True)
+class _Apart:
+    """A program as loops around tasks, or as one task (`whole`) where it cannot be that."""
+
+    module: ir.Operation
+    whole: bool
+
+
+def _taken_apart(
+    module: ir.Module, source: Source, *, grid: bool = False, watch: Watch | None = None
+) -> _Apart:
     """The program as loops around tasks; a plain function that cannot be is one task."""
     binding = source.binding
     if binding is not None and any(storage.shared for storage in binding.storages):
-        return _as_one(module, "its arrays share memory")
+        return _Apart(_as_one(module, "its arrays share memory"), whole=True)
     try:
-        return take_apart(module, grid=grid)
+        return _Apart(take_apart(module, grid=grid, watch=watch), whole=False)
     except PassError as error:
         if not is_plain(module):
             raise
-        return _as_one(module, error.message)
+        return _Apart(_as_one(module, error.message), whole=True)
 
 
 def _build(question: Build) -> Built:
@@ -185,20 +201,26 @@ def _build_tasks(question: Build, module: ir.Module | ir.Operation, watch: _Stop
 
 def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
-    binding = question.source.binding
-    if binding is not None and any(storage.shared for storage in binding.storages):
-        return _build_as_one(question, module, watch, "its arrays share memory")
-    try:
-        structured = take_apart(module, grid=question.division.grid)
-        watch.lap("analysis")
-        graph = _graph(structured, question.source)
-        watch.lap("dag")
-        topology = question.topology or Topology.local(question.ranks, gpus=_gpus(question, graph))
-        stages, llvm_ir, phases = build_structured(module, structured, topology, question.division)
-    except PassError as error:
-        if not is_plain(module):
-            raise
-        return _build_as_one(question, module, watch, error.message)
+    apart = _taken_apart(module, question.source, grid=question.division.grid)
+    watch.lap("analysis")
+    if not apart.whole:
+        try:
+            return _build_apart(question, module, apart.module, watch)
+        except PassError as error:
+            if not is_plain(module):
+                raise
+            apart = _Apart(_as_one(module, error.message), whole=True)
+    built = _build_tasks(question, apart.module, watch)
+    return replace(built, verdicts=_verdicts(apart.module, question.source))
+
+
+def _build_apart(
+    question: Build, module: ir.Module, structured: ir.Operation, watch: _Stopwatch
+) -> Built:
+    graph = _graph(structured, question.source)
+    watch.lap("dag")
+    topology = question.topology or Topology.local(question.ranks, gpus=_gpus(question, graph))
+    stages, llvm_ir, phases = build_structured(module, structured, topology, question.division)
     watch.lap("build")
     binary, plan = planned_binary(llvm_ir, graph, topology.ranks, phases)
     schedule = schedule_phases(
@@ -211,6 +233,7 @@ def _build_structured(question: Build, module: ir.Module, watch: _Stopwatch) -> 
     )
     watch.lap("plan")
     verdicts = _verdicts(structured, question.source)
+    binding = question.source.binding
     reordered = reordered_storages(structured, binding) if topology.ranks > 1 else {}
     return Built(schedule, stages, binary, watch.seconds, plan, verdicts, reordered)
 
@@ -219,13 +242,6 @@ def _verdicts(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
     return tuple(
         replace(verdict, span=_with_text(verdict.span, source)) for verdict in verdicts_on(module)
     )
-
-
-def _build_as_one(question: Build, module: ir.Module, watch: _Stopwatch, why: str) -> Built:
-    """The whole function on one rank, where it cannot be taken apart."""
-    whole = _as_one(module, why)
-    built = _build_tasks(question, whole, watch)
-    return replace(built, verdicts=_verdicts(whole, question.source))
 
 
 def _as_one(module: ir.Module, why: str) -> ir.Operation:
@@ -238,7 +254,26 @@ def _print_back(question: PrintBack) -> Printed:
     module = _parse(question.source)
     if not is_plain(module):
         return Printed(print_module(module))
-    return Printed(print_explained(_taken_apart(module, question.source, grid=question.grid)))
+    apart = _taken_apart(module, question.source, grid=question.grid)
+    return Printed(print_explained(apart.module))
+
+
+def _look(question: Look) -> Inside:
+    build, built = question.build, question.built
+    module = _parse(build.source)
+    plain = is_plain(module) or is_structured(module)
+    log = PassLog(text_of(module.operation), "source.mlir")
+    if built.plan is not None:
+        apart = _taken_apart(module, build.source, grid=build.division.grid, watch=log.watch)
+        topology = built.schedule.topology
+        stages = lower_structured(module, apart.module, topology, build.division, watch=log.watch)
+    else:
+        tasks = _as_one(module, built.verdicts[0].reasons[0]) if plain else module.operation
+        log = PassLog(text_of(tasks), "avial.mlir")
+        stages = lower(tasks, built.schedule, watch=log.watch)
+    inside = look_inside(stages, log, build.source.cell)
+    order = [stage.name for stage in built.stages]
+    return Inside(tuple(sorted(inside.stages, key=lambda stage: order.index(stage.name))))
 
 
 def _gpus(question: Build, graph: TaskGraph) -> int:
@@ -278,6 +313,7 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: _build,
     Explore: _explore,
+    Look: _look,
     PrintBack: _print_back,
     Propose: _propose,
     RunReference: _reference,

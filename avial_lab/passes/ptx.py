@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from avial_lab.toolchain import tool
@@ -27,7 +27,7 @@ _BEFORE_OUTLINING = (
     "gpu-launch-sink-index-computations",
     "gpu-kernel-outlining",
 )
-_IN_KERNELS = (
+IN_KERNELS = (
     "convert-vector-to-scf",
     "lower-affine",
     "convert-scf-to-cf",
@@ -67,9 +67,8 @@ class Kernels:
 def make_kernels(text: str) -> Kernels:
     """Outline the kernels of the functions in `text`, compile each for its task's architecture."""
     started = time.perf_counter()
-    function = r'func\.func private @("[^"]*"|[\w$.-]+)\(.*avial\.arch = "([^"]*)"'
-    archs = {name.strip('"'): arch for name, arch in re.findall(function, text)}
-    outline = (*_BEFORE_OUTLINING, *_attach(archs))
+    archs = _archs(text)
+    outline = _outline(archs)
     outlined, error = _mlir_opt(outline, text)
     if error:
         ptx, failures = {}, dict.fromkeys(archs, f"no kernels: {error}")
@@ -80,7 +79,7 @@ def make_kernels(text: str) -> Kernels:
         outlined=outlined,
         outline_command=f"{_line(outline)} -o gpu.mlir",
         ptx=ptx,
-        ptx_command=f"{_line(_to_ptx(bare=True))} gpu.mlir",
+        ptx_command=f"{_line(to_ptx(bare=True))} gpu.mlir",
         failures=failures,
         remarks=tuple(
             f"{name}: target '{arch}' names no compute capability; compiled for {DEFAULT_CHIP}"
@@ -91,10 +90,25 @@ def make_kernels(text: str) -> Kernels:
     )
 
 
+def outline_passes(text: str) -> tuple[str, ...]:
+    """What outlines the kernels of the functions in `text`."""
+    return _outline(_archs(text))
+
+
+def _outline(archs: Mapping[str, str]) -> tuple[str, ...]:
+    return (*_BEFORE_OUTLINING, *_attach(archs))
+
+
+def _archs(text: str) -> dict[str, str]:
+    """What each task's function is for."""
+    function = r'func\.func private @("[^"]*"|[\w$.-]+)\(.*avial\.arch = "([^"]*)"'
+    return {name.strip('"'): arch for name, arch in re.findall(function, text)}
+
+
 def _compile(outlined: str, tasks: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """PTX by task, and for every task without why there is none."""
     whys: dict[str, str] = {}
-    assembled, error = _mlir_opt(_to_ptx(bare=True), outlined)
+    assembled, error = _mlir_opt(to_ptx(bare=True), outlined)
     if error:
         # One kernel may be to blame: the others get theirs, one by one.
         kernels = {}
@@ -106,13 +120,19 @@ def _compile(outlined: str, tasks: Sequence[str]) -> tuple[dict[str, str], dict[
     ptx: dict[str, str] = {}
     failures: dict[str, str] = {}
     for task in tasks:
-        mine = [text for kernel, text in kernels.items() if _belongs(kernel, task)]
+        mine = [text for kernel, text in kernels.items() if belongs(kernel, task)]
         if mine:
             ptx[task] = "\n".join(mine)
         else:
-            blamed = (why for kernel, why in whys.items() if _belongs(kernel, task))
+            blamed = (why for kernel, why in whys.items() if belongs(kernel, task))
             failures[task] = next(blamed, _NO_KERNEL)
     return ptx, failures
+
+
+def ptx_of(task: str, assembled: str) -> str:
+    """The PTX of a task's kernels in a module whose kernels are binaries."""
+    kernels = _assembly(assembled)
+    return "\n".join(text for kernel, text in kernels.items() if belongs(kernel, task))
 
 
 def _compile_alone(kernel: str, outlined: str) -> tuple[dict[str, str], str]:
@@ -126,14 +146,14 @@ def _compile_alone(kernel: str, outlined: str) -> tuple[dict[str, str], str]:
     text = "\n".join([*aliases, opened, *lines[start : stop + 1], "}"])
     whys: list[str] = []
     for bare in (True, False):
-        assembled, error = _mlir_opt(_to_ptx(bare=bare), text)
+        assembled, error = _mlir_opt(to_ptx(bare=bare), text)
         if not error:
             return _assembly(assembled), ""
         whys.append(error)
     return {}, f"no PTX: {whys[0]}"
 
 
-def _attach(archs: dict[str, str]) -> list[str]:
+def _attach(archs: Mapping[str, str]) -> list[str]:
     chips = {name: _chip(arch) for name, arch in archs.items()}
     if len(set(chips.values())) == 1:
         return [f"nvvm-attach-target{{chip={next(iter(chips.values()))} O=3}}"]
@@ -147,29 +167,35 @@ def _chip(arch: str) -> str:
     return arch if arch.startswith("sm_") else DEFAULT_CHIP
 
 
-def _to_ptx(*, bare: bool) -> tuple[str, ...]:
-    inside = ",".join(_IN_KERNELS) % str(bare).lower()
+def to_ptx(*, bare: bool) -> tuple[str, ...]:
+    """From outlined kernels to binaries; `bare`: arrays come as pointers, not as descriptors."""
+    inside = ",".join(IN_KERNELS) % str(bare).lower()
     return (f"gpu.module({inside})", "gpu-module-to-binary{format=isa}")
 
 
-def _pipeline(passes: Sequence[str]) -> str:
+def pipeline_option(passes: Sequence[str]) -> str:
     return f"--pass-pipeline=builtin.module({','.join(passes)})"
 
 
 def _line(passes: Sequence[str]) -> str:
-    return f"mlir-opt {shlex.quote(_pipeline(passes))}"
+    return f"mlir-opt {shlex.quote(pipeline_option(passes))}"
 
 
 def _mlir_opt(passes: Sequence[str], text: str) -> tuple[str, str]:
     """What mlir-opt makes of `text`, and its first complaint where it makes nothing."""
-    command = [str(tool("mlir-opt")), *_NAMES, _pipeline(passes)]
-    done = subprocess.run(
-        command, input=text, capture_output=True, text=True, errors="replace", check=False
-    )
+    done = mlir_opt(passes, text, *_NAMES)
     if done.returncode == 0:
         return done.stdout, ""
     said = re.search(r"(?:error: |Assertion )(.*)", done.stderr)
     return "", said.group(1) if said else f"mlir-opt ended with {done.returncode}"
+
+
+def mlir_opt(passes: Sequence[str], text: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    """How mlir-opt ends with these passes on `text`."""
+    command = [str(tool("mlir-opt")), *flags, pipeline_option(passes)]
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, errors="replace", check=False
+    )
 
 
 def _assembly(text: str) -> dict[str, str]:
@@ -188,5 +214,6 @@ def _unescape(text: str) -> str:
     return plain.rstrip("\0")
 
 
-def _belongs(kernel: str, task: str) -> bool:
+def belongs(kernel: str, task: str) -> bool:
+    """Whether that kernel was outlined from that task's function."""
     return re.fullmatch(rf"{re.escape(task)}_kernel(_\d+)?", kernel) is not None

@@ -1,0 +1,153 @@
+"""All stages of a program, made once more and watched.
+
+Stages as they are made, a log of their passes -> Inside. The texts are those of `Program.stages`:
+what is told of a line here holds there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from mlir import ir, passmanager
+from mlir.dialects import llvm
+
+from avial_lab.binary import assembly_of, bitcode, host_triple, optimised
+from avial_lab.dialects import register
+from avial_lab.inside.kernels import kernels_inside
+from avial_lab.inside.machine import assembly_origins, llvm_origins
+from avial_lab.inside.origins import Lines, LocatedText
+from avial_lab.inside.parts import counts_of, parts_of
+from avial_lab.inside.steps import PassLog, dumped_steps
+from avial_lab.inside.work import work_of
+from avial_lab.pipelines import Stages, gpu_text, has_gpu_tasks
+from avial_lab.stages import Inside, PassStep, Stage, StageInside
+
+_SCOPE = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
+
+
+def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
+    """What is inside of `stages`, in the order they come; `cell` is whose lines are looked for."""
+    found: list[StageInside] = []
+    kernels: dict[str, Stage] = {}
+    before_kernels, llvm_ir, marked = "", "", _Marked("", [])
+    for stage, module in stages:
+        if stage.name == "mpi" and module is not None and has_gpu_tasks(module):
+            before_kernels = gpu_text(module)
+        if stage.name == "llvm" and module is not None:
+            marked = _with_debug_information(_located(module, cell))
+        if module is not None:
+            found.append(_of_mlir(stage, module, log, cell))
+        elif stage.name == "llvmir":
+            found.append(_stage(stage, llvm_origins(stage.text, marked.llvm_ir, marked.table)))
+            llvm_ir = stage.text
+        elif stage.name == "object":
+            found.append(_of_object(stage, llvm_ir, marked))
+        else:
+            kernels[stage.name] = stage
+    if kernels:
+        found += kernels_inside(before_kernels, kernels, cell)
+    return Inside(tuple(found))
+
+
+def _located(module: ir.Operation, cell: str) -> LocatedText:
+    text = module.get_asm(use_name_loc_as_prefix=True, assume_verified=True, enable_debug_info=True)
+    return LocatedText(str(text), cell)
+
+
+def _of_mlir(stage: Stage, module: ir.Operation, log: PassLog, cell: str) -> StageInside:
+    located = _located(module, cell)
+    fits = located.lines == stage.text.splitlines()
+    return _stage(
+        stage,
+        located.origins if fits else None,
+        passes=log.take(stage.name) if stage.name != "source" else (),
+        facts=_work(module) if stage.name in ("source", "avial") else {},
+    )
+
+
+def _stage(
+    stage: Stage,
+    origins: tuple[Lines, ...] | None,
+    *,
+    passes: tuple[PassStep, ...] = (),
+    facts: Mapping[str, str] | None = None,
+) -> StageInside:
+    """`origins` None: the text with places is not the one that is shown."""
+    known = dict(facts or {})
+    if origins is None:
+        origins = ((),) * len(stage.text.splitlines())
+        known["lines"] = "where they come from is not known"
+    return StageInside(
+        stage.name,
+        origins,
+        passes,
+        parts_of(stage.text, stage.language),
+        counts_of(stage.text, stage.language),
+        known,
+    )
+
+
+# -- machine code ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """LLVM IR with debug information: its line k stands for the cell's lines `table[k]`."""
+
+    llvm_ir: str
+    table: list[Lines]
+
+
+def _with_debug_information(located: LocatedText) -> _Marked:
+    """The LLVM dialect translated with every place as a line of its own."""
+    numbered, table = located.numbered()
+    context = ir.Context()
+    register(context)
+    module = ir.Module.parse(numbered, context)
+    with context:
+        passmanager.PassManager.parse(_SCOPE).run(module.operation)
+    return _Marked(llvm.translate_module_to_llvmir(module.operation), table)
+
+
+def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
+    """opt and llc are its passes: what the shown text was made by, with the time each takes."""
+    with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
+        debug = pool.submit(lambda: assembly_of(bitcode(marked.llvm_ir)))
+        to_read = pool.submit(optimised, llvm_ir)
+        started = time.perf_counter()
+        code = bitcode(llvm_ir)
+        halfway = time.perf_counter()
+        assembly_of(code)
+        dumps = [
+            ("opt", halfway - started, to_read.result()),
+            ("llc", time.perf_counter() - halfway, stage.text),
+        ]
+        origins = assembly_origins(stage.text, debug.result(), marked.table)
+    opt, llc = dumped_steps(dumps, llvm_ir)
+    first = stage.command.partition(" | ")[0]
+    # llc gets bitcode, not the text: only both together make the stage.
+    steps = (
+        replace(opt, command=f"{first} -S -o object.ll"),
+        replace(llc, command=stage.command),
+    )
+    return _stage(stage, origins, passes=steps, facts={"machine": host_triple()})
+
+
+# -- what it asks for ------------------------------------------------------------------------------
+
+
+def _work(module: ir.Operation) -> dict[str, str]:
+    """Before anything is optimised."""
+    work = work_of(module)
+    names = {
+        "flops": work.flops,
+        "integer operations": work.integer,
+        "bytes loaded": work.loaded,
+        "bytes stored": work.stored,
+    }
+    if not work.known:
+        return {"work": "not known before a run: some loop's bounds are not constant"}
+    return {f"{name} (as written)": f"{value:,}" for name, value in names.items() if value}
