@@ -5,7 +5,10 @@ Text and its language -> HTML that survives where `<style>` and classes do not.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -21,6 +24,7 @@ from pygments.token import (
     Operator,
     Punctuation,
     String,
+    _TokenType,
 )
 
 from avial_lab.plot import svg
@@ -69,6 +73,63 @@ def highlighted(text: str, language: str, *, line_limit: int = LINE_LIMIT) -> st
     coloured = highlight(_clean(shown), _lexer(language), formatter)
     # No <code> within: a dark JupyterLab gives it a background of its own.
     return f'<pre style="{_PRE}">{coloured}</pre>'
+
+
+_INKS = (
+    (Comment, "c"),
+    (Keyword.Type, "t"),
+    (Keyword, "k"),
+    (Name.Function, "f"),
+    (Name.Label, "l"),
+    (Name.Constant, "n"),
+    (Name.Variable, "v"),
+    (Number, "m"),
+    (String, "s"),
+)
+PLAIN = "x"
+
+
+def ink_runs(lines: Sequence[str], language: str) -> list[str]:
+    """The colours of each line: an ink's letter and how many UTF-16 units (what JavaScript counts)
+    have it, up to the last that has one. The languages here are coloured line by line: none depends on the line before.
+
+    >>> ink_runs(["%x = arith.constant 1 : index", "}"], "mlir")
+    ['v2x3f14x1m1x3t5', '']
+    """
+    # Pygments makes one line end of two kinds; a form feed would be one to it and not to us.
+    text = "\n".join(re.sub(r"[\r\v\f]", " ", line) for line in lines) + "\n"
+    found: list[str] = []
+    runs: list[list[Any]] = []
+    for kind, value in _lexer(language).get_tokens(text):
+        for number, part in enumerate(value.split("\n")):
+            if number:
+                found.append(_line_runs(runs))
+                runs = []
+            if part:
+                _extend(runs, _ink(kind), _width(part))
+    return found
+
+
+def _extend(runs: list[list[Any]], ink: str, length: int) -> None:
+    if runs and runs[-1][0] == ink:
+        runs[-1][1] += length
+    else:
+        runs.append([ink, length])
+
+
+def _width(part: str) -> int:
+    return len(part) if part.isascii() else len(part.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _line_runs(runs: list[list[Any]]) -> str:
+    if runs and runs[-1][0] == PLAIN:
+        runs = runs[:-1]
+    return "".join(f"{ink}{length}" for ink, length in runs)
+
+
+@cache
+def _ink(kind: _TokenType) -> str:
+    return next((letter for family, letter in _INKS if kind in family), PLAIN)
 
 
 def elided(text: str, *, line_limit: int = LINE_LIMIT, column_limit: int = COLUMN_LIMIT) -> str:

@@ -65,7 +65,7 @@ class MLIRLexer(RegexLexer):
             (r"\b0x[0-9a-fA-F]+\b", Number.Hex),
             (r"-?\b\d+\.\d*(?:[eE][-+]?\d+)?", Number.Float),
             (r"-?\b\d+", Number.Integer),
-            (r"->|==|=|:|\*|\+|-|/", Operator),
+            (r"->|==|[=:*+\-/|]", Operator),
             (r"[A-Za-z_]\w*", Name),
             (r"[{}()\[\]<>,;?]", Punctuation),
             (r".", Text),
