@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab.notebook.display import register_renderers
 from avial_lab.notebook.magics import AvialMagics
+from avial_lab.notebook.stepper import step
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -18,4 +19,4 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     shell.register_magics(AvialMagics(shell))
 
 
-__all__ = ["AvialMagics", "load_ipython_extension", "register_renderers"]
+__all__ = ["AvialMagics", "load_ipython_extension", "register_renderers", "step"]

@@ -10,6 +10,7 @@ import argparse
 import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import count
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -28,6 +29,7 @@ from avial_lab.notebook.clusters import (
     start_cluster,
 )
 from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
+from avial_lab.notebook.stepper import Stepping
 from avial_lab.program import Namespace, Program
 from avial_lab.runtime.records import clusters, stop_clusters
 from avial_lab.schedule import Policy, Sync
@@ -53,6 +55,7 @@ class AvialMagics(Magics):
         super().__init__(shell)
         self._shell = shell
         self.programs: dict[str, Program] = {}
+        self._drafts: dict[str, dict[str, str]] = {}  # typed in a stepper, by program and stage
         self.cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
         leave_at_restart(shell, lambda: self.cluster)
 
@@ -90,6 +93,7 @@ class AvialMagics(Magics):
           %avial show [NAME] [--show=LIST]     draw one again
           %avial run [NAME] [--check] [--timeout=S]
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
+          %avial step [NAME] [--stage=S]        step through it, compare, edit a stage
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
           %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference]
@@ -170,6 +174,7 @@ class AvialMagics(Magics):
             "show": self._show_again,
             "run": self._run,
             "stages": self._stages,
+            "step": self._step,
             "load": self._load,
             "cluster": self._cluster,
         }
@@ -193,6 +198,26 @@ class AvialMagics(Magics):
             display(View(program, ("stages",)))
             return
         display(program.stages[_known("stage", options.stage, program.stages)])
+
+    def _step(self, options: argparse.Namespace) -> None:
+        """The stages as they survive in a saved notebook, then the widget."""
+        program = self._program(options.name)
+        if options.stage is not None:
+            _known("stage", options.stage, program.stages)
+        display(stage_table(program))
+        display(View(program, ("stages",)))
+        if getattr(self._shell, "kernel", None) is None:
+            return  # a terminal: nothing there could show it
+        drafts = self._drafts.setdefault(program.name, {})
+        display(Stepping(program, drafts=drafts, on_version=self._keep).widget(options.stage))
+
+    def _keep(self, program: Program) -> None:
+        """A program gone on from a stage edited by hand: under a name of its own, and not the
+        latest, which is what a bare `%avial run` runs.
+        """
+        names = (f"{program.name}-{number}" for number in count(1))
+        program.name = next(name for name in names if name not in self.programs)
+        self.programs = {program.name: program, **self.programs}
 
     def _load(self, options: argparse.Namespace) -> None:
         """A kernel's text in the next cell, its arrays and numbers among the variables."""
@@ -290,7 +315,9 @@ def _line_parser() -> MagicArgumentParser:
     run.add_argument("--check", action="store_true")
     run.add_argument("--timeout", type=float)
     stages = commands.add_parser("stages")
-    for command in (show, run, stages):
+    step = commands.add_parser("step")
+    step.add_argument("--stage", metavar="S")
+    for command in (show, run, stages, step):
         command.add_argument("name", nargs="?")
     stages.add_argument("stage", nargs="?")
     load = commands.add_parser("load")

@@ -91,7 +91,8 @@ PLAIN = "x"
 
 def ink_runs(lines: Sequence[str], language: str) -> list[str]:
     """The colours of each line: an ink's letter and how many UTF-16 units (what JavaScript counts)
-    have it, up to the last that has one. The languages here are coloured line by line: none depends on the line before.
+    have it, up to the last that has one. The languages here are coloured line by line: none depends
+    on the line before.
 
     >>> ink_runs(["%x = arith.constant 1 : index", "}"], "mlir")
     ['v2x3f14x1m1x3t5', '']

@@ -84,9 +84,7 @@ class _Book:
 
     def add(self, lines: Sequence[str], language: str) -> list[int]:
         """Where the lines stand: `[first, count, first, count, …]`."""
-        numbers = [
-            self._numbers.setdefault((language, line), len(self._numbers)) for line in lines
-        ]
+        numbers = [self._numbers.setdefault((language, line), len(self._numbers)) for line in lines]
         spans: list[int] = []
         for number in numbers:
             if spans and number == spans[-2] + spans[-1]:

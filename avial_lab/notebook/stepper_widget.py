@@ -1,0 +1,44 @@
+"""The stepper's view as an anywidget: nothing is fetched from anywhere.
+
+A `Stepping` -> a widget whose messages it answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from avial_lab import plot
+
+if TYPE_CHECKING:
+    from avial_lab.notebook.stepper import Stepping
+    from avial_lab.program import Program
+
+_VIEWS = Path(plot.__file__).parent / "views"
+_ASKING = Path(__file__).with_name("asking.js")
+
+
+class StepperWidget(anywidget.AnyWidget):
+    """Steps through the stages of `versions[0]`, and of what was made of it by hand."""
+
+    # One module: a browser has nowhere to import a second one from.
+    _esm = _VIEWS.joinpath("stepper.js").read_text("utf-8") + _ASKING.read_text("utf-8")
+    _css = _VIEWS.joinpath("stepper.css").read_text("utf-8")
+    data = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, stepping: Stepping, stage: str | None = None) -> None:
+        self.stepping = stepping
+        super().__init__(data=stepping.data(at=stage))
+        self.on_msg(self._receive)
+
+    @property
+    def versions(self) -> list[Program]:
+        """The program, and what was made of it from an edited stage."""
+        return self.stepping.versions
+
+    def _receive(self, _: object, message: Mapping[str, Any], __: object) -> None:
+        self.send({"id": message["id"], "answer": self.stepping.answer(message["question"])})

@@ -1,0 +1,149 @@
+"""The stepper's answers, its widget, and `%avial step`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from avial_lab.errors import CellSpan, VerifyError
+from avial_lab.notebook.magics import AvialMagics
+from avial_lab.notebook.stepper import Stepping, step
+from avial_lab.program import Program
+from avial_lab.stages import Inside, PassStep, StageInside
+from tests.notebook.conftest import Page, recorded_program
+
+pytest.importorskip("anywidget", reason="the page's widgets need anywidget: the extra `lab`")
+
+INSIDE = Inside(
+    (
+        StageInside("avial", ((2,),)),
+        StageInside("ptx", (), (PassStep("fold", "", 0.1, 1, 1, "after fold\n"),)),
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands for the compiler's process: a wrong text is refused at its second line."""
+
+    def resume(program: Program, stage: str, text: str) -> Program:
+        if "wrong" in text:
+            where = CellSpan("edited ptx", text, 2, 5)
+            raise VerifyError("this is wrong", span=where, hint="do it right")
+        return recorded_program(program.name)
+
+    monkeypatch.setattr(Program, "inside", INSIDE, raising=False)
+    monkeypatch.setattr(Program, "resume", resume, raising=False)
+
+
+@pytest.fixture
+def stepping(program: Program) -> Stepping:
+    return Stepping(program)
+
+
+def test_texts_are_answered(stepping: Stepping) -> None:
+    question: dict[str, Any] = {"want": "text", "version": 0, "stage": "ptx", "pass": None}
+    whole = stepping.answer(question)
+    assert whole["lines"] == [".target sm_90"]
+    assert whole["text"] == [0, 1] * 500
+    assert stepping.answer(question | {"pass": 0})["lines"] == ["after fold"]
+
+
+def test_what_stages_are_made_of_is_asked_for(stepping: Stepping) -> None:
+    assert not stepping.data()["inside"]
+    data = stepping.answer({"want": "inside", "version": 0})["data"]
+    assert data["inside"]
+    assert [each["name"] for each in data["stages"][1]["passes"]] == ["fold"]
+    assert data["source"]["name"] == "In [1]"
+
+
+def test_going_on_from_an_edited_stage(program: Program) -> None:
+    made: list[Program] = []
+    stepping = Stepping(program, on_version=made.append)
+    question = {"want": "resume", "version": 0, "stage": "ptx", "text": "better\n"}
+    answer = stepping.answer(question)
+    assert answer["version"] == 1
+    assert answer["data"]["edited"] == "ptx"
+    assert stepping.versions == [program, made[0]]
+    assert stepping.data(0)["edited"] is None
+    json.dumps(answer)
+
+
+def test_a_mistake_is_told_at_its_line(stepping: Stepping) -> None:
+    question = {"want": "resume", "version": 0, "stage": "ptx", "text": "fine\nwrong\n"}
+    error = stepping.answer(question)["error"]
+    assert error == {"message": "this is wrong", "hint": "do it right", "line": 2, "column": 5}
+    assert len(stepping.versions) == 1
+
+
+def test_a_mistake_elsewhere_is_told_with_its_place(
+    stepping: Stepping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resume(*_: object) -> Program:
+        raise VerifyError("no", span=CellSpan("In [1]", "a\nb", 2, 1))
+
+    monkeypatch.setattr(Program, "resume", resume)
+    question = {"want": "resume", "version": 0, "stage": "ptx", "text": "b\n"}
+    error = stepping.answer(question)["error"]
+    assert "line" not in error
+    assert "In [1]:2:1" in error["message"]
+
+
+def test_drafts_outlive_the_stepper(program: Program) -> None:
+    drafts: dict[str, str] = {}
+    keep = {"want": "keep", "version": 0, "stage": "ptx"}
+    first = Stepping(program, drafts=drafts)
+    assert first.answer(keep | {"text": "half a thou"}) == {}
+    assert Stepping(program, drafts=drafts).data()["drafts"] == {"ptx": "half a thou"}
+    first.answer(keep | {"text": None})
+    assert drafts == {}
+
+
+def test_the_widget_answers_messages(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    widget = step(program, stage="ptx")
+    assert widget.data["at"] == "ptx"
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(widget, "send", sent.append)
+    question = {"want": "text", "version": 0, "stage": "avial", "pass": None}
+    widget._receive(widget, {"id": "7", "question": question}, [])
+    assert sent[0]["id"] == "7"
+    assert sent[0]["answer"]["lines"] == ["avial.schedule %a {}"]
+
+
+def test_the_widget_needs_nothing_from_outside(program: Program) -> None:
+    widget = step(program)
+    code = str(widget._esm) + str(widget._css)
+    for word in ("http:", "https:", "import ", "innerHTML", "eval("):
+        assert word not in code
+
+
+def test_a_terminal_gets_text(page: Page) -> None:
+    magics(page).programs["deck"] = recorded_program()
+    assert page.run("%avial step") is None
+    assert [set(bundle) for bundle in page.bundles] == [{"text/html", "text/plain"}] * 2
+    assert "llc -march=nvptx64" in page.text
+
+
+def test_a_notebook_gets_the_figure_and_then_the_widget(page: Page) -> None:
+    magics(page).programs["deck"] = recorded_program()
+    page.shell.kernel = object()  # pyright: ignore[reportAttributeAccessIssue]
+    assert page.run("%avial step deck --stage=ptx") is None
+    kinds = [set(bundle) for bundle in page.bundles]
+    assert "application/vnd.jupyter.widget-view+json" in kinds[-1]
+    assert all("text/html" in kind for kind in kinds[:-1])
+    assert "did you mean 'ptx'" in str(page.run("%avial step deck --stage=pxt"))
+
+
+def test_an_edited_program_is_kept_and_is_not_the_latest(page: Page) -> None:
+    held = magics(page)
+    held.programs["deck"] = recorded_program()
+    held._keep(recorded_program())
+    held._keep(recorded_program())
+    assert list(held.programs) == ["deck-2", "deck-1", "deck"]
+    assert held._program(None) is held.programs["deck"]
+
+
+def magics(page: Page) -> AvialMagics:
+    return page.shell.magics_manager.registry["AvialMagics"]
