@@ -79,6 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timeout", type=_seconds, metavar="S", help="stop the ranks after so many seconds"
     )
+    traced = run.add_mutually_exclusive_group()
+    traced.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE.json",
+        help="write what happened when, for ui.perfetto.dev or chrome://tracing",
+    )
+    traced.add_argument("--no-trace", action="store_true", help="take no times in the run")
     run.add_argument("--json", action="store_true", help="print the facts of the run as JSON")
     run.set_defaults(command=_run)
 
@@ -304,7 +312,7 @@ def _make_indices_fit(compiled: Program, made_up: RandomArguments, seed: int) ->
 
 def _run(options: argparse.Namespace) -> int:
     outputs = parse_outputs(options.out)
-    _check_folders(*outputs.values(), options.report)
+    _check_folders(*outputs.values(), options.report, options.trace)
     question = _question(options)
     compiled = _compile(options, question)
     unknown = [name for name in outputs if name not in compiled.arrays]
@@ -315,12 +323,15 @@ def _run(options: argparse.Namespace) -> int:
         )
     if question.made_up is not None:
         _make_indices_fit(compiled, question.made_up, options.seed)
-    trace = compiled.run(check=options.check, timeout=options.timeout)
+    trace = compiled.run(check=options.check, timeout=options.timeout, trace=not options.no_trace)
     for name, path in outputs.items():
         save_array(path, compiled.arrays[name])
     if options.report is not None:
         with _writing(options.report):
             compiled.report(options.report)
+    if options.trace is not None:
+        with _writing(options.trace):
+            trace.save(options.trace)
     if options.check and question.kernel is not None:
         assert compiled.check_report is not None
         compiled.check_report += f"\n{question.kernel.compare(compiled.arrays)}"

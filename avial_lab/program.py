@@ -40,6 +40,7 @@ from avial_lab.errors import (
     RunError,
     ScheduleError,
 )
+from avial_lab.files import written_whole
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -63,6 +64,7 @@ from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import Cluster
 from avial_lab.runtime.cluster import run as run_on_cluster
 from avial_lab.runtime.exchange import caller_arrays
+from avial_lab.runtime.job import Options
 from avial_lab.runtime.parcels import as_bytes
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
@@ -261,8 +263,10 @@ class Program:
         *,
         check: bool = False,
         timeout: float | None = None,
+        trace: bool = True,
     ) -> Trace:
-        """Run the program on its arrays, in place, and return what happened when.
+        """Run the program on its arrays, in place, and return what happened when; without `trace`
+        no times are taken, and it has no events.
 
         Without a cluster the ranks are started for this run alone by `mpiexec`. With `check` the
         reference runs first, on copies; a difference raises CheckError (the arrays then hold the
@@ -272,16 +276,20 @@ class Program:
         if isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         expected = self.reference(timeout=timeout) if check else None
+        options = Options(traced=trace)
         if cluster is None:
-            trace = mpiexec.run(self.binary, self.arrays, timeout=timeout, spans=self._spans)
-        else:
-            trace = run_on_cluster(
-                self.binary, self.arrays, cluster, timeout=timeout, spans=self._spans
+            taken = mpiexec.run(
+                self.binary, self.arrays, timeout=timeout, spans=self._spans, options=options
             )
+        else:
+            taken = run_on_cluster(
+                self.binary, self.arrays, cluster,
+                timeout=timeout, spans=self._spans, options=options,
+            )  # fmt: skip
         emulated = any(
             self.schedule.topology.device(p.device).emulated for p in self.schedule.placements
         )
-        self.trace = replace(trace, label="measured, GPU emulated") if emulated else trace
+        self.trace = replace(taken, label="measured, GPU emulated") if emulated else taken
         if expected is not None:
             self.check_report = agreement(
                 self.graph.storages, self.arrays, expected.data, self.built.reordered
@@ -347,15 +355,8 @@ class Program:
     def report(self, path: str | Path) -> Path:
         """Write everything about the program into one HTML file that needs nothing else."""
         path = Path(path)
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(report_html(self))
-            Path(partial).chmod(0o644)
-            Path(partial).replace(path)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        with written_whole(path) as file:
+            file.write(report_html(self))
         return path
 
     @cached_property

@@ -16,9 +16,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from avial_lab import plot
 from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
-from avial_lab.plot.facts import Table, count, format_seconds, time_label
+from avial_lab.plot.facts import Table, count, format_seconds
+from avial_lab.plot.run_facts import time_label
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.graph import graph_data
+from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -94,7 +96,7 @@ def show_schedule(schedule: Schedule) -> Bundle:
 
 
 def show_trace(trace: Trace) -> Bundle:
-    return _bundle("Run", Figure(plot.timeline_figure(trace), plot.trace_text(trace)))
+    return _bundle("Run", _timeline_figure(trace, None))
 
 
 def show_explanation(explanation: Explanation) -> Bundle:
@@ -151,8 +153,7 @@ def show_view(view: View) -> Bundle:
     if "stages" in parts:
         figures.append(_stages_figure(program))
     if "timeline" in parts and program.trace is not None:
-        html = plot.timeline_figure(program.trace, program.schedule)
-        figures.append(Figure(html, plot.trace_text(program.trace, program.schedule)))
+        figures.append(_timeline_figure(program.trace, program.schedule))
     return _bundle(program.name, *figures)
 
 
@@ -165,6 +166,14 @@ def _graph_figure(
         html += plot.lanes_figure(schedule)
     view = {"kind": "graph", "data": graph_data(graph, schedule, trace)}
     return Figure(html, plot.graph_text(graph, schedule, trace), view)
+
+
+def _timeline_figure(trace: Trace, schedule: Schedule | None) -> Figure:
+    """The view only where there are times."""
+    html, text = plot.timeline_figure(trace, schedule), plot.trace_text(trace, schedule)
+    if not trace.events:
+        return Figure(html, text)
+    return Figure(html, text, {"kind": "timeline", "data": timeline_data(trace, schedule)})
 
 
 def _messages_figure(program: Program, plan: Plan) -> Figure:
@@ -231,9 +240,10 @@ def _last_run(program: Program) -> str:
         return "compiled, not run yet"
     if not program.trace.ranks:
         return program.trace.label
-    ranks = count(program.trace.ranks, "rank")
-    label = time_label(program.trace, program.schedule)
-    words = f"ran on {ranks} in {format_seconds(program.trace.makespan_s)} ({label})"
+    words = f"ran on {count(program.trace.ranks, 'rank')}"
+    if program.trace.events:
+        label = time_label(program.trace, program.schedule)
+        words += f" in {format_seconds(program.trace.makespan_s)} ({label})"
     return f"{words}, {program.check_report}" if program.check_report else words
 
 

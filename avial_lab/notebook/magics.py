@@ -42,6 +42,7 @@ SYNC = "wait for the messages one reads (edges), or for all ranks after each lev
 RANKS = "MPI ranks; by default the cluster's, or 2"
 DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
 SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"
+NO_TRACE = "take no times in the run"
 EXPECT = "the cell passes if it fails with an error that has TEXT in it, and only then"
 
 
@@ -74,6 +75,7 @@ class AvialMagics(Magics):
     @argument("--run", action="store_true", help="run it; the arrays change in place")
     @argument("--check", action="store_true", help="run it and compare with the reference")
     @argument("--timeout", type=float, metavar="SECONDS", help="stop the run after so long")
+    @argument("--no-trace", action="store_true", help=NO_TRACE)
     @argument("--show", metavar="LIST", help=SHOW)
     @argument("--expect-error", nargs="?", const="", metavar="TEXT", help=EXPECT)
     @argument("-q", "--quiet", action="store_true", help="show nothing")
@@ -91,7 +93,7 @@ class AvialMagics(Magics):
 
           %avial [list]                        the programs of this session
           %avial show [NAME] [--show=LIST]     draw one again
-          %avial run [NAME] [--check] [--timeout=S]
+          %avial run [NAME] [--check] [--timeout=S] [--no-trace]
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial step [NAME] [--stage=S]        step through it, compare, edit a stage
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
@@ -133,7 +135,7 @@ class AvialMagics(Magics):
         if options.out:
             self._shell.user_ns[_identifier(options.out)] = program
         if options.run or options.check:
-            program.run(self.cluster, check=options.check, timeout=options.timeout)
+            _run(program, self.cluster, options)
         return program
 
     def _expect_error(self, options: argparse.Namespace, cell: str) -> None:
@@ -188,7 +190,7 @@ class AvialMagics(Magics):
 
     def _run(self, options: argparse.Namespace) -> None:
         program = self._program(options.name)
-        program.run(self.cluster, check=options.check, timeout=options.timeout)
+        _run(program, self.cluster, options)
         display(View(program, ("timeline",)))
 
     def _stages(self, options: argparse.Namespace) -> None:
@@ -273,6 +275,10 @@ class AvialMagics(Magics):
         return everything[latest if name is None else _known("program", name, everything)]
 
 
+def _run(program: Program, cluster: avial_lab.Cluster | None, options: argparse.Namespace) -> None:
+    program.run(cluster, check=options.check, timeout=options.timeout, trace=not options.no_trace)
+
+
 def parts_of(show: str | None) -> tuple[str, ...]:
     """`dag,stages` -> ("dag", "stages"); all by default, () for `none`."""
     if show is None:
@@ -314,6 +320,7 @@ def _line_parser() -> MagicArgumentParser:
     run = commands.add_parser("run")
     run.add_argument("--check", action="store_true")
     run.add_argument("--timeout", type=float)
+    run.add_argument("--no-trace", action="store_true")
     stages = commands.add_parser("stages")
     step = commands.add_parser("step")
     step.add_argument("--stage", metavar="S")

@@ -7,7 +7,7 @@ from avial_lab.plot.code import highlighted, stage_html, stage_text
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.dot import dag_dot
 from avial_lab.plot.explained import explained_html, explained_table
-from avial_lab.plot.facts import graph_text, trace_text
+from avial_lab.plot.facts import graph_text
 from avial_lab.plot.figure import (
     dag_figure,
     figure_html,
@@ -21,6 +21,7 @@ from avial_lab.plot.figure import (
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.messages import held_svg, messages_svg, plan_text
 from avial_lab.plot.report import Told, report_html
+from avial_lab.plot.run_facts import trace_text
 from avial_lab.plot.space import dependence_table, nest_svg, nest_text, worth_drawing
 from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg

@@ -1,8 +1,8 @@
 """The facts behind a picture, in words: one-line summaries and tables.
 
-TaskGraph, Schedule, Trace -> sentences and `Table`s, which become text or HTML. A picture's
+TaskGraph, Schedule -> sentences and `Table`s, which become text or HTML. A picture's
 alternative text, the table below it and the terminal's text all come from here, so they cannot
-disagree.
+disagree. Those of a run are in `run_facts.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from avial_lab.plot.svg import escape, printable
 from avial_lab.regions import Region, format_region
 from avial_lab.schedule import Placement, Schedule, Transfer
 from avial_lab.topology import DeviceKind
-from avial_lab.trace import Event, EventKind, Trace
+from avial_lab.trace import EventKind, Trace
 
 ROW_LIMIT = 200
 """A table shows this many rows and says how many it leaves out."""
@@ -191,43 +191,6 @@ def cost_words(critical: Critical, value: float) -> str:
     return format_seconds(value) if critical.measured else format_bytes(round(value))
 
 
-def time_label(trace: Trace, schedule: Schedule | None = None) -> str:
-    """How the times came about; "emulated" is said wherever a GPU task ran without a GPU."""
-    if schedule is None or "emulated" in trace.label:
-        return trace.label
-    used = {event.device for event in trace.events if event.kind is EventKind.TASK}
-    emulated = any(device.emulated for device in schedule.topology.devices if device.name in used)
-    return f"{trace.label}, GPU emulated" if emulated else trace.label
-
-
-def trace_summary(trace: Trace, schedule: Schedule | None = None) -> str:
-    """`measured: 1.2 ms from first start to last end, 3 tasks on 3 ranks, 160 B sent`."""
-    if not trace.ranks:
-        return trace.label
-    tasks = sum(event.kind is EventKind.TASK for event in trace.events)
-    return (
-        f"{time_label(trace, schedule)}: {format_seconds(trace.makespan_s)} from first start to "
-        f"last end, {count(tasks, 'task')} on {count(trace.ranks, 'rank')}, "
-        f"{format_bytes(trace.bytes_sent)} sent"
-    )
-
-
-def event_words(event: Event, schedule: Schedule | None = None) -> str:
-    """A task's name; of a message's event, what is sent where, if the schedule is there to tell.
-
-    The engine calls them `send 3`, `received 3`: the number is the transfer's.
-    """
-    index = event.name.rpartition(" ")[2]
-    if event.kind in (EventKind.TASK, EventKind.BARRIER) or schedule is None or not index.isdigit():
-        return f"wait {event.name}" if event.kind is EventKind.WAIT else event.name
-    transfer = schedule.transfers[int(index)]
-    if event.rank == transfer.source:
-        verb = "wait until sent:" if event.kind is EventKind.WAIT else "send"
-        return f"{verb} {transfer.storage} to rank {transfer.dest}"
-    verb = "wait for" if event.kind is EventKind.WAIT else "ready to receive"
-    return f"{verb} {transfer.storage} from rank {transfer.source}"
-
-
 def level_words(graph: TaskGraph, *, most: int = 8) -> str:
     """`level 0: task1, task2; level 1: task3`, at most `most` levels and names each."""
     parts: list[str] = []
@@ -334,46 +297,6 @@ def transfer_table(schedule: Schedule) -> Table:
     )
 
 
-def event_table(trace: Trace, schedule: Schedule | None = None) -> Table:
-    """Every event by its start."""
-    begin = min((event.start_s for event in trace.events), default=0.0)
-    rows = tuple(
-        (
-            str(event.rank),
-            event.device,
-            event.kind.value,
-            event_words(event, schedule),
-            format_seconds(event.start_s - begin),
-            format_seconds(event.duration_s),
-            format_bytes(event.nbytes) if event.nbytes else "",
-        )
-        for event in trace.events[:ROW_LIMIT]
-    )
-    head = ("rank", "device", "event", "what", "start", "duration", "bytes")
-    numbers = frozenset({"rank", "start", "duration", "bytes"})
-    title = f"Events ({time_label(trace, schedule)})"
-    return Table(title, head, rows, numbers, left_out(len(trace.events), "event"))
-
-
-def rank_table(trace: Trace, schedule: Schedule | None = None) -> Table:
-    """What each rank's time went into; a wait is not work."""
-    total = trace.makespan_s or 1.0
-    spent = {rank: dict.fromkeys(EventKind, 0.0) for rank in range(trace.ranks)}
-    for event in trace.events:
-        spent[event.rank][event.kind] += event.duration_s
-    rows: list[tuple[str, ...]] = []
-    for rank, kinds in list(spent.items())[:ROW_LIMIT]:
-        work, barrier = kinds[EventKind.TASK], kinds[EventKind.BARRIER]
-        message = kinds[EventKind.SEND] + kinds[EventKind.POST]
-        wait = kinds[EventKind.WAIT]
-        idle = max(0.0, total - work - barrier - message - wait)
-        parts = (work, message, wait, barrier, idle)
-        rows.append((str(rank), *(f"{100 * part / total:.0f} %" for part in parts)))
-    head = ("rank", "tasks", "messages", "waits", "barriers", "idle")
-    title = f"Where the time went ({time_label(trace, schedule)})"
-    return Table(title, head, tuple(rows), frozenset(head), left_out(trace.ranks, "rank"))
-
-
 def graph_text(
     graph: TaskGraph, schedule: Schedule | None = None, trace: Trace | None = None
 ) -> str:
@@ -387,14 +310,6 @@ def graph_text(
     if graph.tasks:
         head.append(critical_summary(critical_of(graph, trace)))
     return "\n".join([*head, *(table.to_text() for table in tables if table.rows)])
-
-
-def trace_text(trace: Trace, schedule: Schedule | None = None) -> str:
-    """The timeline's facts for a terminal; of a run without ranks only what it was."""
-    if not trace.ranks:
-        return trace.label
-    tables = (rank_table(trace, schedule), event_table(trace, schedule))
-    return "\n".join([trace_summary(trace, schedule), *(table.to_text() for table in tables)])
 
 
 def placement_of(schedule: Schedule) -> dict[str, Placement]:

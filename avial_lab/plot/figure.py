@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from avial_lab.arrays import Storage
 from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
-from avial_lab.plot import facts, messages, space, split, svg
+from avial_lab.plot import facts, messages, run_facts, space, split, svg
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
@@ -65,8 +65,13 @@ def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
         return f"<p><em>{svg.escape(trace.label)}</em></p>"
     return figure_html(
         timeline_svg(trace, schedule),
-        alt=f"Timeline: {facts.trace_summary(trace, schedule)}",
-        tables=(facts.rank_table(trace, schedule), facts.event_table(trace, schedule)),
+        alt=f"Timeline: {run_facts.trace_summary(trace, schedule)}",
+        tables=(
+            run_facts.rank_table(trace, schedule),
+            run_facts.task_table(trace, schedule),
+            run_facts.path_table(trace),
+            run_facts.event_table(trace, schedule),
+        ),
     )
 
 

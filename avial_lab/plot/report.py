@@ -13,7 +13,7 @@ from typing import Protocol
 
 from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
-from avial_lab.plot import facts, messages, svg
+from avial_lab.plot import facts, messages, run_facts, svg
 from avial_lab.plot.code import highlighted, stage_html
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.explained import explained_html, explained_summary
@@ -223,7 +223,10 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
         items.append(("run", trace.label))
     elif trace is not None:
         items.append(
-            (f"run, {facts.time_label(trace, schedule)}", facts.format_seconds(trace.makespan_s))
+            (
+                f"run, {run_facts.time_label(trace, schedule)}",
+                facts.format_seconds(trace.makespan_s),
+            )
         )
     shown = "".join(
         f"<div><dt>{svg.escape(key)}</dt><dd>{svg.escape(value)}</dd></div>" for key, value in items
@@ -237,7 +240,7 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
 
 
 def _run_words(trace: Trace, schedule: Schedule) -> str:
-    summary = svg.escape(facts.trace_summary(trace, schedule))
+    summary = svg.escape(run_facts.trace_summary(trace, schedule))
     if not trace.ranks:
         return f"{summary}."
     return f"What every rank did, and what it waited for. {summary}."
@@ -246,8 +249,12 @@ def _run_words(trace: Trace, schedule: Schedule) -> str:
 def _timeline(trace: Trace, schedule: Schedule) -> str:
     return (
         _picture(timeline_svg(trace, schedule))
-        + _tables(facts.rank_table(trace, schedule))
-        + _folded("every event", facts.event_table(trace, schedule))
+        + _tables(
+            run_facts.rank_table(trace, schedule),
+            run_facts.task_table(trace, schedule),
+            run_facts.path_table(trace),
+        )
+        + _folded("every event", run_facts.event_table(trace, schedule))
     )
 
 

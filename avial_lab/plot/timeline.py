@@ -5,16 +5,16 @@ Trace -> SVG. Times are shown as they were measured (or modelled); the trace's o
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from avial_lab.plot import facts, svg
+from avial_lab.plot import facts, run_facts, svg
 from avial_lab.plot.frame import LegendItem, box_item, framed, line_item
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, SKY, Look, look_of
+from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, ORANGE, SKY, Look, look_of
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
+from avial_lab.trace.analysis import links
 
 WIDTH = 860.0
 GUTTER = 110.0
@@ -32,13 +32,8 @@ _FILL = {
     EventKind.SEND: MESSAGE,
     EventKind.POST: SKY,
     EventKind.WAIT: WAIT_FILL,
+    EventKind.COPY: ORANGE,
     EventKind.BARRIER: BARRIER_FILL,
-}
-_WORDS = {
-    EventKind.SEND: "send",
-    EventKind.POST: "start receiving",
-    EventKind.WAIT: "wait for a message",
-    EventKind.BARRIER: "barrier",
 }
 
 
@@ -72,7 +67,7 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
 
     With the schedule, messages are named by what they carry and emulated devices are known.
     """
-    summary = facts.trace_summary(trace, schedule)
+    summary = run_facts.trace_summary(trace, schedule)
     if not trace.events:
         words = f"{trace.label}: no events"
         return framed("", 0, 0, title=title, summary=words, description=summary)
@@ -92,7 +87,7 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
         bars = rows[rank][:budget]
         shapes += [_bar(bar, top, scale, trace, schedule) for bar in bars]
         shapes += _names_beside(bars, top, scale)
-    arrows = _messages(trace)
+    arrows = links(trace.events)
     if len(arrows) <= ARROW_LIMIT:
         shapes += [
             _arrow(*ends, tops, scale) for ends in arrows if {e.rank for e in ends} <= {*tops}
@@ -105,25 +100,11 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
         summary=summary,
         description=f"{summary}. {_longest(trace)}",
         legend=_legend(trace, schedule, arrows=0 < len(arrows) <= ARROW_LIMIT),
-        notes=_notes(rows, budget, hidden_ranks=len(ranks) - len(shown), arrows=len(arrows)),
+        notes=[
+            *_notes(rows, budget, hidden_ranks=len(ranks) - len(shown), arrows=len(arrows)),
+            *filter(None, (run_facts.dropped_words(trace), run_facts.clock_words(trace))),
+        ],
     )
-
-
-def _messages(trace: Trace) -> list[tuple[Event, Event]]:
-    """Each message's send with the end of the wait for it: between two ranks they keep their
-    order.
-    """
-    sent: dict[tuple[int, int], deque[Event]] = {}
-    found: list[tuple[Event, Event]] = []
-    for event in trace.events:
-        if event.peer is not None and event.kind is EventKind.SEND:
-            sent.setdefault((event.rank, event.peer), deque()).append(event)
-    for event in trace.events:
-        if event.peer is not None and event.kind is EventKind.WAIT:
-            waiting = sent.get((event.peer, event.rank))
-            if waiting:
-                found.append((waiting.popleft(), event))
-    return found
 
 
 def _arrow(send: Event, wait: Event, tops: Mapping[int, float], scale: Scale) -> str:
@@ -176,7 +157,7 @@ def _bars(events: Sequence[Event], scale: Scale) -> list[Bar]:
 
 def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | None) -> str:
     x, width, event = scale.x(bar.start_s), scale.width(bar), bar.event
-    words = facts.event_words(event, schedule) if bar.merged == 1 else f"{bar.merged:,} events"
+    words = run_facts.event_words(event) if bar.merged == 1 else f"{bar.merged:,} events"
     time = facts.format_seconds(bar.end_s - bar.start_s)
     tip = f"{words}: {time} from {facts.format_seconds(bar.start_s - scale.begin_s)}"
     tip += f" on {event.device}" if event.device else ""
@@ -296,5 +277,7 @@ def _legend(trace: Trace, schedule: Schedule | None, *, arrows: bool = False) ->
         for look in (CPU, GPU, EMULATED_GPU)
         if look in looks
     ]
-    tasks += [box_item(fill, _WORDS[kind]) for kind, fill in _FILL.items() if kind in kinds]
+    tasks += [
+        box_item(fill, run_facts.KIND_WORDS[kind]) for kind, fill in _FILL.items() if kind in kinds
+    ]
     return [*tasks, line_item(MESSAGE, "message", width=1)] if arrows else tasks

@@ -28,6 +28,15 @@ _EVENT = {
 }
 
 
+_WORDS = {
+    StepKind.POST: ("ready to receive {what} from rank {peer}", False),
+    StepKind.SEND: ("send {what} to rank {peer}", True),
+    StepKind.WAIT_RECEIVED: ("wait for {what} from rank {peer}", False),
+    StepKind.WAIT_SENT: ("wait until {what} is sent to rank {peer}", True),
+}
+"""What a message's step is called, and whether this rank is its sender."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """What went wrong on a rank that lived to tell; `step` indexes its program, -1 before the
@@ -208,8 +217,16 @@ def _event(manifest: Manifest, rank: int, step: Step, start_s: float, end_s: flo
     kind = _EVENT[step.kind]
     if step.kind is StepKind.RUN:
         return Event(kind, step.task, rank, manifest.devices[step.task], start_s, end_s)
-    nbytes = manifest.transfers[step.transfer].nbytes if step.transfer >= 0 else 0
-    return Event(kind, str(step), rank, "", start_s, end_s, nbytes)
+    if step.transfer < 0:
+        return Event(kind, str(step), rank, "", start_s, end_s)
+    transfer = manifest.transfers[step.transfer]
+    what = f"{transfer.storage}{transfer.box}"
+    words, mine = _WORDS[step.kind]
+    peer = transfer.dest if mine else transfer.source
+    # A message is one between its send and the end of the wait for it.
+    number = step.transfer if step.kind in (StepKind.SEND, StepKind.WAIT_RECEIVED) else None
+    name = words.format(what=what, peer=peer)
+    return Event(kind, name, rank, "", start_s, end_s, transfer.nbytes, peer, number, what)
 
 
 def _is_task(manifest: Manifest, rank: int, step: int) -> bool:

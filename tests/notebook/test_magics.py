@@ -133,9 +133,14 @@ def test_run_and_check(page: Page, runs: list[tuple[Any, dict[str, Any]]]) -> No
     assert runs == []
     page.run(f"%%avial -q --run --timeout=2.5\n{CELL}")
     page.run(f"%%avial -q --check\n{CELL}")
+    page.run(f"%%avial -q --run --no-trace\n{CELL}")
+    page.run("%avial run --no-trace")
     assert runs == [
-        (None, {"check": False, "timeout": 2.5}), (None, {"check": True, "timeout": None})
-    ]  # fmt: skip
+        (None, {"check": False, "timeout": 2.5, "trace": True}),
+        (None, {"check": True, "timeout": None, "trace": True}),
+        (None, {"check": False, "timeout": None, "trace": False}),
+        (None, {"check": False, "timeout": None, "trace": False}),
+    ]
 
 
 def test_a_mistake_is_short_and_costs_nothing(page: Page, compiler: Compiler) -> None:

@@ -267,20 +267,22 @@ def deck_trace() -> Trace:
         start: float,
         end: float,
         nbytes: int = 0,
+        message: int | None = None,
     ) -> Event:
-        return Event(kind, name, rank, device, start * 1e-6, end * 1e-6, nbytes)
+        start_s, end_s = start * 1e-6, end * 1e-6
+        return Event(kind, name, rank, device, start_s, end_s, nbytes, message=message)
 
     return Trace(
         3,
         (
             event(EventKind.TASK, "task1", 0, "cpu0", 0, 40),
             event(EventKind.TASK, "task2", 1, "cpu1", 2, 55),
-            event(EventKind.POST, "post 0", 2, "", 0, 1),
-            event(EventKind.POST, "post 1", 2, "", 1, 2),
-            event(EventKind.WAIT, "received 0", 2, "", 2, 44),
-            event(EventKind.SEND, "send 0", 0, "", 40, 43, 80),
-            event(EventKind.SEND, "send 1", 1, "", 55, 59, 80),
-            event(EventKind.WAIT, "received 1", 2, "", 44, 60),
+            event(EventKind.POST, "ready to receive c from rank 0", 2, "", 0, 1),
+            event(EventKind.POST, "ready to receive d from rank 1", 2, "", 1, 2),
+            event(EventKind.WAIT, "wait for c from rank 0", 2, "", 2, 44, 0, 0),
+            event(EventKind.SEND, "send c to rank 2", 0, "", 40, 43, 80, 0),
+            event(EventKind.SEND, "send d to rank 2", 1, "", 55, 59, 80, 1),
+            event(EventKind.WAIT, "wait for d from rank 1", 2, "", 44, 60, 0, 1),
             event(EventKind.TASK, "task3", 2, "gpu0", 60, 95),
             event(EventKind.BARRIER, "barrier", 0, "", 43, 96),
         ),

@@ -97,9 +97,9 @@ def test_a_trace_is_on_rank_0s_clock_and_starts_at_0():
     trace = trace_of(two_ranks(), [Outcome(0, zero), Outcome(1, one, offset_s=50.0)])
     assert [(e.rank, e.name, e.start_s, e.end_s, e.nbytes) for e in trace.events] == [
         (0, "x", 0.0, 1.0, 0),
-        (1, "post 0", 0.25, 0.5, 16),
-        (1, "received 0", 0.5, 2.0, 16),
-        (0, "send 0", 1.0, 1.5, 16),
+        (1, "ready to receive a[0:4] from rank 0", 0.25, 0.5, 16),
+        (1, "wait for a[0:4] from rank 0", 0.5, 2.0, 16),
+        (0, "send a[0:4] to rank 1", 1.0, 1.5, 16),
     ]
     assert trace.bytes_sent == 16
     assert trace.label == "measured, GPU emulated"

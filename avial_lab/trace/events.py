@@ -1,0 +1,134 @@
+"""Events on ranks and devices -> Trace. Times are seconds from the start of the run, on the clock
+of rank 0.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class EventKind(enum.Enum):
+    TASK = "task"
+    SEND = "send"
+    POST = "post"
+    WAIT = "wait"
+    COPY = "copy"
+    BARRIER = "barrier"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of one rank: a task that ran, a copy, or a moment in the life of a message.
+
+    `peer` is the rank at the other end of a message, where the event is of one alone and is known.
+    `message` is the same number at both ends of a message (a collective has one sender or several,
+    and several receivers). what: the memory that is moved, `c[0:20]`; empty where it is not known.
+    turn: which time it is that the phase of a program of loops runs, from 1; the ranks divide a
+    phase into pieces, and such a piece is a TASK event with a turn.
+    """
+
+    kind: EventKind
+    name: str
+    rank: int
+    device: str
+    start_s: float
+    end_s: float
+    nbytes: int = 0
+    peer: int | None = None
+    message: int | None = None
+    what: str = ""
+    turn: int = 0
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+@dataclass(frozen=True)
+class Move:
+    """What went from one rank to another for a phase, over all the times the phase was begun."""
+
+    phase: str
+    source: int
+    dest: int
+    messages: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Total:
+    """All events of one kind of one rank for one phase: exact also where single events were
+    dropped.
+    """
+
+    rank: int
+    phase: str
+    kind: EventKind
+    events: int
+    seconds: float
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All events of one run, by start time; `label` says how the times came about (`measured`,
+    `emulated GPU`).
+
+    moves: counted by the ranks of a program of loops, also where no events were taken. totals:
+    likewise. turns: the phases of such a program, and how often each ran. dropped: by rank, the
+    later events that were not kept; where there are any, ends_s is when each rank was done.
+    around: giving the ranks their inputs and taking the results, before and after the run and no
+    part of it. clock_error_s: times of two ranks are comparable to within this. `ranks` is 0 where
+    no rank ran: a reference run, which has neither events nor moves.
+    """
+
+    ranks: int
+    events: tuple[Event, ...]
+    label: str = "measured"
+    moves: tuple[Move, ...] = ()
+    clock_error_s: float = 0.0
+    around: tuple[Event, ...] = ()
+    totals: tuple[Total, ...] = ()
+    dropped: tuple[int, ...] = ()
+    turns: tuple[tuple[str, int], ...] = ()
+    ends_s: tuple[float, ...] = ()
+    machine: str = ""
+
+    @property
+    def begin_s(self) -> float:
+        """The first start; 0 for an empty trace."""
+        return min((event.start_s for event in self.events), default=0.0)
+
+    @property
+    def makespan_s(self) -> float:
+        """From the first start to the last end; 0 for an empty trace."""
+        if not self.events:
+            return 0.0
+        return max([*self.ends_s, *(event.end_s for event in self.events)]) - self.begin_s
+
+    @property
+    def counted(self) -> tuple[Move, ...] | None:
+        """What the ranks counted; None where there were none to count."""
+        return self.moves if self.ranks else None
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that crossed between ranks."""
+        if self.totals:
+            return sum(total.nbytes for total in self.totals if total.kind is EventKind.SEND)
+        return sum(event.nbytes for event in self.events if event.kind is EventKind.SEND)
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as Chrome trace events (JSON), which Perfetto opens: all of it or nothing."""
+        from avial_lab.trace.chrome import save_trace  # which is about traces, and so above us
+
+        return save_trace(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Trace:
+        """What `save` wrote."""
+        from avial_lab.trace.chrome import load_trace
+
+        return load_trace(Path(path))
