@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from avial_lab.exercise import check
     from avial_lab.notebook import load_ipython_extension
     from avial_lab.one_process import OneProcess, start_or_reference
+    from avial_lab.plot.film import Film
     from avial_lab.program import Namespace, Program, analyse, compile
     from avial_lab.runtime.cluster import Cluster
     from avial_lab.topology import Topology
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AvialError": "errors",
     "Cluster": "runtime.cluster",
+    "Film": "plot.film",
     "Namespace": "program",
     "OneProcess": "one_process",
     "Program": "program",
@@ -42,6 +44,7 @@ _HOME = {
 __all__ = [
     "AvialError",
     "Cluster",
+    "Film",
     "Namespace",
     "OneProcess",
     "Program",

@@ -28,6 +28,10 @@ TOLERANCE = 1e-9
 """Floating-point values may be so far from the expected ones, relative to the largest of them."""
 
 
+FEW = 6
+"""So many names are listed where one is not known; of more, the nearest."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that was expected: whether it holds, what it is, and what there is to say of it."""
@@ -69,9 +73,10 @@ def check(
     after the run; integers exactly, floating-point numbers within `TOLERANCE`.
     """
     if not isinstance(program, Program):  # pyright: ignore[reportUnnecessaryIsInstance] - a cell's
+        kind = type(program).__name__
         raise CheckError(
-            f"check takes a program, not {type(program).__name__}",
-            hint="`%%avial -o NAME` keeps the program of a cell in NAME",
+            "there is no program yet" if program is None else f"check takes a program, not {kind}",
+            hint="run the cell above first; `%%avial -o NAME` keeps its program in NAME",
         )
     findings = [
         *_count(
@@ -282,13 +287,16 @@ def _messages(program: Program, messages: int | None, nbytes: int | None) -> Ite
     """As the schedule foresees them; a run on ranks has to have sent the same."""
     wanted = {"message": messages, "byte": nbytes}
     planned = {"message": program.schedule.messages, "byte": program.schedule.bytes_moved}
+    told = False
     for noun, expected in wanted.items():
         if expected is None:
             continue
         what = f"{count(expected, noun)} between ranks"
         if planned[noun] != expected:
-            said = f"the program needs {count(planned[noun], noun)}{':' * bool(planned[noun])}"
-            yield Finding(False, what, (said, *_message_lines(program)))
+            listed = _message_lines(program) if not told else []
+            said = f"the program needs {count(planned[noun], noun)}{':' * bool(listed)}"
+            yield Finding(False, what, (said, *listed))
+            told = True
             continue
         counted = _counted(program)
         if counted is not None and counted[noun] != expected:
@@ -367,9 +375,9 @@ def _equal(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> np.ndarray[
 
 
 def _unknown(noun: str, name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    meant = f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(known) or 'none'}"
-    return f"there is no {noun} '{name}'{meant}"
+    near = get_close_matches(name, known, n=1) if len(known) > FEW else []
+    there = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known) or 'none'}"
+    return f"there is no {noun} '{name}'; {there}"
 
 
 def _and(names: Sequence[str]) -> str:

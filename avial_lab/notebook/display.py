@@ -117,6 +117,10 @@ def show_stage(stage: Stage) -> Bundle:
     return _bundle(stage.name, Figure(html, plot.stage_text(stage)))
 
 
+def show_film(film: plot.Film) -> Bundle:
+    return _bundle(plot.film_figure(film), plot.film_text(film))
+
+
 def show_table(table: Table) -> Bundle:
     return _bundle(table.title, Figure(table.to_html(), table.to_text()))
 
@@ -275,6 +279,7 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Explanation: show_explanation,
     Nest: show_nest,
     Plan: show_plan,
+    plot.Film: show_film,
     Table: show_table,
     Note: show_note,
 }

@@ -18,6 +18,7 @@ from avial_lab.plot.figure import (
     split_figure,
     timeline_figure,
 )
+from avial_lab.plot.film import Film, film_figure, film_text
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.messages import held_svg, messages_svg, plan_text
 from avial_lab.plot.report import Told, report_html
@@ -27,6 +28,7 @@ from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
 
 __all__ = [
+    "Film",
     "Told",
     "dag_dot",
     "dag_figure",
@@ -35,6 +37,8 @@ __all__ = [
     "explained_html",
     "explained_table",
     "figure_html",
+    "film_figure",
+    "film_text",
     "graph_text",
     "held_figure",
     "held_svg",

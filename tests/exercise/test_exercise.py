@@ -66,13 +66,16 @@ WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "not independent": ({"independent": [("task3", "task1")]}, ("RAW c[0:20]", "In [4]:20:3")),
     "writes another": ({"writes": {"task2": ["c"]}}, ("it writes d[0:20]", "In [4]:12:3")),
     "reads another": ({"reads": {"task1": ["a"]}}, ("it reads a[0:20], b[0:20]", "In [4]:4:3")),
-    "a slip of the pen": ({"writes": {"taks2": ["d"]}}, ("did you mean 'task2'?",)),
+    "a slip of the pen": (
+        {"writes": {"taks2": ["d"]}},
+        ("no task 'taks2'; there are: task1, task2, task3",),
+    ),
     "a device": ({"on": {"task3": "cpu"}}, ("its target is %gpu (sm_90)", "In [4]:20:3")),
     "messages": ({"messages": 1}, ("needs 2 messages:", "task3 needs what task1 wrote")),
     "bytes": ({"bytes_moved": 80}, ("the program needs 160 bytes:",)),
     "no loops": ({"divided": ["S1"]}, ("there is no loop 'S1'; there are: none",)),
     "not run": ({"values": {"d": np.zeros(20)}}, ("it has not run yet: `%avial run deck`",)),
-    "no array": ({"values": {"dd": np.zeros(20)}}, ("did you mean 'd'?",)),
+    "no array": ({"values": {"dd": np.zeros(20)}}, ("there are: a, b, c, d",)),
 }
 
 

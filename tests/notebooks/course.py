@@ -1,0 +1,59 @@
+"""The course: its notebooks, and running one as a reader would."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def run(
+    path: Path, folder: Path, *, environment: Mapping[str, str] | None = None
+) -> nbformat.NotebookNode:
+    """The notebook with its outputs; `folder` is where it runs, so that nothing is left behind.
+
+    A cell that fails ends it, unless it is tagged `raises-exception`.
+    """
+    notebook = read(path)
+    client = NotebookClient(
+        notebook, kernel_name="python3", timeout=180, resources={"metadata": {"path": str(folder)}}
+    )
+    return client.execute(env={**os.environ, **(environment or {})})
+
+
+def tagged(notebook: nbformat.NotebookNode, tag: str) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if tag in cell.metadata.get("tags", ())]
+
+
+def said(cell: nbformat.NotebookNode) -> str:
+    """All that a cell shows, as plain text."""
+    return "".join(map(_text, cell.get("outputs", ())))
+
+
+def shown(notebook: nbformat.NotebookNode) -> list[str]:
+    """What each cell says, without what differs from run to run: durations, process ids and the
+    events of a trace.
+    """
+    return [_without_times(said(cell)) for cell in notebook.cells]
+
+
+def _text(output: nbformat.NotebookNode) -> str:
+    if output.output_type == "error":
+        return f"{output.ename}: {output.evalue}\n"
+    return output.get("text", "") or output.get("data", {}).get("text/plain", "") + "\n"
+
+
+def _without_times(text: str) -> str:
+    text = re.sub(r"(?<=Where the time went).*?(?=^\S*$|^[✓✗]|\Z)", "", text, flags=re.S | re.M)
+    return re.sub(r"[\d.]+ (ns|µs|ms|s)\b|pid \d+", "#", text)
