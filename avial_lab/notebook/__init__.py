@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from avial_lab.notebook.completion import register_completion
 from avial_lab.notebook.display import register_renderers
+from avial_lab.notebook.inspection import register_inspection
 from avial_lab.notebook.magics import AvialMagics
 from avial_lab.notebook.stepper import step
 
@@ -16,7 +18,10 @@ from avial_lab.notebook.stepper import step
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Called by `%load_ext avial_lab`."""
     register_renderers(shell)
-    shell.register_magics(AvialMagics(shell))
+    magics = AvialMagics(shell)
+    shell.register_magics(magics)
+    register_completion(shell, magics)
+    register_inspection(shell, magics)
 
 
 __all__ = ["AvialMagics", "load_ipython_extension", "register_renderers", "step"]

@@ -170,7 +170,7 @@ class AvialMagics(Magics):
 
     def _line(self, line: str) -> None:
         """`%avial COMMAND …`."""
-        options = _parse(_line_parser(), line)
+        options = _parse(line_parser(), line)
         commands = {
             "list": self._list,
             "show": self._show_again,
@@ -263,11 +263,15 @@ class AvialMagics(Magics):
             self.cluster.stop()
         self.cluster = None
 
-    def _program(self, name: str | None) -> Program:
-        """The one called `name`: of this session, or in a variable; by default the latest."""
+    def known_programs(self) -> dict[str, Program]:
+        """By name: those in variables, then those of this session's cells, the latest last."""
         variables = self._shell.user_ns.items()
         held = {key: value for key, value in variables if isinstance(value, Program)}
-        everything = {**held, **self.programs}
+        return {**held, **self.programs}
+
+    def _program(self, name: str | None) -> Program:
+        """The one called `name`: of this session, or in a variable; by default the latest."""
+        everything = self.known_programs()
         if not everything:
             hint = "write one in a cell that begins with %%avial"
             raise AvialError("there is no program yet", hint=hint)
@@ -311,7 +315,8 @@ def _parse(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace:
         raise UsageError(f"{error}: {line}") from None
 
 
-def _line_parser() -> MagicArgumentParser:
+def line_parser() -> MagicArgumentParser:
+    """What reads a line `%avial …`, and what is offered while it is typed."""
     parser = MagicArgumentParser(prog="%avial")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list")
