@@ -104,6 +104,13 @@ class RunError(AvialError):
     """A rank failed while the program ran; nothing was copied into the caller's arrays."""
 
 
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C, or the stop button, ended a run; says what it was doing, and that nothing is lost."""
+
+    def _render_traceback_(self) -> list[str]:
+        return f"KeyboardInterrupt: {self}".splitlines()
+
+
 class CheckError(AvialError):
     """The run's values differ from the sequential reference's, or the program leaves its arrays."""
 

@@ -48,6 +48,7 @@ static void open_phase(i64 id, i64 of_kind)
     now = id;
     kind = of_kind;
     if (avial_journal) *(volatile i64 *)avial_journal = id;
+    if (avial_counts && id < avial_counts_capacity) ((volatile i64 *)avial_counts)[1 + id]++;
     while (phases.count <= id) *APPEND(phases) = (Phase){0};
     phases.rows[id].begun++;
     moves.count = messages.count = interior = pending = 0;

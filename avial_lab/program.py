@@ -65,7 +65,9 @@ from avial_lab.runtime.cluster import Cluster
 from avial_lab.runtime.cluster import run as run_on_cluster
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.job import Options
+from avial_lab.runtime.live import Progress, Teller
 from avial_lab.runtime.parcels import as_bytes
+from avial_lab.runtime.printed import Printed
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
 from avial_lab.topology import Topology
@@ -167,7 +169,8 @@ def analyse(
 class Program:
     """A built program, bound to the caller's arrays.
 
-    `trace` is that of the last run. Everything else was decided by `compile` and does not change.
+    `trace` is that of the last run, `printed` what its ranks printed. Everything else was decided
+    by `compile` and does not change.
     """
 
     name: str
@@ -176,6 +179,7 @@ class Program:
     built: Built = field(repr=False)
     trace: Trace | None = field(default=None, repr=False)
     check_report: str | None = field(default=None, repr=False)
+    printed: Printed = field(default_factory=Printed, repr=False)
 
     @property
     def text(self) -> str:
@@ -264,6 +268,7 @@ class Program:
         check: bool = False,
         timeout: float | None = None,
         trace: bool = True,
+        progress: Progress | None = None,
     ) -> Trace:
         """Run the program on its arrays, in place, and return what happened when; without `trace`
         no times are taken, and it has no events.
@@ -272,20 +277,23 @@ class Program:
         reference runs first, on copies; a difference raises CheckError (the arrays then hold the
         run's values). In place of a cluster OneProcess runs the reference itself, on the arrays;
         its trace has neither ranks nor events.
+
+        `progress` is told what the ranks are doing while they do it, five times a second at most,
+        and how it ended.
         """
         if isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         expected = self.reference(timeout=timeout) if check else None
         options = Options(traced=trace)
-        if cluster is None:
-            taken = mpiexec.run(
-                self.binary, self.arrays, timeout=timeout, spans=self._spans, options=options
-            )
-        else:
-            taken = run_on_cluster(
-                self.binary, self.arrays, cluster,
-                timeout=timeout, spans=self._spans, options=options,
-            )  # fmt: skip
+        teller = Teller(self.binary.manifest, progress, plan=self.plan)
+        how: Any = {"timeout": timeout, "spans": self._spans, "options": options, "teller": teller}
+        try:
+            if cluster is None:
+                taken = mpiexec.run(self.binary, self.arrays, **how)
+            else:
+                taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
+        finally:
+            self.printed = teller.printed
         emulated = any(
             self.schedule.topology.device(p.device).emulated for p in self.schedule.placements
         )

@@ -33,6 +33,8 @@ enum EventKind { RAN, RECEIVED, SENT, REDUCED };
 SHARED i64 avial_comm, avial_byte, avial_status_ignore;
 SHARED i64 avial_error;    /* the first failure: a code of MPI's or of ours | phase << 32 */
 SHARED i64 *avial_journal; /* the phase that runs now */
+SHARED i64 *avial_counts;  /* for who watches: bytes sent, how often each phase began */
+SHARED i64 avial_counts_capacity; /* phases */
 SHARED i64 *avial_events;  /* rows of phase, kind, start_ns, end_ns, bytes, peer (-1: all) */
 SHARED i64 avial_events_capacity, avial_events_count; /* rows; what does not fit is dropped */
 SHARED i64 avial_chunk = 1 << 30;                     /* bytes one MPI call moves at most */

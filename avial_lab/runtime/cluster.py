@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -37,13 +37,16 @@ from avial_lab.runtime.engines import (
 )
 from avial_lab.runtime.exchange import CallerArrays, caller_arrays
 from avial_lab.runtime.job import Options
-from avial_lab.runtime.journal import RankState
+from avial_lab.runtime.journal import Entry, RankState
+from avial_lab.runtime.live import Teller
 from avial_lab.runtime.outcome import (
+    GRACE_S,
     Failure,
     Outcome,
     Spans,
+    interrupted,
     rank_died,
-    rank_failed,
+    ranks_failed,
     results_of,
     timed_out,
     trace_of,
@@ -69,6 +72,12 @@ class ClusterState(enum.Enum):
     RESTARTING = "restarting"
     BROKEN = "broken"
     STOPPED = "stopped"
+
+
+_WAITING = {
+    ClusterState.RESTARTING: "fresh engines: the last run cost the old ones",
+    ClusterState.RUNNING: "another run on this cluster",
+}
 
 
 @dataclass(frozen=True)
@@ -317,16 +326,21 @@ def run(
     timeout: float | None = None,
     spans: Spans | None = None,
     options: Options | None = None,
+    teller: Teller | None = None,
 ) -> Trace:
     """Run the binary on the first `binary.manifest.ranks` engines; results are written into
     `arrays`.
 
-    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell.
-    Whatever goes wrong (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and
-    the cluster is usable again.
+    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell;
+    `teller` tells how the run goes. Whatever goes wrong (RunError, ClusterError,
+    KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
     """
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
+    teller = teller or Teller(manifest)
+    waiting = _WAITING.get(cluster.status.state)
+    if waiting:
+        teller.wait_for(waiting)
     with cluster.turn() as (engines, number):
         if manifest.ranks > engines.ranks:
             raise _Harmless(
@@ -337,11 +351,21 @@ def run(
                 )
             )
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
-        watch = _Watch(engines, binary, deadline, timeout or 0.0, spans or {}, number)
-        watch.load()
-        outcomes = watch.run(caller, options or Options())
+        watch = _Watch(engines, binary, deadline, timeout or 0.0, spans or {}, number, teller)
+        teller.begin(engines.folder, watch.entry if engines.in_reach(manifest.ranks) else None)
+        try:
+            watch.load()
+            outcomes = watch.run(caller, options or Options())
+        except KeyboardInterrupt as error:
+            stopped = interrupted(manifest, teller.elapsed_s, watch.steps(range(manifest.ranks)))
+            teller.end(stopped)
+            raise stopped from error
+        except BaseException as error:
+            teller.end(error)  # as long as the journals are there
+            raise
         # Every rank has finished: only now the caller's arrays are touched.
         caller.write_results(results_of(outcomes))
+        teller.end()
     return trace_of(manifest, outcomes)
 
 
@@ -379,6 +403,7 @@ class _Watch:
     timeout_s: float
     spans: Spans
     number: int
+    teller: Teller
 
     def load(self) -> None:
         """Give the program to the engines that do not have it."""
@@ -388,10 +413,12 @@ class _Watch:
             return
         call = Load(key, digest(self.binary.shared_object), self.binary.shared_object, manifest)
         failures = self._gather({rank: self.engines.submit(rank, call) for rank in lacking})
-        for rank, failure in failures.items():
-            if failure is not None:
-                raise _Harmless(rank_failed(manifest, rank, failure, self.spans))
-            self.engines.loaded[rank].add(key)
+        failed = {rank: failure for rank, failure in failures.items() if failure is not None}
+        self.engines.loaded |= {
+            rank: self.engines.loaded[rank] | {key} for rank in lacking if rank not in failed
+        }
+        if failed:
+            raise _Harmless(ranks_failed(manifest, failed, self.spans))
 
     def run(self, caller: CallerArrays, options: Options) -> list[Outcome]:
         """The Outcomes of all ranks; the first failure is raised, whatever the others do."""
@@ -419,7 +446,9 @@ class _Watch:
         all of them would be answered only when all are done.
         """
         done: dict[int, Answer] = {}
-        while len(done) < len(answers):
+        failures: dict[int, Failure] = {}
+        patience = float("inf")
+        while len(done) < len(answers) and time.monotonic() < patience:
             pending = [future for rank, future in answers.items() if rank not in done]
             wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             for rank, future in answers.items():
@@ -427,8 +456,14 @@ class _Watch:
                     done[rank] = self._answer(rank, future)
                     failure = failing(done[rank]) if failing else None
                     if failure is not None:
-                        raise rank_failed(self.binary.manifest, rank, failure, self.spans)
-            self._look_for_trouble([rank for rank in answers if rank not in done])
+                        failures[rank] = failure
+                        self.teller.failed[rank] = failure.step
+                        patience = min(patience, time.monotonic() + GRACE_S)
+            if not failures:
+                self._look_for_trouble([rank for rank in answers if rank not in done])
+            self.teller.look()
+        if failures:
+            raise ranks_failed(self.binary.manifest, failures, self.spans)
         self.engines.forget(list(answers.values()))
         return done
 
@@ -439,7 +474,7 @@ class _Watch:
             raise self._died(rank) from None
         except RemoteError as error:
             failure = Failure(f"{error.ename}: {error.evalue}", traceback=str(error.traceback))
-            raise rank_failed(self.binary.manifest, rank, failure, self.spans) from None
+            raise ranks_failed(self.binary.manifest, {rank: failure}, self.spans) from None
 
     def _look_for_trouble(self, pending: Sequence[int]) -> None:
         if not pending:
@@ -448,8 +483,20 @@ class _Watch:
         if lost:
             raise self._died(*lost)
         if time.monotonic() > self.deadline:
-            steps = {rank: self._step(rank) for rank in pending}
-            raise timed_out(self.binary.manifest, self.timeout_s, steps, self.spans)
+            raise timed_out(self.binary.manifest, self.timeout_s, self.steps(pending), self.spans)
+
+    def steps(self, ranks: Iterable[int]) -> dict[int, int | None]:
+        """Where each of the ranks is that has not finished; None if that is not known."""
+        return {rank: self._step(rank) for rank in ranks if not self._is_over(rank)}
+
+    def _is_over(self, rank: int) -> bool:
+        entry = self.entry(rank)
+        return entry is not None and entry.state is RankState.FINISHED
+
+    def entry(self, rank: int) -> Entry | None:
+        """What its journal says of this run."""
+        entry = self.engines.entry(rank)
+        return entry if entry is not None and entry.run == self.number else None
 
     def _died(self, *lost: int) -> Exception:
         """The error for the one of the lost ranks that died by itself."""
@@ -464,7 +511,9 @@ class _Watch:
                 f"engine {rank}, which has no part in the run, died"
                 + (f" of {deaths[rank]}" if rank in deaths else "")
             )
-        return rank_died(self.binary.manifest, rank, self._step(rank), deaths.get(rank), self.spans)
+        step = self._step(rank)
+        self.teller.failed[rank] = -1 if step is None else step
+        return rank_died(self.binary.manifest, rank, step, deaths.get(rank), self.spans)
 
     def _step(self, rank: int) -> int | None:
         """Where the rank is in this run; -1 if it has not begun."""

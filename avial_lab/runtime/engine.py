@@ -7,6 +7,7 @@ arrive as `Probe`, `Load` and `Run`, objects that unpickle by name), or alone un
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import platform
@@ -15,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from avial_lab.errors import AvialError
 from avial_lab.ownership import Ownership, own_error
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
-from avial_lab.runtime.journal import Journal
+from avial_lab.runtime.journal import MOST_PHASES, Journal
 from avial_lab.runtime.outcome import Failure, Outcome
 from avial_lab.runtime.parcels import (
     ALIGNMENT,
@@ -70,6 +72,7 @@ class Probe:
         from avial_lab.runtime.world import release_shared_memory
 
         world = MPI.COMM_WORLD
+        line_buffered()
         # The journal first: everything after it may crash.
         _here.journal = Journal(Path(self.journals), world.rank, pid=os.getpid())
         release_shared_memory()
@@ -173,6 +176,9 @@ def run(
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, clocks, failure=_failure(error))
     finally:
+        _standard_library().fflush(
+            None
+        )  # what compiled code printed, to the end of the line or not
         journal.finish()
     if failure is not None:
         return Outcome(rank, clocks, offset_s, failure=failure)
@@ -194,6 +200,9 @@ def _run_owned(
     books = Ownership(program, manifest.storages, temporary, manifest.phases)
     events = mapped_bytes(EVENT_LIMIT * 48 if traced else 0).view(np.int64).reshape(-1, 6)
     program.set_globals({"avial_events": _address(events), "avial_events_capacity": len(events)})
+    program.set_globals(
+        {"avial_counts": journal.counts_address, "avial_counts_capacity": MOST_PHASES}
+    )
     books.setup(manifest.ranks, rank, [data.ctypes.data for data in memory.values()])
     books.give(manifest.inputs)
     offset_s = _set_globals(program, manifest, journal)
@@ -341,6 +350,19 @@ def _poison_byte(manifest: Manifest, storage: Storage) -> int:
     return 0xFF if all("f" in element for element in elements) else 0xA5
 
 
+@cache
+def _standard_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def line_buffered() -> None:
+    """What compiled code prints is written line by line, so that it survives the rank's death."""
+    name = "__stdoutp" if sys.platform == "darwin" else "stdout"
+    stdout = ctypes.c_void_p.in_dll(_standard_library(), name)
+    line_by_line = 1  # _IOLBF, on Linux and macOS
+    _standard_library().setvbuf(stdout, None, line_by_line, ctypes.c_size_t(0))
+
+
 def _cores() -> int:
     """Cores this rank may use; mpiexec may have bound it to some."""
     if hasattr(os, "sched_getaffinity"):
@@ -367,6 +389,7 @@ def main(argv: Sequence[str]) -> None:
     from avial_lab.runtime.world import release_shared_memory
 
     directory, rank = Path(argv[0]), MPI.COMM_WORLD.rank
+    line_buffered()
     journal = Journal(directory, rank, pid=os.getpid())
     release_shared_memory()
     binary, options = read_job(directory)

@@ -41,6 +41,7 @@ from avial_lab.runtime.launch import (
     refuse_crowd,
     start_hint,
 )
+from avial_lab.runtime.printed import output_path
 from avial_lab.runtime.records import Known, Record, new_folder, this_owner, write_record
 from avial_lab.toolchain import tool
 
@@ -122,6 +123,10 @@ class EngineSet:
     def lost(self) -> list[int]:
         """Ranks on this machine whose process is gone."""
         return [rank for rank, process in self.processes.items() if not is_alive(process)]
+
+    def in_reach(self, ranks: int) -> bool:
+        """Whether the journals of the first `ranks` are files here."""
+        return all(rank in self.processes for rank in range(ranks))
 
     def entry(self, rank: int) -> Entry | None:
         return read_journal(self.folder, rank)
@@ -307,11 +312,14 @@ class _Starting:
         launchers = (
             [*self.cluster.engines.values(), self.cluster.controller] if self.cluster else []
         )
-        output = "\n".join(
-            f"--- {launcher.identifier}\n{last_lines(launcher.get_output())}"
-            for launcher in launchers
-            if launcher is not None
-        )
+        said: dict[str, str] = {}
+        for rank in range(self.spec.ranks):
+            path = output_path(self.folder, rank)
+            if path.exists() and path.stat().st_size:
+                said[f"rank {rank}"] = path.read_text(errors="replace")
+                break  # they start alike, and so fail alike
+        said |= {one.identifier: one.get_output() for one in launchers if one is not None}
+        output = "\n".join(f"--- {who}\n{last_lines(text)}" for who, text in said.items())
         hint = (
             f"try the profile alone: `ipcluster start --profile={self.spec.profile}`"
             if self.spec.profile
@@ -354,7 +362,8 @@ def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
         "mpi_args": list(mpiexec_options()),
         "engine_cmd": witnessed([sys.executable, "-m", "ipyparallel.engine"], folder),
         # Nannies watch for engines that die; here their processes are watched directly.
-        "engine_args": ["--IPEngine.enable_nanny=False"],
+        # Where a rank prints, its engine is to be quiet.
+        "engine_args": ["--IPEngine.enable_nanny=False", "--IPEngine.log_level=WARN"],
         "environment": environment(spec.ranks),
     }
 

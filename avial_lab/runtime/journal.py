@@ -2,10 +2,10 @@
 
 A rank's state and step -> files in a folder that the caller reads:
 
-    RANK.journal    four 64-bit words, mapped into the rank's memory, so compiled code needs one
-    store for a step RANK.exit       the status a rank ended with, written by its witness (see
-    `witnessed`) RANK.fault      the signal that killed it, as the interpreter saw it; for engines
-    without a witness
+    RANK.journal  64-bit words, mapped into the rank's memory: compiled code needs one store a step
+    RANK.out      what it printed (printed.py)
+    RANK.exit     the status it ended with, written by its witness (see `witnessed`)
+    RANK.fault    the signal that killed it, as the interpreter saw it; where there is no witness
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
-WORDS = struct.Struct("=4q")
+MOST_PHASES = 1000
+"""Whose rounds a journal has room to count."""
+
+WORDS = struct.Struct(f"={5 + MOST_PHASES}q")
+"""state, step, pid, run, bytes sent, how often each phase was begun; the last two of a program of
+loops alone.
+"""
+
 _FAULT = re.compile(r"Fatal Python error: ([^\n]+)")
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
@@ -51,6 +58,8 @@ class Entry:
     step: int
     pid: int
     run: int
+    sent_bytes: int = 0
+    begun: tuple[int, ...] = ()
 
 
 class Journal:
@@ -58,7 +67,7 @@ class Journal:
 
     def __init__(self, directory: Path, rank: int, *, pid: int) -> None:
         path = _journal_path(directory, rank)
-        path.write_bytes(WORDS.pack(RankState.IDLE, -1, pid, 0))
+        path.write_bytes(WORDS.pack(RankState.IDLE, -1, pid, *[0] * (WORDS.size // 8 - 3)))
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), WORDS.size)
         self._words = np.frombuffer(self._map, np.int64)
@@ -72,8 +81,14 @@ class Journal:
         """Where compiled code stores the index of the step it enters."""
         return self._words.ctypes.data + self._words.itemsize
 
+    @property
+    def counts_address(self) -> int:
+        """Where compiled code counts: bytes sent, then a word for each of `MOST_PHASES` phases."""
+        return self._words.ctypes.data + 4 * self._words.itemsize
+
     def begin(self, run: int) -> None:
         self._words[1] = -1
+        self._words[4:] = 0
         self._words[3] = run
         self._words[0] = RankState.RUNNING
 
@@ -84,22 +99,24 @@ class Journal:
 def read_journal(directory: Path, rank: int) -> Entry | None:
     """The last entry of that rank; None where it has written none here."""
     try:
-        state, step, pid, run = WORDS.unpack(_journal_path(directory, rank).read_bytes())
+        words = WORDS.unpack(_journal_path(directory, rank).read_bytes())
     except (FileNotFoundError, struct.error):
         return None
-    return Entry(RankState(state), step, pid, run)
+    state, step, pid, run, sent, *begun = words
+    return Entry(RankState(state), step, pid, run, sent, tuple(begun))
 
 
 def witnessed(program: Sequence[str], directory: Path) -> list[str]:
-    """The command of a rank, under a shell that writes down how it ended.
+    """The command of a rank, under a shell that writes down what it prints, and how it ended.
 
     When one rank dies, mpiexec kills the others, and afterwards all look alike. It notices a death
     by the end of its own child, though, which is the shell; and the shell ends only once the status
     is on disk, while those of the other ranks are killed together with them. So exactly the rank
     that died by itself leaves a nonzero status.
     """
-    status = f"{shlex.quote(str(directory))}/${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}.exit"
-    return ["sh", "-c", f'"$0" "$@"; status=$?; echo $status >{status}; exit $status', *program]
+    name = f"{shlex.quote(str(directory))}/${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}"
+    script = f'"$0" "$@" >>{name}.out 2>&1; status=$?; echo $status >{name}.exit; exit $status'
+    return ["sh", "-c", script, *program]
 
 
 def read_death(directory: Path, rank: int) -> str | None:

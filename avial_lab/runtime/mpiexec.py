@@ -34,15 +34,19 @@ from avial_lab.runtime.launch import (
     refuse_crowd,
     start_hint,
 )
+from avial_lab.runtime.live import Teller
 from avial_lab.runtime.outcome import (
+    GRACE_S,
     Outcome,
     Spans,
+    interrupted,
     rank_died,
-    rank_failed,
+    ranks_failed,
     results_of,
     timed_out,
     trace_of,
 )
+from avial_lab.runtime.printed import output_path
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
 
@@ -56,11 +60,13 @@ def run(
     timeout: float | None = None,
     spans: Spans | None = None,
     options: Options | None = None,
+    teller: Teller | None = None,
 ) -> Trace:
     """Run the binary on `binary.manifest.ranks` ranks of this machine; results are written into
     `arrays`.
 
-    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell.
+    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell;
+    `teller` tells how the run goes.
     Whatever goes wrong (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and
     no process is left.
     """
@@ -76,9 +82,21 @@ def run(
             raise _no_room(error) from None
         program = [sys.executable, "-m", "avial_lab.runtime.engine", str(directory)]
         with _started(program, manifest.ranks, directory) as ranks:
-            outcomes = _await(ranks, manifest, timeout=timeout, spans=spans or {})
+            teller = teller or Teller(manifest)
+            teller.begin(directory, lambda rank: read_journal(directory, rank))
+            try:
+                outcomes = _await(ranks, manifest, teller, timeout=timeout, spans=spans or {})
+            except KeyboardInterrupt as error:
+                steps = {rank: _step(ranks, rank) for rank in range(manifest.ranks)}
+                stopped = interrupted(manifest, teller.elapsed_s, steps)
+                teller.end(stopped)
+                raise stopped from error
+            except BaseException as error:
+                teller.end(error)
+                raise
         # Every rank has finished: only now the caller's arrays are touched.
         caller.write_results(results_of(outcomes))
+        teller.end()
         return trace_of(manifest, outcomes)
 
 
@@ -114,7 +132,9 @@ class _Ranks:
 
     def printed(self) -> str:
         """The end of what mpiexec and the ranks printed."""
-        return last_lines(self.log.read_text(errors="replace"))
+        logs = [self.log, *(output_path(self.directory, rank) for rank in range(self.ranks))]
+        texts = [log.read_text(errors="replace") for log in logs if log.exists()]
+        return last_lines("\n".join(text for text in texts if text))
 
     def find(self) -> None:
         """Look for ranks that have come up since."""
@@ -159,11 +179,13 @@ def _started(program: Sequence[str], ranks: int, directory: Path) -> Generator[_
 
 
 def _await(
-    ranks: _Ranks, manifest: Manifest, *, timeout: float | None, spans: Spans
+    ranks: _Ranks, manifest: Manifest, teller: Teller, *, timeout: float | None, spans: Spans
 ) -> list[Outcome]:
     """The Outcomes of all ranks, or RunError with the first failure."""
     deadline = time.monotonic() + timeout if timeout is not None else float("inf")
+    patience = float("inf")
     while True:
+        teller.look()
         try:
             ranks.process.wait(_POLL_S)
             ended = True
@@ -175,16 +197,22 @@ def _await(
             for rank in range(manifest.ranks)
             if (outcome := read_outcome(ranks.directory, manifest, rank)) is not None
         }
-        for rank, outcome in outcomes.items():
-            if outcome.failure is not None:
-                raise rank_failed(manifest, rank, outcome.failure, spans)
+        failures = {r: o.failure for r, o in outcomes.items() if o.failure is not None}
+        if failures:
+            teller.failed = {rank: failure.step for rank, failure in failures.items()}
+            patience = min(patience, time.monotonic() + GRACE_S)
+            if len(outcomes) == manifest.ranks or ended or time.monotonic() > patience:
+                raise ranks_failed(manifest, failures, spans)
+            continue
         if ended and len(outcomes) == manifest.ranks:
             return list(outcomes.values())
         for rank in range(manifest.ranks):
             death = read_death(ranks.directory, rank)
             # A journal says that the rank was there; its process may have gone before we looked.
-            if death is not None and _step(ranks, rank) is not None:
-                raise rank_died(manifest, rank, _step(ranks, rank), death, spans)
+            step = _step(ranks, rank)
+            if death is not None and step is not None:
+                teller.failed[rank] = step
+                raise rank_died(manifest, rank, step, death, spans)
         if ended:
             raise ClusterError(
                 f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",

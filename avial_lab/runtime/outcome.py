@@ -5,18 +5,25 @@ Outcomes of the ranks -> Trace; a failed or dead rank -> RunError with its task,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from avial_lab.binary import Manifest
-from avial_lab.errors import CellSpan, RunError
+from avial_lab.errors import CellSpan, RunError, RunInterrupted
+from avial_lab.runtime.printed import ranks_text
 from avial_lab.schedule import Piece, Step, StepKind
 from avial_lab.trace import Event, EventKind, Move, Trace
 
 Spans = Mapping[str, CellSpan]
 """Where each task stands in the cell, by its name."""
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+GRACE_S = 0.2
+"""How long the other ranks may take to say that they failed as well, before all are ended."""
 
 _EVENT = {
     StepKind.RUN: EventKind.TASK,
@@ -129,15 +136,29 @@ def _owned_event(
     return Event(EventKind.WAIT, name, rank, "", start_s, end_s, nbytes, end)
 
 
-def rank_failed(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -> RunError:
-    """The error for a rank that reported a failure."""
-    place = describe_step(manifest, rank, failure.step)
-    what = f"rank {rank} of {manifest.ranks} failed {place}: {failure.message}"
+def ranks_failed(manifest: Manifest, failures: Mapping[int, Failure], spans: Spans) -> RunError:
+    """The error for ranks that reported a failure, the first of them first; equal ones are one."""
+    alike: dict[tuple[str, str], dict[int, Failure]] = {}
+    for rank, failure in failures.items():
+        place = describe_step(manifest, rank, failure.step)
+        # MPI's words hold addresses, which are each rank's own.
+        alike.setdefault((place, _ADDRESS.sub("", failure.message)), {})[rank] = failure
+    lines = [
+        f"{_ranks_words(list(those))} of {manifest.ranks} failed {place}: "
+        + next(iter(those.values())).message
+        for (place, _), those in alike.items()
+    ]
+    rank, first = next(iter(failures.items()))
+    lines += [first.traceback] if first.traceback else []  # only where nobody foresaw it
     return RunError(
-        f"{what}\n{failure.traceback}".rstrip(),  # a traceback only where nobody foresaw it
-        span=_span(manifest, rank, failure.step, spans),
-        hint=failure.hint,
+        "\n".join(lines).rstrip(),
+        span=_span(manifest, rank, first.step, spans),
+        hint=first.hint,
     )
+
+
+def _ranks_words(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks_text(ranks)}"
 
 
 def rank_died(
@@ -175,18 +196,21 @@ def timed_out(
 
 
 def describe_step(manifest: Manifest, rank: int, step: int) -> str:
-    """Where a rank is, to stand after a verb: `in task 'mul'`, `receiving c[0:20] from rank 0 (of
-    task 'add')`.
+    """Where a rank is, to stand after a verb: `in task 'mul' on cpu1`, `receiving c[0:20] from rank
+    0 (of task 'add')`.
     """
     if manifest.owned:
         known = 0 <= step < len(manifest.phases)
-        return f"in task '{manifest.phases[step]}'" if known else "before its first task"
+        at = f"in task '{manifest.phases[step]}' on cpu{rank}" if known else ""
+        return at or "before its first task"
     program = manifest.programs[rank]
     if not 0 <= step < len(program):
         return "before its first task"
     match program[step]:
         case Step(StepKind.RUN, task):
-            return f"in task '{task}'"
+            device = manifest.devices.get(task, f"cpu{rank}")
+            emulated = " (emulated)" if device.startswith("gpu") else ""
+            return f"in task '{task}' on {device}{emulated}"
         case Step(StepKind.BARRIER):
             return "at a barrier"
         case Step(StepKind.SEND | StepKind.WAIT_SENT, transfer=index):
@@ -211,6 +235,18 @@ _DEATH_HINTS = {
     "SIGKILL": "somebody killed it: you, or the system when memory ran out",
     "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
 }
+
+
+def interrupted(
+    manifest: Manifest, elapsed_s: float, steps: Mapping[int, int | None]
+) -> RunInterrupted:
+    """The end of a run by Ctrl-C; `steps` as in `timed_out`."""
+    lines = [
+        f"  rank {rank} was {describe_step(manifest, rank, -1 if step is None else step)}"
+        for rank, step in steps.items()
+    ]
+    head = f"the run was stopped after {elapsed_s:.1f} s; the arrays are as they were before it"
+    return RunInterrupted("\n".join([head, *lines]))
 
 
 def _event(manifest: Manifest, rank: int, step: Step, start_s: float, end_s: float) -> Event:

@@ -1,0 +1,296 @@
+"""What a run is doing while it runs: read from the ranks' journals, which costs the ranks nothing.
+
+Journals, Manifest -> RunState, told to a callback at most five times a second.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from avial_lab.binary import Manifest
+from avial_lab.ownership import Plan
+from avial_lab.runtime.journal import Entry, RankState
+from avial_lab.runtime.outcome import describe_step
+from avial_lab.runtime.printed import Output, Printed
+from avial_lab.schedule import StepKind
+
+PERIOD_S = 0.2
+"""Between two updates, at the least."""
+
+MOST_SHARE = 0.03
+"""Of a run's time that may go into telling of it."""
+
+
+class TaskState(enum.Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"  # it was running when the run was ended
+
+
+@dataclass(frozen=True)
+class TaskNow:
+    """A task or phase, on those `ranks` now; begun so often, of `planned` (0: nobody can know)."""
+
+    name: str
+    state: TaskState
+    ranks: tuple[int, ...] = ()
+    begun: int = 0
+    planned: int = 1
+
+
+@dataclass(frozen=True)
+class RankNow:
+    """`doing` stands after a verb (`in task 'mul' on cpu1`). `step` of `steps`: where it is in its
+    program; of a program of loops, the phases it has begun.
+    """
+
+    rank: int
+    doing: str
+    step: int
+    steps: int
+    sent_bytes: int = 0
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A run at a moment. Where `unknown` says why, there are neither tasks nor ranks.
+
+    waiting: what it waits for before it begins. ended: how it did, in a line; "" while it runs.
+    planned_bytes is None where control depends on data.
+    """
+
+    elapsed_s: float
+    tasks: tuple[TaskNow, ...] = ()
+    ranks: tuple[RankNow, ...] = ()
+    sent_bytes: int = 0
+    planned_bytes: int | None = None
+    printed: Printed = field(default_factory=Printed)
+    unknown: str = ""
+    waiting: str = ""
+    ended: str = ""
+    failed: bool = False
+
+    def count(self, state: TaskState) -> int:
+        return sum(task.state is state for task in self.tasks)
+
+    def __str__(self) -> str:
+        """One line: `3.2 s: 4 of 12 tasks done, 2 running (mul on [0-1]), 1,024 bytes sent`."""
+        words = f"{self.elapsed_s:.1f} s: "
+        if self.waiting:
+            return f"{words}waiting for {self.waiting}"
+        if self.ended and not self.tasks:
+            return words + self.ended
+        if self.unknown:
+            return f"{words}running; {self.unknown}"
+        parts = [f"{self.count(TaskState.DONE)} of {len(self.tasks)} tasks done"]
+        for state in (TaskState.RUNNING, TaskState.FAILED, TaskState.STOPPED):
+            those = [task for task in self.tasks if task.state is state]
+            if those:
+                more = f" and {len(those) - 3} more" if len(those) > 3 else ""
+                parts.append(f"{state.value}: {', '.join(map(_task_words, those[:3]))}{more}")
+        of = f" of {self.planned_bytes:,}" if self.planned_bytes else ""
+        parts.append(f"{self.sent_bytes:,}{of} bytes sent")
+        return words + "; ".join([*parts, *([self.ended] if self.ended else [])])
+
+
+Progress = Callable[[RunState], None]
+"""Is told of a run while it goes on, and once at its end."""
+
+
+def _task_words(task: TaskNow) -> str:
+    if task.planned == 1:
+        return task.name
+    of = f" of {task.planned}" if task.planned else ""
+    return f"{task.name} (round {task.begun}{of})"
+
+
+class Teller:
+    """Reads journals for one run and tells `progress`, which may be None: then only what is printed
+    is kept, for `printed`.
+
+    It waits `PERIOD_S` before the first time, so that short runs cost nothing, and longer the more
+    the telling takes.
+    """
+
+    def __init__(
+        self, manifest: Manifest, progress: Progress | None = None, *, plan: Plan | None = None
+    ) -> None:
+        self._manifest, self._progress, self._plan = manifest, progress, plan
+        self._began = time.monotonic()
+        self._next = self._began + PERIOD_S
+        self._output: Output | None = None
+        self._entries: Callable[[int], Entry | None] | None = None
+        self.failed: dict[int, int] = {}
+        """The step at which ranks failed."""
+        self.printed = Printed()
+        """What the ranks had printed when the run ended."""
+
+    def wait_for(self, what: str) -> None:
+        """The run cannot begin yet."""
+        self._tell(RunState(self.elapsed_s, waiting=what))
+
+    def begin(self, folder: Path, entries: Callable[[int], Entry | None] | None) -> None:
+        """The run begins: `entries` are its ranks' journals, None where they are out of reach."""
+        self._began = time.monotonic()
+        self._next = self._began + PERIOD_S
+        self._output = Output(folder, self._manifest.ranks)
+        self._entries = entries
+
+    def look(self) -> None:
+        """Tell how the run is, if it is time to."""
+        if time.monotonic() < self._next or self._output is None:
+            return
+        if self._progress is None:
+            self._output.printed()  # it is to be short
+            self._next = time.monotonic() + PERIOD_S
+            return
+        self._tell(self._state())
+
+    def end(self, error: BaseException | None = None) -> RunState:
+        """Tell how the run ended. As long as the journals are there."""
+        state = self._state(ended=_ending(error), over=True, failed=error is not None)
+        self.printed = state.printed
+        self._tell(state)
+        return state
+
+    def _tell(self, state: RunState) -> None:
+        if self._progress is None:
+            return
+        began = time.monotonic()
+        self._progress(state)
+        ended = time.monotonic()
+        self._next = ended + max(PERIOD_S, (ended - began) / MOST_SHARE)
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._began
+
+    def _state(self, *, ended: str = "", over: bool = False, failed: bool = False) -> RunState:
+        printed = self._output.printed() if self._output else Printed()
+        elapsed = self.elapsed_s
+        if self._entries is None:
+            unknown = "its ranks' journals are on other machines: there is no live state"
+            return RunState(elapsed, printed=printed, unknown=unknown, ended=ended, failed=failed)
+        entries = [self._entries(rank) for rank in range(self._manifest.ranks)]
+        if over and not failed:
+            entries = [_finished(entry) for entry in entries]
+        read = _owned_state if self._manifest.owned else _task_state
+        tasks, ranks = read(self._manifest, entries, self._plan)
+        if failed:
+            at_fault = {_task_at(self._manifest, r, step) for r, step in self.failed.items()}
+            tasks = [_stopped(task, task.name in at_fault) for task in tasks]
+        sent = sum(rank.sent_bytes for rank in ranks)
+        return RunState(
+            elapsed, tuple(tasks), tuple(ranks), sent, _planned_bytes(self._manifest, self._plan),
+            printed, ended=ended, failed=failed,
+        )  # fmt: skip
+
+
+def _ending(error: BaseException | None) -> str:
+    if error is None:
+        return "done"
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def _finished(entry: Entry | None) -> Entry | None:
+    """Every rank has answered: what its journal says next is of the next run."""
+    return None if entry is None else replace(entry, state=RankState.FINISHED)
+
+
+def _stopped(task: TaskNow, at_fault: bool) -> TaskNow:
+    if at_fault:
+        return replace(task, state=TaskState.FAILED)
+    return replace(task, state=TaskState.STOPPED) if task.state is TaskState.RUNNING else task
+
+
+def _task_at(manifest: Manifest, rank: int, step: int) -> str:
+    """The task a rank is in at that step; empty between tasks."""
+    if manifest.owned:
+        return manifest.phases[step] if 0 <= step < len(manifest.phases) else ""
+    program = manifest.programs[rank]
+    return program[step].task if 0 <= step < len(program) else ""
+
+
+def _planned_bytes(manifest: Manifest, plan: Plan | None) -> int | None:
+    if not manifest.owned:
+        return sum(transfer.nbytes for transfer in manifest.transfers)
+    return plan.bytes_moved if plan is not None and plan.complete else None
+
+
+_Read = tuple[list[TaskNow], list[RankNow]]
+
+
+def _task_state(manifest: Manifest, entries: Sequence[Entry | None], _: Plan | None) -> _Read:
+    """A rank does its steps in order: what comes before the one it is in is done."""
+    tasks: list[TaskNow] = []
+    ranks: list[RankNow] = []
+    for rank, (program, entry) in enumerate(zip(manifest.programs, entries, strict=True)):
+        over = entry is not None and entry.state is RankState.FINISHED
+        at = len(program) if over else -1 if entry is None else entry.step
+        sent = 0
+        for k, step in enumerate(program):
+            if step.kind is StepKind.SEND and k < at:
+                sent += manifest.transfers[step.transfer].nbytes
+            elif step.kind is StepKind.RUN:
+                tasks.append(TaskNow(step.task, _where(k, at), (rank,) if k == at else ()))
+        doing = _doing(manifest, rank, at, over=over)
+        ranks.append(RankNow(rank, doing, max(at, 0), len(program), sent, over))
+    return tasks, ranks
+
+
+def _where(step: int, at: int) -> TaskState:
+    if step == at:
+        return TaskState.RUNNING
+    return TaskState.DONE if step < at else TaskState.WAITING
+
+
+def _owned_state(manifest: Manifest, entries: Sequence[Entry | None], plan: Plan | None) -> _Read:
+    """All ranks go through the same phases, each as often as the others."""
+    planned = _planned(plan)
+    steps = sum(planned.values())
+    ranks: list[RankNow] = []
+    for rank, entry in enumerate(entries):
+        over = entry is not None and entry.state is RankState.FINISHED
+        begun = 0 if entry is None else sum(entry.begun)
+        doing = _doing(manifest, rank, -1 if entry is None else entry.step, over=over)
+        sent = 0 if entry is None else entry.sent_bytes
+        ranks.append(RankNow(rank, doing, begun, max(steps, begun), sent, over))
+    return list(_phases(manifest, entries, planned)), ranks
+
+
+def _planned(plan: Plan | None) -> dict[str, int]:
+    if plan is None or not plan.complete:
+        return {}
+    return {count.phase: count.begun for count in plan.phases}
+
+
+def _phases(
+    manifest: Manifest, entries: Sequence[Entry | None], planned: Mapping[str, int]
+) -> Iterator[TaskNow]:
+    there = [entry for entry in entries if entry is not None]
+    going = any(entry.state is RankState.RUNNING for entry in there)
+    for k, name in enumerate(manifest.phases):
+        begun = max((entry.begun[k] for entry in there if k < len(entry.begun)), default=0)
+        inside = tuple(rank for rank, entry in enumerate(entries) if _is_in(entry, k))
+        wanted = planned.get(name, 0)
+        state = TaskState.WAITING
+        if inside:
+            state = TaskState.RUNNING
+        elif begun and (not going or begun >= wanted > 0):
+            state = TaskState.DONE
+        yield TaskNow(name, state, inside, begun, wanted)
+
+
+def _is_in(entry: Entry | None, phase: int) -> bool:
+    return entry is not None and entry.state is RankState.RUNNING and entry.step == phase
+
+
+def _doing(manifest: Manifest, rank: int, step: int, *, over: bool) -> str:
+    return "finished" if over else describe_step(manifest, rank, step)
