@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 
 @dataclass(frozen=True)
@@ -42,23 +43,26 @@ def critical_path(
     >>> found.path, found.length, dict(found.slack)
     (('b', 'c'), 6, {'a': 3, 'b': 0, 'c': 0})
     """
-    before: dict[str, list[str]] = {name: [] for name in cost}
-    after: dict[str, list[str]] = {name: [] for name in cost}
-    for first, then in edges:
-        before[then].append(first)
-        after[first].append(then)
-    end: dict[str, float] = {}
-    for name, own in cost.items():
-        end[name] = own + max([end[each] for each in before[name]], default=0)
-    rest: dict[str, float] = {}
-    for name in reversed(list(cost)):
-        rest[name] = cost[name] + max([rest[each] for each in after[name]], default=0)
-    length = max(rest.values(), default=0)
+    names, costs = list(cost), list(cost.values())
+    position = {name: k for k, name in enumerate(names)}
+    numbered = [(position[first], position[then]) for first, then in edges]
+    start: list[float] = [0] * len(costs)
+    for first, then in sorted(numbered, key=itemgetter(1)):  # all edges into `first` came before
+        start[then] = max(start[then], start[first] + costs[first])
+    rest = list(costs)
+    following = [-1] * len(costs)
+    for first, then in sorted(numbered, key=itemgetter(0), reverse=True):
+        # Of equals the first in program order: same input, same path.
+        longer, least = costs[first] + rest[then], rest[first]
+        if longer > least or (longer == least and then < following[first]):
+            rest[first], following[first] = longer, then
+    length = max(rest, default=0)
     # Sums in another order differ in their last bits; what is all rounding is no slack.
     least = 1e-9 * length
-    late = {name: length - end[name] - rest[name] + cost[name] for name in cost}
-    slack = {name: value if value > least else 0 for name, value in late.items()}
-    path = [max(rest, key=rest.__getitem__)] if rest else []
-    while path and after[path[-1]]:
-        path.append(max(after[path[-1]], key=rest.__getitem__))
-    return Critical(tuple(path), length, sum(cost.values()), cost, slack, measured)
+    late = (length - begin - left for begin, left in zip(start, rest, strict=True))
+    slack = {name: value if value > least else 0 for name, value in zip(names, late, strict=True)}
+    path = [rest.index(length)] if rest else []
+    while path and following[path[-1]] >= 0:
+        path.append(following[path[-1]])
+    chain = tuple(names[k] for k in path)
+    return Critical(chain, length, sum(costs), cost, slack, measured)

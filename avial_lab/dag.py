@@ -124,13 +124,11 @@ class TaskGraph:
     @cached_property
     def level_of(self) -> dict[str, int]:
         """Longest-path depth of every task; 0 where it waits for none."""
-        waits_for: dict[str, list[str]] = {task.name: [] for task in self.tasks}
-        for edge in self.dependencies:
-            waits_for[edge.after].append(edge.before)
-        levels: dict[str, int] = {}
+        levels = {task.name: 0 for task in self.tasks}
+        position = {task.name: k for k, task in enumerate(self.tasks)}
         # Every edge points forward in program order, so one pass in that order is enough.
-        for task in self.tasks:
-            levels[task.name] = 1 + max((levels[name] for name in waits_for[task.name]), default=-1)
+        for edge in sorted(self.dependencies, key=lambda edge: position[edge.after]):
+            levels[edge.after] = max(levels[edge.after], levels[edge.before] + 1)
         return levels
 
     @cached_property

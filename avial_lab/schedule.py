@@ -123,7 +123,7 @@ class Schedule:
     def placement_of(self) -> dict[str, Placement]:
         return {placement.task: placement for placement in self.placements}
 
-    @property
+    @cached_property
     def bytes_moved(self) -> int:
         """Bytes that cross between ranks during the run."""
         sent = sum(transfer.nbytes for transfer in self.transfers)

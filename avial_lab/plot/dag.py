@@ -112,7 +112,7 @@ def _choose_view(graph: TaskGraph, schedule: Schedule | None) -> View | None:
         if _fits(detail):
             return detail
     groups = _group_view(graph, schedule)
-    return groups if _fits(groups) else None
+    return groups if groups is not None and _fits(groups) else None
 
 
 def _fits(view: View) -> bool:
@@ -128,7 +128,7 @@ def _fits(view: View) -> bool:
 
 def _task_view(graph: TaskGraph, schedule: Schedule | None) -> View:
     """One box a task."""
-    placements = {} if schedule is None else facts.placement_of(schedule)
+    placements = {} if schedule is None else schedule.placement_of
     compact = max(map(len, graph.levels)) > 10
     vertices = tuple(
         _task_vertex(task, graph, schedule, placements, compact=compact) for task in graph.tasks
@@ -184,14 +184,18 @@ def _task_vertex(
     return Vertex(task.name, lines, look, graph.level_of[task.name], tooltip)
 
 
-def _group_view(graph: TaskGraph, schedule: Schedule | None) -> View:
-    """One box for the tasks of one level, target and kind; one arrow between two such boxes."""
-    placements = {} if schedule is None else facts.placement_of(schedule)
+def _group_view(graph: TaskGraph, schedule: Schedule | None) -> View | None:
+    """One box for the tasks of one level, target and kind; one arrow between two such boxes; None
+    for more boxes than can be read.
+    """
+    placements = {} if schedule is None else schedule.placement_of
     groups: dict[tuple[int, str, str], list[Task]] = {}
+    targets = {target: str(target) for target in {task.target for task in graph.tasks}}
     for task in graph.tasks:
-        groups.setdefault(
-            (graph.level_of[task.name], str(task.target), task.kind.value), []
-        ).append(task)
+        key = graph.level_of[task.name], targets[task.target], task.kind.value
+        groups.setdefault(key, []).append(task)
+    if len(groups) > TASK_LIMIT:
+        return None
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     vertices = tuple(
         _group_vertex(level, target, tasks, schedule, placements)
@@ -301,7 +305,7 @@ def _overview(graph: TaskGraph, schedule: Schedule | None, *, title: str, descri
     """
     depth = len(graph.levels)
     step = ceil(depth / BAR_LIMIT)
-    placements = {} if schedule is None else facts.placement_of(schedule)
+    placements = {} if schedule is None else schedule.placement_of
     looks = {
         task.name: look_of(
             task.target

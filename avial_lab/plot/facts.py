@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from avial_lab.critical import Critical, critical_path
-from avial_lab.dag import Access, Dependency, TaskGraph
+from avial_lab.dag import Access, Dependency, Task, TaskGraph
 from avial_lab.plot.svg import escape, printable
 from avial_lab.regions import Region, format_region
 from avial_lab.schedule import Placement, Schedule, Transfer
@@ -210,10 +211,10 @@ def task_table(
     runs and why.
     """
     critical = critical_of(graph, trace)
-    tasks = [task for level in graph.levels for task in level]
-    places = {} if schedule is None else placements_by_task(schedule)
+    tasks = list(islice((task for level in graph.levels for task in level), ROW_LIMIT))
+    places = {} if schedule is None else placements_of(schedule, tasks)
     rows: list[tuple[str, ...]] = []
-    for task in tasks[:ROW_LIMIT]:
+    for task in tasks:
         what = (str(graph.level_of[task.name]), task.name, str(task.target))
         touched = (access_words(task.reads), access_words(task.writes), task.summary)
         if graph.groups:
@@ -234,7 +235,7 @@ def task_table(
     head = ("level", "task", "target", "reads", "writes", "body", cost, "slack")
     if schedule is not None:
         head = (*head[:3], "device", "rank", *head[3:], "why there")
-    note = left_out(len(tasks), "task")
+    note = left_out(len(graph.tasks), "task")
     numbers = frozenset({"level", "rank", cost, "slack"})
     return Table("Tasks", head, tuple(rows), numbers, note)
 
@@ -243,7 +244,7 @@ def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
     """Every dependency: which hazard, through which part of which buffer, and between which ranks;
     of tasks in loops, whether within a round or from a round to a later one.
     """
-    places = {} if schedule is None else placement_of(schedule)
+    places = {} if schedule is None else schedule.placement_of
     edges = (*graph.dependencies, *graph.carried)
     rounds = len(graph.dependencies)
 
@@ -312,15 +313,12 @@ def graph_text(
     return "\n".join([*head, *(table.to_text() for table in tables if table.rows)])
 
 
-def placement_of(schedule: Schedule) -> dict[str, Placement]:
-    return {placement.task: placement for placement in schedule.placements}
-
-
-def placements_by_task(schedule: Schedule) -> dict[str, list[Placement]]:
-    """All places of a task: a divided one has several."""
-    places: dict[str, list[Placement]] = {}
+def placements_of(schedule: Schedule, tasks: Iterable[Task]) -> dict[str, list[Placement]]:
+    """All places of each of the tasks: a divided one has several."""
+    places: dict[str, list[Placement]] = {task.name: [] for task in tasks}
     for placement in schedule.placements:
-        places.setdefault(placement.task, []).append(placement)
+        if placement.task in places:
+            places[placement.task].append(placement)
     return places
 
 

@@ -268,6 +268,8 @@ def _arrows(
     """
     bundles: dict[tuple[Point, Point], list[Transfer]] = {}
     for transfer in transfers:
+        if len(bundles) > 4 * ARROW_LIMIT:
+            return [], False
         bundles.setdefault((ports[transfer.producer][1], ports[transfer.consumer][0]), []).append(
             transfer
         )

@@ -70,6 +70,21 @@ class Graph {
     return values ? this.strings[values[k]] : "";
   }
 
+  // The numbers of the devices a task is on.
+  lanes(task) {
+    const lanes = this.tasks.lanes[task];
+    return typeof lanes === "number" ? (lanes < 0 ? [] : [lanes]) : lanes;
+  }
+
+  // Between which ranks an edge goes, where both its tasks are on one rank each.
+  crosses(edge) {
+    if (this.data.groups.length) return "";
+    const [a, b] = [this.before[edge], this.after[edge]].map((task) => this.lanes(task));
+    if (a.length !== 1 || b.length !== 1) return "";
+    const [from, to] = [a[0], b[0]].map((lane) => this.data.devices[lane].rank);
+    return from === to ? "same rank" : `rank ${from} → ${to}`;
+  }
+
   // Whether an edge is a step of the critical path.
   critical(edge) {
     return this.path.has(this.before[edge]) && this.path.has(this.after[edge]) && this.steps.has(edge);
@@ -257,9 +272,16 @@ class View {
   async open(data) {
     this.data = data;
     this.frame();
-    this.graph = new Graph(data, await unpacked(data));
-    if (this.gone) return;
+    try {
+      const columns = await unpacked(data);
+      if (this.gone) return;
+      this.graph = new Graph(data, columns);
+    } catch (error) {
+      this.told.textContent = `The graph cannot be drawn here (${error.message}); the figures and tables say the same.`;
+      return;
+    }
     this.status = new Array(this.graph.count).fill("waiting");
+    this.totals = { waiting: this.graph.count, running: 0, done: 0, failed: 0 };
     this.notes = new Map();
     if (data.groups.length) this.state.nested = true;
     this.draw({ fit: true });
@@ -428,11 +450,11 @@ class View {
     const reads = graph.word("tasks", "reads", task).replace(/\[[^\]]*\]/g, "");
     const writes = graph.word("tasks", "writes", task).replace(/\[[^\]]*\]/g, "");
     const lines = [`${reads || "–"} → ${writes || "–"}`, this.where(task)];
-    return this.sized({ kind: "task", key, members: [task], level: tasks.level[task], look: tasks.look[task], title: graph.names[task], lines, stacked: tasks.lanes[task].length > 1 });
+    return this.sized({ kind: "task", key, members: [task], level: tasks.level[task], look: tasks.look[task], title: graph.names[task], lines, stacked: graph.lanes(task).length > 1 });
   }
 
   where(task) {
-    const lanes = this.graph.tasks.lanes[task].map((lane) => this.data.devices[lane]);
+    const lanes = this.graph.lanes(task).map((lane) => this.data.devices[lane]);
     if (!lanes.length) return this.graph.word("tasks", "target", task);
     if (lanes.length === 1) return `${lanes[0].name} · rank ${lanes[0].rank}`;
     return `${lanes.length} ranks, ${lanes[0].name} … ${lanes.at(-1).name}`;
@@ -593,7 +615,7 @@ class View {
     const node = svg("g", { class: `avial-node avial-look-${box.look}`, transform: `translate(${round(box.x)} ${round(box.y)})`, tabindex: "-1", role: "button", "aria-pressed": "false", "data-lm-suppress-shortcuts": "true" });
     const outline = this.outline(box.look, w, h);
     if (box.stacked) node.append(svg("path", { class: "avial-shape", d: outline, transform: "translate(6 6)" }), svg("path", { class: "avial-shape", d: outline, transform: "translate(3 3)" }));
-    node.append(svg("path", { class: "avial-shape", d: outline }));
+    node.append(svg("path", { class: "avial-shape avial-front", d: outline }));
     const inner = this.outline(box.look, 18, h, w);
     node.append(svg("path", { class: "avial-strip", d: inner }), svg("text", { class: "avial-letter", x: 9, y: h / 2 + 4.5 }, LETTERS[box.look]));
     node.append(svg("text", { class: "avial-name", x: 26, y: box.lines.length ? 18 : h / 2 + 4.5 }, this.shorten(box.title, w - 52, "bold 13px")));
@@ -681,16 +703,17 @@ class View {
     for (const task of members) {
       let from = 0;
       for (const e of graph.into(task)) if (!graph.edges.carried[e]) from = Math.max(from, end[graph.before[e]]);
-      for (const lane of tasks.lanes[task]) from = Math.max(from, free[lane]);
+      for (const lane of graph.lanes(task)) from = Math.max(from, free[lane]);
       start[task] = from;
-      end[task] = from + tasks.cost[task] / (data.path.measured ? 1 : Math.max(1, tasks.lanes[task].length));
-      for (const lane of tasks.lanes[task]) free[lane] = end[task];
+      end[task] = from + tasks.cost[task] / (data.path.measured ? 1 : Math.max(1, graph.lanes(task).length));
+      for (const lane of graph.lanes(task)) free[lane] = end[task];
     }
     const total = Math.max(...free) || 1;
     const [left, pitch] = [120, 40];
-    const wide = Math.max(520, Math.min(4000, 46 * Math.max(...lanesFill(members, tasks, data.devices.length))));
-    const layer = svg("g", { transform: "translate(16 16)" });
     const few = members.length <= MOST_GROUPED;
+    const named = few ? Math.max(...members.map((task) => this.width(graph.names[task], "bold 13px"))) + 56 : 0;
+    const wide = Math.max(520, Math.min(4000, Math.min(named, 150) * Math.max(...lanesFill(members, graph, data.devices.length))));
+    const layer = svg("g", { transform: "translate(16 16)" });
     data.devices.forEach((device, lane) => {
       layer.append(svg("rect", { class: "avial-band", x: 0, y: pitch * lane, width: left + wide + 8, height: pitch - 6, rx: 6 }));
       layer.append(svg("text", { class: "avial-name", x: 8, y: pitch * lane + 15 }, `${LETTERS[device.look]} ${device.name}`), svg("text", { class: "avial-words", x: 8, y: pitch * lane + 29 }, `rank ${device.rank}${device.look === 2 ? ", emulated" : ""}`));
@@ -698,17 +721,20 @@ class View {
     const x = (time) => left + (wide * time) / total;
     if (few) {
       for (const task of members)
-        tasks.lanes[task].forEach((lane, k) => {
+        graph.lanes(task).reduce((first, lane) => {
           const w = Math.max(3, x(end[task]) - x(start[task]) - 1);
           const box = { kind: "task", members: [task], look: tasks.look[task], title: graph.names[task], lines: [], x: x(start[task]), y: pitch * lane + 4, w, h: pitch - 14 };
           const node = w > 44 ? this.box(box) : this.sliver(box);
           layer.append(node);
-          if (k === 0) this.boxes.push(box);
-        });
+          if (first) first.copies.push(box);
+          else this.boxes.push(Object.assign(box, { copies: [] }));
+          return first ?? box;
+        }, null);
     } else {
       this.heat(members, start, end, total, layer, x, pitch);
       this.remarks.push(`${many(members.length, "task")}: each column is as tall as its device is busy.`);
     }
+    if (few) this.drawMessages(layer);
     const unit = data.path.measured ? "measured times" : "estimated: the bytes each task touches";
     this.remarks.push(`Lengths are ${unit}; each task starts as soon as what it waits for is done and its device is free. Messages take no time here.`);
     layer.append(svg("text", { class: "avial-words", x: left, y: pitch * data.devices.length + 14 }, "0"), svg("text", { class: "avial-words avial-end", x: left + wide, y: pitch * data.devices.length + 14 }, graph.cost(total)));
@@ -716,11 +742,36 @@ class View {
     return { w: left + wide + 12, h: pitch * data.devices.length + 20 };
   }
 
+  // From lane to lane, where these are not too many to follow.
+  drawMessages(layer) {
+    const { graph } = this;
+    const at = new Map(this.boxes.map((box) => [box.members[0], box]));
+    const bundles = new Map();
+    graph.before.forEach((before, e) => {
+      const [tail, head] = [at.get(before), at.get(graph.after[e])];
+      if (!graph.edges.message?.[e] || !tail || !head) return;
+      const key = before * graph.count + graph.after[e];
+      if (!bundles.has(key)) bundles.set(key, { tail, head, edges: [] });
+      bundles.get(key).edges.push(e);
+    });
+    if (bundles.size > MOST_BOXES) {
+      this.remarks.push(`${many(bundles.size, "message")} between lanes are not drawn: too many to follow.`);
+      return;
+    }
+    for (const line of bundles.values()) {
+      const { tail, head } = line;
+      const down = head.y > tail.y;
+      const [ax, ay, bx, by] = [tail.x + tail.w - 6, down ? tail.y + tail.h : tail.y, head.x + 6, down ? head.y : head.y + head.h];
+      const bend = (by - ay) / 2;
+      layer.append(this.arrow(line, `M${[ax, ay].map(round)}C${[ax, ay + bend, bx, by - bend, bx, by].map(round)}`));
+    }
+  }
+
   // A box too narrow for words.
   sliver(box) {
     const node = svg("g", { class: `avial-node avial-look-${box.look}`, transform: `translate(${round(box.x)} ${box.y})`, tabindex: "-1", role: "button", "aria-pressed": "false", "data-lm-suppress-shortcuts": "true" });
     box.tip = svg("title", {});
-    node.append(box.tip, svg("rect", { class: "avial-shape", width: round(box.w), height: box.h, rx: 1 }));
+    node.append(box.tip, svg("rect", { class: "avial-shape avial-front", width: round(box.w), height: box.h, rx: 1 }));
     if (this.graph.path.has(box.members[0])) node.classList.add("avial-critical");
     node.avial = box;
     box.node = node;
@@ -731,7 +782,7 @@ class View {
     const columns = 240;
     const busy = this.data.devices.map(() => new Float64Array(columns));
     for (const task of members)
-      for (const lane of this.graph.tasks.lanes[task]) {
+      for (const lane of this.graph.lanes(task)) {
         const [a, b] = [(start[task] / total) * columns, (end[task] / total) * columns];
         for (let k = Math.floor(a); k < Math.min(columns, b); k++) busy[lane][k] += Math.min(b, k + 1) - Math.max(a, k);
       }
@@ -766,6 +817,8 @@ class View {
         box.counts[state]++;
         changed.add(box);
       }
+      this.totals[this.status[task]]--;
+      this.totals[state]++;
       this.status[task] = state;
       this.notes.set(task, note);
     }
@@ -774,8 +827,7 @@ class View {
   }
 
   showProgress() {
-    const counts = { failed: 0, running: 0, done: 0, waiting: 0 };
-    for (const state of this.status) counts[state]++;
+    const counts = this.totals;
     const running = counts.waiting < this.status.length;
     const words = ["running", "done", "failed"].map((state) => `${GLYPHS[state]} ${counts[state].toLocaleString("en")} ${state}`);
     this.progress.textContent = running ? `${words.join(" · ")} of ${many(this.status.length, "task")}` : "";
@@ -785,6 +837,7 @@ class View {
   // The worst state of what is in a box shows.
   paint(box) {
     if (!box.node) return;
+    for (const copy of box.copies ?? []) this.paint(Object.assign(copy, { counts: box.counts }));
     const of = box.members.length;
     const { counts } = box;
     const state = counts.failed ? "failed" : counts.running ? "running" : of && counts.done === of ? "done" : "waiting";
@@ -1023,7 +1076,8 @@ class View {
 
   edgeSentence(e) {
     const { graph } = this;
-    const [hazard, buffer, region, crosses] = ["hazard", "buffer", "region", "crosses"].map((column) => graph.word("edges", column, e));
+    const [hazard, buffer, region] = ["hazard", "buffer", "region"].map((column) => graph.word("edges", column, e));
+    const crosses = graph.crosses(e);
     const [before, after] = [graph.names[graph.before[e]], graph.names[graph.after[e]]];
     const later = graph.edges.carried[e] ? "a later " : "";
     const what = buffer ? `: ${hazard} ${buffer}${region}, ${bytes(graph.edges.bytes[e])}` : "";
@@ -1057,7 +1111,7 @@ class View {
       ["state", state === "waiting" ? "" : `${GLYPHS[state]} ${state}${note ? `, ${note}` : ""}`],
       ["level", String(tasks.level[task])],
       ["target", `${word("target")} (${LOOKS[tasks.look[task]]})`],
-      ["runs on", tasks.lanes[task].length ? this.where(task) : ""],
+      ["runs on", graph.lanes(task).length ? this.where(task) : ""],
       ["why there", word("why")],
       ["kind", word("kind")],
       ["body", word("summary")],
@@ -1080,7 +1134,7 @@ class View {
       go.addEventListener("focus", lit(true));
       go.addEventListener("blur", lit(false));
       const region = this.graph.word("edges", "region", e);
-      const crosses = this.graph.word("edges", "crosses", e);
+      const crosses = this.graph.crosses(e);
       const hazard = this.graph.word("edges", "hazard", e);
       list.append(html("li", {}, go, ` ${this.graph.edgeWords(e)}${region ? ` ${region}` : ""}${crosses ? `, ${crosses}` : ""}${this.graph.edges.carried[e] ? ", a later round" : ""}`, html("span", { class: "avial-quiet" }, ` ${WHY[hazard] ?? ""}`)));
     }
@@ -1101,7 +1155,7 @@ class View {
           ["buffer", graph.word("edges", "buffer", e)],
           ["region", graph.word("edges", "region", e)],
           ["bytes", graph.word("edges", "buffer", e) ? bytes(graph.edges.bytes[e]) : ""],
-          ["between", graph.word("edges", "crosses", e)],
+          ["between", graph.crosses(e)],
           ["message", graph.edges.message?.[e] ? "sent from rank to rank" : ""],
           ["round", graph.edges.carried[e] ? "a later one" : ""],
           ["critical", graph.critical(e) ? "a step of the critical path" : ""],
@@ -1145,9 +1199,9 @@ class View {
 }
 
 // How many boxes stand in each lane.
-function lanesFill(members, tasks, lanes) {
+function lanesFill(members, graph, lanes) {
   const fill = new Array(lanes).fill(1);
-  for (const task of members) for (const lane of tasks.lanes[task]) fill[lane]++;
+  for (const task of members) for (const lane of graph.lanes(task)) fill[lane]++;
   return fill;
 }
 

@@ -19,13 +19,12 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
-from os.path import commonprefix
 from typing import Any
 
-from avial_lab.dag import Access, Dependency, Task, TaskGraph
+from avial_lab.dag import Access, Dependency, Task, TaskGraph, TaskKind
 from avial_lab.plot import facts
 from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, look_of
 from avial_lab.schedule import Schedule
@@ -118,8 +117,9 @@ class _Strings:
     def __init__(self) -> None:
         self._number: dict[str, int] = {}
 
-    def __getitem__(self, words: str) -> int:
-        return self._number.setdefault(words, len(self._number))
+    def column(self, words: Iterable[str]) -> list[int]:
+        number = self._number
+        return [number.setdefault(each, len(number)) for each in words]
 
     @property
     def listed(self) -> list[str]:
@@ -159,42 +159,74 @@ def _task_columns(
     told: bool,
 ) -> dict[str, list[Any]]:
     critical = facts.critical_of(graph, trace)
-    places = {} if schedule is None else facts.placements_by_task(schedule)
-    devices = [] if schedule is None else [device.name for device in schedule.topology.devices]
-    lane = {name: k for k, name in enumerate(devices)}
+    places = {} if schedule is None else schedule.placement_of
     group = {(*each.around, each.name): k for k, each in enumerate(graph.groups)}
     level = graph.level_of
-    looks: list[int] = []
-    for task in tasks:
-        place = task.target
-        if schedule is not None:
-            place = schedule.topology.device(places[task.name][0].device)
-        looks.append(LOOKS.index(look_of(place)))
     names = [task.name for task in tasks]
-    shared = [len(commonprefix(pair)) for pair in pairwise(["", *names])]  # noqa: RUF071 (characters)
+    shared = [_shared(*pair) for pair in pairwise(["", *names])]
     columns: dict[str, list[Any]] = {
         "shared": shared,
         "name": [name[n:] for n, name in zip(shared, names, strict=True)],
         "level": [level[task.name] for task in tasks],
-        "look": looks,
-        "target": [words[str(task.target)] for task in tasks],
-        "kind": [words[task.kind.value] for task in tasks],
-        "lanes": [[lane[p.device] for p in places.get(task.name, ())] for task in tasks],
+        "look": _looks(tasks, schedule),
+        "target": words.column(str(task.target) for task in tasks),
+        "kind": words.column(task.kind.value for task in tasks),
+        "lanes": _lanes(tasks, schedule),
         "group": [group.get(task.group, -1) for task in tasks],
         "line": [0 if task.span is None else task.span.line for task in tasks],
         "cost": [_short(critical.cost[task.name]) for task in tasks],
         "slack": [_short(critical.slack[task.name]) for task in tasks],
-        "summary": [words[task.summary] for task in tasks],
-        "reads": [words[_touched(task.reads, told=told)] for task in tasks],
-        "writes": [words[_touched(task.writes, told=told)] for task in tasks],
+        "summary": words.column(task.summary for task in tasks),
+        "reads": words.column(_touched(task.reads, told=told) for task in tasks),
+        "writes": words.column(_touched(task.writes, told=told) for task in tasks),
     }
     if told and places:
-        columns["why"] = [words[places[task.name][0].reason] for task in tasks]
+        columns["why"] = words.column(places[task.name].reason for task in tasks)
     return columns
 
 
+def _shared(first: str, then: str) -> int:
+    """How many characters two names begin with alike."""
+    number = 0
+    for a, b in zip(first, then, strict=False):
+        if a != b:
+            break
+        number += 1
+    return number
+
+
+def _looks(tasks: Sequence[Task], schedule: Schedule | None) -> list[int]:
+    """Of the device each task is placed on, or of its target, as numbers of LOOKS."""
+    if schedule is None:
+        of_target = {target: LOOKS.index(look_of(target)) for target in {t.target for t in tasks}}
+        return [of_target[task.target] for task in tasks]
+    of_device = {device.name: LOOKS.index(look_of(device)) for device in schedule.topology.devices}
+    places = schedule.placement_of
+    return [of_device[places[task.name].device] for task in tasks]
+
+
+def _lanes(tasks: Sequence[Task], schedule: Schedule | None) -> list[int | list[int]]:
+    """The number of the device each task is on, -1 where it is on none yet; of a divided one all
+    of them.
+    """
+    if schedule is None:
+        return [-1] * len(tasks)
+    lane = {device.name: k for k, device in enumerate(schedule.topology.devices)}
+    divided = [task for task in tasks if task.kind is TaskKind.REPLICATE]
+    several = facts.placements_of(schedule, divided)
+    places = schedule.placement_of
+    return [
+        [lane[place.device] for place in several[task.name]]
+        if task.name in several
+        else lane[places[task.name].device]
+        for task in tasks
+    ]
+
+
 def _touched(accesses: Sequence[Access], *, told: bool) -> str:
-    return facts.access_words(accesses) if told else facts.buffer_words(accesses)
+    if told:
+        return facts.access_words(accesses)
+    return accesses[0].buffer if len(accesses) == 1 else facts.buffer_words(accesses)
 
 
 def _edge_columns(
@@ -210,24 +242,20 @@ def _edge_columns(
     edge before. Both are small then, and small numbers pack well. `carried`: to a later round.
     """
     edges = (*within, *later)
-    single = schedule is not None and not schedule.graph.groups
-    places = facts.placement_of(schedule) if schedule is not None and single else {}
-
     heads = [at[edge.after] for edge in edges]
     columns: dict[str, list[Any]] = {
         "before": [head - at[edge.before] for head, edge in zip(heads, edges, strict=True)],
         "after": [head - before for before, head in pairwise([0, *heads])],
-        "hazard": [words[edge.hazard.value] for edge in edges],
-        "buffer": [words[edge.buffer] for edge in edges],
+        "hazard": words.column(edge.hazard.value for edge in edges),
+        "buffer": words.column(edge.buffer for edge in edges),
         "bytes": [edge.nbytes for edge in edges],
         "carried": [0] * len(within) + [1] * len(later),
     }
     if told:
-        columns["region"] = [words[facts.region_words(edge.region)] for edge in edges]
-    if places:
-        sent = facts.transfers_between(schedule)
+        columns["region"] = words.column(facts.region_words(edge.region) for edge in edges)
+    if schedule is not None:
+        sent = {(transfer.producer, transfer.consumer) for transfer in schedule.transfers}
         columns["message"] = [int((edge.before, edge.after) in sent) for edge in edges]
-        columns["crosses"] = [words[facts.crossing_words(edge, places)] for edge in edges]
     return columns
 
 
@@ -247,16 +275,11 @@ def _runs(graph: TaskGraph, schedule: Schedule | None) -> dict[str, Any]:
     """How many tasks of each look there are, and edges into them, by level or by some levels."""
     step = max(1, ceil(len(graph.levels) / MOST_RUNS))
     rows = [[0, 0, 0, 0] for _ in range(0, len(graph.levels), step)]
-    places = {} if schedule is None else facts.placement_of(schedule)
-    look: dict[object, int] = {}
-    for task in graph.tasks:
-        place = task.target if schedule is None else places[task.name].device
-        if place not in look:
-            device = task.target if schedule is None else schedule.topology.device(str(place))
-            look[place] = LOOKS.index(look_of(device))
-        rows[graph.level_of[task.name] // step][look[place]] += 1
+    level = graph.level_of
+    for task, look in zip(graph.tasks, _looks(graph.tasks, schedule), strict=True):
+        rows[level[task.name] // step][look] += 1
     for edge in graph.dependencies:
-        rows[graph.level_of[edge.after] // step][3] += 1
+        rows[level[edge.after] // step][3] += 1
     return {"step": step, "rows": rows}
 
 
