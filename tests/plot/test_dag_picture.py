@@ -67,7 +67,7 @@ def test_text_has_the_same_facts(deck_schedule: Schedule) -> None:
     assert graph_text(deck_schedule.graph, deck_schedule) == snapshot("""\
 3 tasks in 2 levels, 3 edges; 3 ranks, 2 messages, 160 B moved
 3 CPUs, 1 GPU (emulated) on localhost (x86_64)
-critical path: task2 → task3: 480 B of 720 B, parallelism 1.5 (estimated from the bytes each task touches)
+critical path: task1 → task3: 480 B of 720 B, parallelism 1.5 (estimated from the bytes each task touches)
 Tasks
   level  task   target  device           rank  reads             writes   body             touches  slack  why there
       0  task1  x86_64  cpu0                0  a[0:20], b[0:20]  c[0:20]  scf.parallel 20    240 B    0 B  turn
