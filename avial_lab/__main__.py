@@ -1,4 +1,4 @@
-"""The command line: `avial-lab run | graph | lower | demo | bench | doctor | cluster | lab`.
+"""The command line: `avial-lab run | graph | lower | demo | bench | doctor | export | …`.
 
 Arguments -> text, files and an exit code. 0 only where the result is there (and equal to the
 reference, with --check); errors go to stderr.
@@ -128,6 +128,21 @@ def _parser() -> argparse.ArgumentParser:
     cluster.add_argument("id", nargs="?", default="")
     cluster.add_argument("--all", action="store_true", help="also those that have an owner")
     cluster.set_defaults(command=_cluster)
+
+    export = commands.add_parser("export", help="a notebook as one page that needs nothing else")
+    export.add_argument("notebook", type=Path, metavar="NOTEBOOK.ipynb")
+    export.add_argument("-o", "--output", type=Path, metavar="FILE")
+    export.add_argument(
+        "--to", choices=("html", "ipynb"), default="html", help="ipynb: a copy to work on"
+    )
+    export.add_argument(
+        "--solutions",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="with the cells tagged `solution`, folded; by default they are left out",
+    )
+    export.add_argument("--execute", action="store_true", help="run it first")
+    export.set_defaults(command=_export)
 
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
     lab.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for jupyter lab")
@@ -425,6 +440,37 @@ def _cluster(options: argparse.Namespace) -> int:
         return 0
     for record in records.clusters():
         print(record)
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    try:
+        from avial_lab.notebook import export
+    except ImportError as error:
+        raise BindError(
+            f"a notebook is exported with {error.name}, which is not installed",
+            hint='in the clone: pip install -e ".[lab]"',
+        ) from None
+    source, output = options.notebook, options.output
+    copy = options.to == "ipynb"
+    if output is None:
+        output = source.with_suffix(".student.ipynb" if copy else ".html")
+    if output.resolve() == source.resolve():
+        raise BindError(f"{output} would overwrite the notebook", hint="name another with -o")
+    _check_folders(output)
+    notebook = export.read_notebook(source)
+    if options.execute:
+        export.execute(notebook, source.parent)
+    elif not (copy or export.has_outputs(notebook)):
+        _tell(f"{source} has no outputs, so the page has no pictures; --execute runs it first")
+    text = (
+        export.student_copy(notebook, solutions=options.solutions)
+        if copy
+        else export.page(notebook, solutions=options.solutions, name=source.stem)
+    )
+    with _writing(output):
+        output.write_text(text, encoding="utf-8")
+    print(output)
     return 0
 
 

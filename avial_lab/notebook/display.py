@@ -118,7 +118,7 @@ def show_stage(stage: Stage) -> Bundle:
 
 
 def show_film(film: plot.Film) -> Bundle:
-    return _bundle(plot.film_figure(film), plot.film_text(film))
+    return _bundle(film.title, Figure(plot.film_figure(film), plot.film_text(film)))
 
 
 def show_table(table: Table) -> Bundle:

@@ -6,10 +6,12 @@ import re
 from dataclasses import replace
 
 import nbformat
+import numpy as np
 import pytest
 from nbconvert import HTMLExporter
 
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
+from avial_lab.plot import Film
 from avial_lab.program import Program
 from avial_lab.stages import Stage
 from avial_lab.trace import Move
@@ -28,6 +30,7 @@ def everything() -> list[object]:
             "said", "and more"
         ),
         "View": View(program, ("dag",)),
+        "Film": Film([np.zeros((2, 3)), np.ones((2, 3))]),
     }
     loops = [by_hand.heat_explanation(), by_hand.heat_nest(), by_hand.neighbours(3)]
     rest = [program, program.graph, schedule, program.stages["avial"], program.trace, *loops]

@@ -89,7 +89,7 @@ def test_a_failed_message_is_known_with_its_phase(cluster: Cluster) -> None:
     program = failing(between="avial_byte = -1;", more="extern i64 avial_byte;")
     given = arrays()
     with pytest.raises(
-        RunError, match=r"failed in task 'second': .*(datatype|data type)"
+        RunError, match=r"failed in task 'second' on cpu\d: .*(datatype|data type)"
     ) as caught:
         clusters.run(program.binary(given, 3), given, cluster, timeout=60)
     assert "Traceback" not in str(caught.value)
