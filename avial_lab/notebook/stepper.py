@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from avial_lab.errors import AvialError
-from avial_lab.plot.views.stepper import stepper_data, text_data
+from avial_lab.plot.views.stepper import language_of, stepper_data, text_data
 from avial_lab.program import Program
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class Stepping:
         if number is None:
             return text_data(stage.text, stage.language)
         inside = {each.name: each for each in program.inside.stages}
-        return text_data(inside[stage.name].passes[number].text or "", stage.language)
+        text = inside[stage.name].passes[number].text or ""
+        return text_data(text, language_of(text, stage.language))
 
     def _inside(self, question: Mapping[str, Any]) -> Answer:
         return {"data": self.data(question["version"], inside=True)}

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
-from avial_lab import plot
+from avial_lab.plot import views
 
 if TYPE_CHECKING:
     from avial_lab.notebook.stepper import Stepping
     from avial_lab.program import Program
 
-_VIEWS = Path(plot.__file__).parent / "views"
-_ASKING = Path(__file__).with_name("asking.js")
+_SCRIPT, _STYLE = views.source("stepper")
+_ASKING = Path(__file__).with_name("asking.js").read_text("utf-8")
 
 
 class StepperWidget(anywidget.AnyWidget):
     """Steps through the stages of `versions[0]`, and of what was made of it by hand."""
 
     # One module: a browser has nowhere to import a second one from.
-    _esm = _VIEWS.joinpath("stepper.js").read_text("utf-8") + _ASKING.read_text("utf-8")
-    _css = _VIEWS.joinpath("stepper.css").read_text("utf-8")
+    _esm = _SCRIPT + _ASKING
+    _css = _STYLE
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, stepping: Stepping, stage: str | None = None) -> None:

@@ -24,7 +24,6 @@ from pygments.token import (
     Operator,
     Punctuation,
     String,
-    _TokenType,
 )
 
 from avial_lab.plot import svg
@@ -129,7 +128,7 @@ def _line_runs(runs: list[list[Any]]) -> str:
 
 
 @cache
-def _ink(kind: _TokenType) -> str:
+def _ink(kind: Any) -> str:
     return next((letter for family, letter in _INKS if kind in family), PLAIN)
 
 

@@ -185,7 +185,10 @@ function walkBack(trail, middle, n, m, d, k, a0, b0) {
   return hunks.reverse();
 }
 
-/** Rows of a diff: `{kind: same|add|del|change|fold, a, b}`; a and b are places in the two lists. */
+/**
+ * Rows of a diff: `{kind: same|add|del|change|fold, a, b, pair}`; a and b are places in the two lists, pair that of
+ * the line which took its place, or which it took the place of.
+ */
 function diffRows(hunks, aCount, bCount, { side, fold, opened }) {
   const rows = [];
   const same = (a0, a1, b0, first, last) => {
@@ -208,8 +211,8 @@ function diffRows(hunks, aCount, bCount, { side, fold, opened }) {
         rows.push({ kind: i < 0 ? "add" : j < 0 ? "del" : "change", a: i, b: j });
       }
     else {
-      for (let k = a0; k < a1; k++) rows.push({ kind: "del", a: k, b: -1 });
-      for (let k = b0; k < b1; k++) rows.push({ kind: "add", a: -1, b: k });
+      for (let k = a0; k < a1; k++) rows.push({ kind: "del", a: k, b: -1, pair: b0 + k - a0 < b1 ? b0 + k - a0 : -1 });
+      for (let k = b0; k < b1; k++) rows.push({ kind: "add", a: -1, b: k, pair: a0 + k - b0 < a1 ? a0 + k - b0 : -1 });
     }
     [a, b] = [a1, b1];
   }
@@ -217,14 +220,16 @@ function diffRows(hunks, aCount, bCount, { side, fold, opened }) {
   return rows;
 }
 
-/** Where two lines differ: what is between their common beginning and end. */
+/** Where two lines differ, between their common beginning and end; null where they have little in common. */
 function changedPart(one, other) {
   const most = Math.min(one.length, other.length);
   let from = 0;
   while (from < most && one[from] === other[from]) from++;
   let end = 0;
   while (end < most - from && one[one.length - 1 - end] === other[other.length - 1 - end]) end++;
-  return [from, one.length - end];
+  const alike = (text) => text.replace(/\s+/g, "").length;
+  const common = alike(one.slice(0, from)) + alike(one.slice(one.length - end));
+  return common * 3 >= Math.max(alike(one), alike(other)) ? [from, one.length - end] : null;
 }
 
 // The page's pieces ------------------------------------------------------------------------------
@@ -244,9 +249,8 @@ function make(tag, attributes = {}, ...children) {
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 function inSeconds(seconds) {
-  if (seconds >= 1) return `${seconds.toPrecision(3)} s`;
-  if (seconds >= 1e-3) return `${(seconds * 1e3).toPrecision(3)} ms`;
-  return `${(seconds * 1e6).toPrecision(2)} µs`;
+  const [value, unit] = seconds >= 1 ? [seconds, "s"] : seconds >= 1e-3 ? [seconds * 1e3, "ms"] : [seconds * 1e6, "µs"];
+  return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
 }
 
 function inBytes(bytes) {
@@ -314,14 +318,13 @@ class LinePane {
     this.watch.observe(this.scroller);
   }
 
-  /** `look(row, k)` -> `{line, number, sign, kind, marked, ranges, words}` of a row. */
+  /** `look(row, k)` -> `{line, number, sign, kind, marked, ranges, words}` of a row; `paint` shows it. */
   set(rows, look, width) {
     this.rows = rows;
     this.look = look;
     this.cursor = Math.min(this.cursor, rows.length - 1);
     this.canvas.style.height = `${rows.length * ROW}px`;
     this.canvas.style.minWidth = `calc(${width + 2}ch + 5.5em)`;
-    this.paint();
   }
 
   rowAt(event) {
@@ -389,6 +392,7 @@ class LinePane {
       "aria-selected": String(k === this.cursor),
       "aria-posinset": k + 1,
       "aria-setsize": this.rows.length,
+      "aria-label": look.kind === "none" ? "no line" : null,
       style: `top:${k * ROW}px`,
     });
     const sign = look.marked ? `${look.sign ?? ""}◆` : (look.sign ?? "");
@@ -541,7 +545,7 @@ class Stepper {
     this.version = this.versions[0];
     this.step = { stage: Math.max(0, this.version.stages.findIndex((stage) => stage.name === data.at)), pass: null };
     Object.assign(this, { mode: "one", base: "before", part: "", filter: "", query: "", hit: -1, editing: false, gone: "" });
-    Object.assign(this, { fold: true, ignore: { names: false, indent: false }, wide: false, opened: new Set() });
+    Object.assign(this, { fold: true, ignore: { names: false, indent: true }, wide: false, opened: new Set() });
     Object.assign(this, { pinned: null, hovered: null, unfolded: new Set(), unchanged: new Set(), loading: new Map(), diffs: new Map() });
     this.build();
     this.list();
@@ -575,7 +579,7 @@ class Stepper {
       { class: "avial-checks" },
       check("fold unchanged", "hide lines that are equal in both", (on) => this.set({ fold: on }), true),
       check("ignore value names", "%12 and %arg3 count as equal, in both texts", (on) => this.set({ ignore: { ...this.ignore, names: on } })),
-      check("ignore indentation", "blanks do not count, in both texts", (on) => this.set({ ignore: { ...this.ignore, indent: on } })),
+      check("ignore indentation", "blanks do not count, in both texts", (on) => this.set({ ignore: { ...this.ignore, indent: on } }), true),
     );
     this.bar = make(
       "div",
@@ -761,8 +765,21 @@ class Stepper {
       this.unfolded.add(step.stage);
       this.list();
     }
+    this.fresh = true;
     this.show();
     this.say(this.words());
+  }
+
+  /** A step is shown from what one looks for: what is marked, else what changed, else its beginning. */
+  begin() {
+    const marked = this.markedRow();
+    const changed = this.rows.findIndex(({ kind }) => kind !== "same" && kind !== "fold");
+    const first = Math.max(0, marked < 0 ? changed : marked);
+    for (const pane of [this.left, this.right]) {
+      pane.cursor = first;
+      pane.scroller.scrollLeft = 0;
+      pane.scroller.scrollTop = Math.max(0, first * ROW - pane.scroller.clientHeight / 3);
+    }
   }
 
   stepStage(by) {
@@ -833,10 +850,15 @@ class Stepper {
     try {
       return await this.ask(question);
     } catch (error) {
-      this.gone = String(error?.message ?? error);
-      this.show();
+      this.lose(String(error?.message ?? error));
       return null;
     }
+  }
+
+  /** The kernel is gone: what is here stays. */
+  lose(why) {
+    this.gone = why;
+    this.show();
   }
 
   /** Loads the text of a step once; resolves to whether it came. */
@@ -867,6 +889,8 @@ class Stepper {
       return this.show();
     }
     version.take(answer.data);
+    // What was typed before the page was loaded anew.
+    for (const [name, text] of Object.entries(answer.data.drafts ?? {})) if (!version.drafts.has(name)) version.drafts.set(name, text);
     if (version !== this.version) return;
     this.list();
     this.show();
@@ -948,10 +972,14 @@ class Stepper {
     const width = (lines) => Math.min(this.wide ? Infinity : COLUMNS + 30, lines.reduce((most, { text }) => Math.max(most, text.length), 0));
     const both = Math.max(width(b.lines), this.a ? width(this.a.lines) : 0);
     this.find();
-    if (side) this.left.set(this.rows, (row, k) => this.look(row, k, "a"), both);
+    this.left.set(side ? this.rows : [], (row, k) => this.look(row, k, "a"), both);
     this.right.set(this.rows, (row, k) => this.look(row, k, side ? "b" : ""), both);
     this.title(compared);
     this.tell(compared);
+    if (this.fresh && this.version.text(this.step)) {
+      this.begin();
+      this.fresh = false;
+    }
     this.markLines();
   }
 
@@ -989,10 +1017,10 @@ class Stepper {
         found.push([at, at + this.query.length, "avial-found"]);
       return found;
     }
-    if (row.kind !== "change" || !this.a) return [];
-    const [one, other] = [this.a.lines[row.a].text, this.b.lines[row.b].text];
-    const [from, to] = left ? changedPart(one, other) : changedPart(other, one);
-    return to > from ? [[from, to, "avial-differs"]] : [];
+    const other = row.kind === "change" ? (left ? row.b : row.a) : (row.pair ?? -1);
+    if (!this.a || other < 0) return [];
+    const part = changedPart(line.text, (left ? this.b : this.a).lines[other].text);
+    return part && part[1] > part[0] ? [[...part, "avial-differs"]] : [];
   }
 
   follow(from, to) {
@@ -1027,8 +1055,9 @@ class Stepper {
     const source = this.version.source;
     if (this.cell.shown !== source) {
       this.cell.shown = source;
+      const magic = this.version.data.source.name.startsWith("In ["); // its own line is line 1
       const width = source.reduce((most, { text }) => Math.max(most, text.length), 0);
-      this.cell.set(source, (line, k) => ({ line, kind: "same", number: String(k + 1), marked: this.cellLines?.has(k + 1) }), width);
+      this.cell.set(source, (line, k) => ({ line, kind: "same", number: String(k + 1), marked: this.cellLines?.has(k + 1), words: k === 0 && !line.text && magic ? "%%avial …" : "" }), width);
     }
   }
 
@@ -1161,8 +1190,13 @@ class Stepper {
     this.markLines();
   }
 
+  /** The first row that is marked, or -1. */
+  markedRow() {
+    return this.cellLines ? this.rows.findIndex((row) => row.kind !== "fold" && this.isMarked(row.b < 0 ? this.a : this.b, row.b < 0 ? row.a : row.b)) : -1;
+  }
+
   revealMarked() {
-    const k = this.rows.findIndex((row) => row.kind !== "fold" && this.isMarked(row.b < 0 ? this.a : this.b, row.b < 0 ? row.a : row.b));
+    const k = this.markedRow();
     if (k >= 0) this.right.reveal(k);
   }
 
@@ -1453,7 +1487,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    const area = make("textarea", { class: "avial-hidden" });
+    const area = make("textarea", { style: "position:fixed;opacity:0" });
     area.value = text;
     document.body.append(area);
     area.select();
@@ -1465,5 +1499,5 @@ async function copy(text) {
 
 export function mount(host, data, { ask, say } = {}) {
   const stepper = new Stepper(host, data, { ask, say });
-  return { update: (next) => stepper.update(next), dispose: () => stepper.dispose() };
+  return { update: (next) => stepper.update(next), lose: (why) => stepper.lose(why), dispose: () => stepper.dispose() };
 }

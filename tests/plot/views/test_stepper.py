@@ -66,6 +66,16 @@ def test_a_colour_is_that_of_its_token() -> None:
     assert data["inks"][data["ink"][0]] == "v2x3f14x1m1x3t5x2c6"
 
 
+def test_a_pass_may_write_another_language_than_its_stage() -> None:
+    texts = ["module {\n}", "; ModuleID = 'a'\nret void", "\tretq"]
+    passes = tuple(PassStep(text, "", 0.0, 1, 1, text) for text in texts)
+    told = inside_of(StageInside("object", (), passes))
+    data = stepper_data([Stage("object", "", "asm", "\tretq")], told, source="")
+    inks = dict(zip(data["lines"], (data["inks"][ink] for ink in data["ink"]), strict=True))
+    assert inks["module {"] == ink_runs(["module {"], "mlir")[0] != ""
+    assert inks["ret void"] == ink_runs(["ret void"], "llvm")[0] != ""
+
+
 def test_a_line_of_two_languages_has_the_colours_of_each() -> None:
     stages = [Stage("a", "", "mlir", "ret void"), Stage("b", "", "llvm", "ret void")]
     data = stepper_data(stages, source="")
@@ -137,12 +147,12 @@ def test_what_a_stage_is_made_of() -> None:
 
 
 def test_texts_of_passes_go_as_far_as_the_budget() -> None:
-    new = "".join(f"only here {k:03}\n" for k in range(100))
-    passes = tuple(PassStep(f"p{k}", "", 0.0, 100, 100, f"{k}{new}") for k in range(4))
+    texts = ["".join(f"{k} only here {line:03}\n" for line in range(100)) for k in range(3)]
+    passes = tuple(PassStep(f"p{k}", "", 0.0, 9, 9, texts[k]) for k in (0, 1, 2, 0))
     inside = inside_of(StageInside("mpi", (), passes))
-    data = stepper_data([stage("mpi", "x\n")], inside, source="", budget=3000)
+    data = stepper_data([stage("mpi", "x\n")], inside, source="", budget=2000)
     kept = [entry["text"] is not None for entry in data["stages"][0]["passes"]]
-    assert kept == [True, True, False, False]
+    assert kept == [True, False, False, True]  # the last brings nothing new
     assert all(entry["lines"] == 100 for entry in data["stages"][0]["passes"])
 
 
@@ -155,11 +165,10 @@ def test_origins_that_are_too_few_are_unknown_lines() -> None:
 # Colours that can be read ------------------------------------------------------------------------
 
 
-def colours(selector: str) -> dict[str, str]:
-    """The custom properties that a rule sets; JupyterLab's own are taken at their default."""
-    block = CSS.read_text().split(f"{selector} {{", 1)[1].split("}", 1)[0]
-    found = re.findall(r"--avial-([\w-]+):\s*(?:var\([\w-]+,\s*)?(#[0-9a-f]{6})", block)
-    return dict(found)
+def colours(theme: str) -> dict[str, str]:
+    """The colours of the view by name; those that JupyterLab may set are taken at their default."""
+    pairs = re.findall(r"--avial-([\w-]+):[^;]*light-dark\((#\w{6}), (#\w{6})\)", CSS.read_text())
+    return {name: {"light": light, "dark": dark}[theme] for name, light, dark in pairs}
 
 
 def luminance(colour: str) -> float:
@@ -175,8 +184,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_ink_can_be_read_on_every_ground(theme: str) -> None:
-    selector = {"light": "\n.avial-stepper", "dark": '[data-avial-theme="dark"] .avial-stepper'}
-    found = colours(selector[theme])
+    found = colours(theme)
     text = {ink for ink in found if ink.startswith("ink-") or ink in ("text", "dim")}
     faint = {
         (ink, ground): round(contrast(found[ink], found[ground]), 2)
