@@ -128,7 +128,7 @@ def _line_runs(runs: list[list[Any]]) -> str:
 
 
 @cache
-def _ink(kind: Any) -> str:
+def _ink(kind: tuple[str, ...]) -> str:
     return next((letter for family, letter in _INKS if kind in family), PLAIN)
 
 
