@@ -113,7 +113,7 @@ i64 avial_begin(i64 id, i64 of_kind, Touches touches, const i64 *params, const i
 
 static void end_run(void)
 {
-    if (open_run) log_event(RAN, run_started, 0, -1);
+    if (open_run) log_event((Event){.kind = RAN, .start = run_started, .peer = -1});
     open_run = false;
 }
 
@@ -123,7 +123,7 @@ void avial_range(i64 k, i64 *range)
     if (broken || k < 0 || k >= ranges.count / 4) return;
     if (setjmp(way_out)) return;
     end_run();
-    if (k >= interior && pending) receive(unpack);
+    if (k >= interior && pending) receive(unpack, false);
     memcpy(range, ranges.rows + 4 * k, 32);
     run_started = clock_if_traced();
     open_run = true;
@@ -135,8 +135,10 @@ void avial_scratch(i64 array, void *memory)
     if (setjmp(way_out)) return;
     arrays[array].scratch = memory;
     if (!ranges.count || !memory) return;
-    if (pending) receive(unpack);
+    if (pending) receive(unpack, false);
+    i64 started = clock_if_traced();
     prepare(&arrays[array], array);
+    log_copy(started, array);
 }
 
 static void commit(void)
@@ -149,8 +151,11 @@ static void commit(void)
         const Item *item = &items.rows[k];
         Array *a = &arrays[item->array];
         if (item->use == READ || (item->use == REDUCE && combining)) continue;
-        if (item->use == REDUCE && ranges.count && a->scratch && !plan)
+        if (item->use == REDUCE && ranges.count && a->scratch && !plan) {
+            i64 started = clock_if_traced();
             copy_between(a, a->memory, a->scratch, box_of(item->at));
+            log_copy(started, item->array);
+        }
         own(a, box_of(item->at), item->rank);
     }
     if (combining) reduce();
@@ -162,7 +167,7 @@ void avial_end(void)
     if (broken || avial_error) return;
     if (setjmp(way_out)) return;
     end_run();
-    if (pending) receive(unpack);
+    if (pending) receive(unpack, false);
     commit();
     for (i64 k = 0; k < narrays; k++) arrays[k].scratch = NULL;
 }
@@ -216,7 +221,7 @@ static void close_run(void)
         }
     free(arrays), free(members), free(of_rank), free(weights);
     arrays = NULL, members = NULL, of_rank = NULL, weights = NULL;
-    narrays = nweights = sum_hint = avial_events_count = 0;
+    narrays = nweights = sum_hint = collectives_done = avial_events_count = avial_events_dropped = 0;
     FORGET(phases), FORGET(sums), FORGET(pool), FORGET(loops), FORGET(items), FORGET(boxes);
     FORGET(moves), FORGET(messages), FORGET(ranges), FORGET(found), FORGET(other), FORGET(fresh);
     FORGET(counts), FORGET(sketches), FORGET(better);

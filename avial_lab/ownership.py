@@ -27,6 +27,9 @@ from avial_lab.trace import Move
 BEGIN = "avial_begin"
 """What a structured program calls, and no other."""
 
+EVENT_WORDS = 13
+"""Of one event in the trace of a rank: `Event` in `books/run.h`."""
+
 _OWN_ERRORS = {
     0x7FFFFF01: "out of memory for the bookkeeping of a phase",
     0x7FFFFF02: "an array has more than 32 dimensions",
@@ -44,6 +47,7 @@ class _Table(IntEnum):
     INCOMPLETE = 5
     BOOK = 6
     SKETCHES = 7
+    TOTALS = 8
 
 
 class Use(Enum):
@@ -78,6 +82,23 @@ class PhaseCount:
     begun: int
     nbytes: int
     whole: int
+
+
+@dataclass(frozen=True)
+class EventTotal:
+    """All events of one kind (as `books/run.h` counts them) for one phase, on this rank.
+
+    The copies, before sending and after receiving, are part of them.
+    """
+
+    phase: str
+    kind: int
+    events: int
+    ns: int
+    nbytes: int
+    copies: int
+    copies_ns: int
+    copies_nbytes: int
 
 
 @dataclass(frozen=True)
@@ -178,6 +199,11 @@ class Ownership:
     def held_bytes(self) -> tuple[int, ...]:
         """By rank; of a plan alone."""
         return tuple(nbytes for _, nbytes in _rows(self._table(_Table.HELD), 2))
+
+    def totals(self) -> tuple[EventTotal, ...]:
+        """Of the events of a traced run, those dropped among them."""
+        rows = _rows(self._table(_Table.TOTALS), 8)
+        return tuple(EventTotal(self._phase(phase), *sums) for phase, *sums in rows)
 
     def counts(self) -> tuple[PhaseCount, ...]:
         rows = _rows(self._table(_Table.PHASES), 4)

@@ -73,7 +73,6 @@ static void settle_led(i64 leader, i64 n, i64 place)
 
 static void reduce(void)
 {
-    i64 started = clock_if_traced();
     moves.count = 0;
     for (i64 k = 0; k < narrays; k++) {
         Array *a = &arrays[k];
@@ -87,6 +86,5 @@ static void reduce(void)
     for (i64 k = 0; k < moves.count; k++)
         if (moves.rows[k].source == me && !arrays[moves.rows[k].array].scratch) fail(NO_SCRATCH);
     start(true);
-    receive(combine);
-    log_event(REDUCED, started, 0, -1);
+    receive(combine, true);
 }

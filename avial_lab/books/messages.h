@@ -118,6 +118,18 @@ static void make_room(Message *m, bool partial)
     if (!m->data) m->data = pool.rows[m->buffer].data;
 }
 
+/* An event of that message, which begins now. */
+static Event moved(const Message *m, enum EventKind what, i64 peer, i64 bytes, bool partial)
+{
+    if (!avial_events) return (Event){0};
+    const Move *first = &moves.rows[m->first];
+    const Array *a = &arrays[first->array];
+    const i64 *box = box_of(first->at);
+    return (Event){.kind = what + (partial ? PARTIAL : 0), .start = now_ns(), .bytes = bytes, .peer = peer,
+                   .array = first->array, .count = m->count, .low = a->scalar ? 0 : box[0],
+                   .high = a->scalar ? -1 : box[a->nd]};
+}
+
 static void post_receives(bool partial)
 {
     for (i64 k = 0; k < messages.count; k++) {
@@ -138,12 +150,14 @@ static void post_sends(bool partial)
     for (i64 k = 0; k < messages.count; k++) {
         const Message *m = &messages.rows[k];
         if (m->source != me || m->dest == me || m->shared) continue;
-        i64 started = clock_if_traced(), buffer = take(m->bytes);
+        Event e = moved(m, SENT, m->dest, m->bytes, partial);
+        i64 buffer = take(m->bytes);
         Buffer *b = &pool.rows[buffer];
         b->sending = true;
         pack(m, b->data, partial);
+        e.mid = clock_if_traced();
         post(b, true, b->data, m->bytes, m->dest);
-        log_event(SENT, started, m->bytes, m->dest);
+        log_event(e);
     }
 }
 
@@ -155,16 +169,20 @@ static Message *shared_from(i64 source)
 
 static void broadcast(i64 source, bool partial)
 {
-    i64 started = clock_if_traced();
     Message *m = shared_from(source);
+    Event e = moved(m, source == me ? SENT_SHARED : GOT_SHARED, source == me ? -1 : source,
+                    source == me ? (ranks - 1) * m->bytes : m->bytes, partial);
     make_room(m, partial);
-    if (source == me && !m->placed) pack(m, m->data, partial);
+    e.number = collectives_done++;
+    if (source == me && !m->placed) {
+        pack(m, m->data, partial);
+        e.mid = clock_if_traced();
+    }
     for (i64 at = 0; at < m->bytes && !avial_error; at += avial_chunk) {
         int count = (int)min(avial_chunk, m->bytes - at);
         check(MPI_Bcast(m->data + at, count, avial_byte, (int)source, avial_comm));
     }
-    log_event(source == me ? SENT : RECEIVED, started,
-              source == me ? (ranks - 1) * m->bytes : m->bytes, source == me ? -1 : source);
+    log_event(e);
     if (source != me) return;
     pool.rows[m->buffer].busy = false;
     m->buffer = -1;
@@ -173,7 +191,7 @@ static void broadcast(i64 source, bool partial)
 /* Every rank's contribution, one after the other; false where MPI cannot count so far. */
 static bool gather_all(bool partial)
 {
-    i64 started = clock_if_traced(), total = 0, mine = 0;
+    i64 total = 0;
     RESERVE(counts, 2 * ranks);
     int *count = counts.rows, *at = counts.rows + ranks;
     for (i64 r = 0; r < ranks; r++) {
@@ -187,9 +205,13 @@ static bool gather_all(bool partial)
     i64 into = take(total), from = take(count[me]);
     Message *own = shared_from(me);
     if (own) {
+        Event e = moved(own, SENT_SHARED, -1, (ranks - 1) * own->bytes, partial);
         pack(own, pool.rows[from].data, partial);
-        mine = (ranks - 1) * own->bytes;
+        e.mid = clock_if_traced();
+        e.number = collectives_done;
+        log_event(e);
     }
+    i64 started = clock_if_traced();
     check(MPI_Allgatherv(pool.rows[from].data, count[me], avial_byte, pool.rows[into].data, count, at,
                          avial_byte, avial_comm));
     pool.rows[from].busy = false;
@@ -199,8 +221,9 @@ static bool gather_all(bool partial)
         m->buffer = into;
         m->data = pool.rows[into].data + at[m->source];
     }
-    if (own) log_event(SENT, started, mine, -1);
-    log_event(RECEIVED, own ? now_ns() : started, total - count[me], -1);
+    log_event((Event){.kind = GOT_SHARED + (partial ? PARTIAL : 0), .start = started,
+                      .bytes = total - count[me], .peer = -1, .array = -1,
+                      .number = collectives_done++});
     return true;
 }
 
@@ -220,16 +243,18 @@ static void collectives(bool partial)
 }
 
 /* Waits for what this rank receives, and hands each message, by ascending source, to `deliver`. */
-static void receive(void (*deliver)(const Message *))
+static void receive(void (*deliver)(const Message *), bool partial)
 {
     for (i64 k = 0; k < messages.count; k++) {
         Message *m = &messages.rows[k];
         if (m->dest != me || m->buffer < 0) continue;
-        i64 started = clock_if_traced();
+        Event e = moved(m, RECEIVED, m->source, m->bytes, partial);
         Buffer *b = &pool.rows[m->buffer];
         settled(b, true);
+        if (!m->placed) e.mid = clock_if_traced();
         if (!m->placed && !avial_error) deliver(m);
-        if (m->source != me && !m->shared) log_event(RECEIVED, started, m->bytes, m->source);
+        if (m->source != me && !m->shared) log_event(e);
+        else if (!m->placed) log_copy(e.mid, moves.rows[m->first].array);
         b->busy = false;
         m->buffer = -1;
     }
@@ -247,7 +272,11 @@ static void start(bool partial)
     for (i64 k = 0; k < messages.count && !partial; k++) {
         Message *m = &messages.rows[k];
         if (!m->shared || m->dest != me || m->buffer < 0) continue;
-        if (!m->placed && !avial_error) unpack(m);
+        i64 started = clock_if_traced();
+        if (!m->placed && !avial_error) {
+            unpack(m);
+            log_copy(started, moves.rows[m->first].array);
+        }
         pool.rows[m->buffer].busy = false;
         m->buffer = -1;
     }

@@ -24,7 +24,16 @@ enum { SKETCHED_PHASES = 64, SKETCHED_RANKS = 16, SKETCHED_ITEMS = 4096 };
  * first of those alike; its companions, say the place it was found at, are replaced whenever it is.
  * Their operation has the leader's array + 1 from bit 16 on. */
 enum { ARGMIN = 11, ARGMAX, ARGMIN_UNSIGNED, ARGMAX_UNSIGNED, COMPANION };
-enum EventKind { RAN, RECEIVED, SENT, REDUCED };
+enum EventKind { RAN, RECEIVED, SENT, GOT_SHARED, SENT_SHARED, COPIED, EVENT_KINDS };
+/* A row of the trace. kind: an EventKind, and PARTIAL where results are being combined. A copy is the
+ * part of a send before `mid`, or of a receive after it. array, count: the first thing moved, and how
+ * many there are; low, high: its extent in dimension 0, (0, -1) where that is not told. number: which
+ * of the collectives it is. */
+enum { PARTIAL = 16, EVENT_WORDS = 13 };
+typedef struct {
+    int64_t phase, turn, kind, start, mid, end, bytes, peer, array, count, low, high, number;
+} Event;
+_Static_assert(sizeof(Event) == EVENT_WORDS * 8, "rows of words");
 
 #define SHARED __attribute__((weak))
 
@@ -35,8 +44,9 @@ SHARED i64 avial_error;    /* the first failure: a code of MPI's or of ours | ph
 SHARED i64 *avial_journal; /* the phase that runs now */
 SHARED i64 *avial_counts;  /* for who watches: bytes sent, how often each phase began */
 SHARED i64 avial_counts_capacity; /* phases */
-SHARED i64 *avial_events;  /* rows of phase, kind, start_ns, end_ns, bytes, peer (-1: all) */
-SHARED i64 avial_events_capacity, avial_events_count; /* rows; what does not fit is dropped */
+SHARED i64 *avial_events;  /* Event rows in nanoseconds; peer -1 is all ranks */
+SHARED i64 avial_events_capacity, avial_events_count; /* rows; what does not fit is dropped … */
+SHARED i64 avial_events_dropped;                      /* … and counted, and is in the totals */
 SHARED i64 avial_chunk = 1 << 30;                     /* bytes one MPI call moves at most */
 SHARED i64 avial_staging = 256 << 20;                 /* bytes under way before a send waits */
 
@@ -94,7 +104,15 @@ typedef struct {
     bool valid;
 } Memory;
 
-typedef struct { i64 begun, bytes, whole, misses, next; Memory memories[4]; bool sketched; } Phase;
+/* Of one kind of event: exact, whatever was dropped. copies: those with a copy in them, and theirs. */
+typedef struct { i64 events, ns, bytes, copies, copies_ns, copies_bytes; } Total;
+
+typedef struct {
+    i64 begun, bytes, whole, misses, next;
+    Memory memories[4];
+    Total totals[EVENT_KINDS];
+    bool sketched;
+} Phase;
 
 /* The run. */
 static i64 ranks, me, words, narrays, widest_row;
@@ -103,7 +121,7 @@ static jmp_buf way_out;
 static Array *arrays;
 static ROWS(Phase) phases;
 static ROWS(Sum) sums;
-static i64 sum_hint;
+static i64 sum_hint, collectives_done;
 static ROWS(Buffer) pool;
 static ROWS(struct { void *site; i64 times; }) loops;
 static ROWS(i64) sketches; /* phase, rank, array, use, box */
@@ -181,9 +199,30 @@ static i64 clock_if_traced(void)
     return avial_events ? now_ns() : 0;
 }
 
-static void log_event(enum EventKind what, i64 start, i64 bytes, i64 peer)
+/* `e` with its phase, its turn and its end. */
+static void log_event(Event e)
 {
-    if (!avial_events || avial_events_count >= avial_events_capacity) return;
-    i64 row[6] = {now, what, start, now_ns(), bytes, peer};
-    memcpy(avial_events + 6 * avial_events_count++, row, sizeof row);
+    if (!avial_events) return;
+    Phase *p = &phases.rows[now];
+    e.phase = now;
+    e.turn = p->begun;
+    e.end = now_ns();
+    Total *t = &p->totals[e.kind % PARTIAL];
+    t->events++;
+    t->ns += e.end - e.start;
+    t->bytes += e.bytes;
+    if (e.mid) {
+        bool sends = e.kind % PARTIAL == SENT || e.kind % PARTIAL == SENT_SHARED;
+        t->copies++;
+        t->copies_ns += sends ? e.mid - e.start : e.end - e.mid;
+        t->copies_bytes += e.bytes;
+    }
+    if (avial_events_count < avial_events_capacity)
+        memcpy(avial_events + EVENT_WORDS * avial_events_count++, &e, sizeof e);
+    else avial_events_dropped++;
+}
+
+static void log_copy(i64 start, i64 array)
+{
+    log_event((Event){.kind = COPIED, .start = start, .peer = -1, .array = array, .count = 1, .high = -1});
 }

@@ -60,7 +60,8 @@ static void emit_state(i64 array)
  * rank, array, box; 2 moves: phase, source, dest, messages, bytes; 3 held: rank, bytes; 4 phases: phase,
  * times begun, bytes moved, times it ran whole on one rank for a conflict; 5 whether the plan is
  * incomplete; 6 the book: array, box, writer, set of ranks; 7 what each phase of a plan touches the first
- * time: phase, rank (-1: each), array, use, box. */
+ * time: phase, rank (-1: each), array, use, box; 8 the traced events' sums: phase, kind, and a
+ * Total. */
 i64 avial_table(i64 what, i64 *out, i64 capacity)
 {
     table.out = out;
@@ -83,6 +84,13 @@ i64 avial_table(i64 what, i64 *out, i64 capacity)
         emit(k), emit(p->begun), emit(p->bytes), emit(p->whole);
     }
     if (what == 5) emit(incomplete);
+    for (i64 k = 0; what == 8 && k < phases.count; k++)
+        for (i64 n = 0; n < EVENT_KINDS; n++) {
+            const Total *t = &phases.rows[k].totals[n];
+            if (!t->events) continue;
+            emit(k), emit(n), emit(t->events), emit(t->ns), emit(t->bytes);
+            emit(t->copies), emit(t->copies_ns), emit(t->copies_bytes);
+        }
     for (i64 k = 0; what == 7 && k < sketches.count; k++) emit(sketches.rows[k]);
     return table.needed;
 }

@@ -29,8 +29,11 @@ class MpiToLlvm:
                call @task1(%a) {avial.step = 0}
                %e, %request = mpi.isend(%a, %tag, %dest, %comm) {avial.step = 1} …
     after:   func.func @_mlir_ciface_main(%descriptor: !llvm.ptr) {
-               llvm.call @avial.begin(%0)  call @task1.local(%a)  llvm.call @avial.end(%0)
+               llvm.call @avial.begin(%0)  call @task1.local(%a)
                llvm.call @avial.begin(%1)  llvm.call @avial.isend(%address, %nbytes, …) …
+               llvm.call @avial.end(%last)
+
+    A step ends where the next begins, so that each costs one look at the clock.
 
     The entry takes what MLIR's C interface takes, one pointer to a descriptor for each storage,
     without the function in between: thousands of arrays are thousands of arguments then, not tens
@@ -87,7 +90,9 @@ class _Entry:
     # -- the journal and the trace -----------------------------------------------------------------
 
     def _mark_steps(self, ops: list[ir.Operation]) -> None:
-        """A call of begin before the first operation of each step, of end after its last."""
+        """A call of begin before the first operation of each step, of end after the last one's; of
+        mid where a copy and its message meet.
+        """
         open_step: tuple[int, ir.Operation] | None = None
         for op in ops:
             if "avial.step" not in op.attributes:
@@ -97,14 +102,21 @@ class _Entry:
                 continue
             step = ir.IntegerAttr(op.attributes["avial.step"]).value
             if open_step is None or open_step[0] != step:
-                if open_step is not None:
-                    self._end(open_step)
                 with ir.InsertionPoint(op), op.location:
                     self._call("avial.begin", [self._step(step)])
             open_step = (step, op)
             del op.attributes["avial.step"]
+            if "avial.copy" in op.attributes:
+                self._mid(step, op)
         if open_step is not None:
             self._end(open_step)
+
+    def _mid(self, step: int, copy: ir.Operation) -> None:
+        """After packing, before unpacking."""
+        packs = ir.StringAttr(copy.attributes["avial.copy"]).value == "pack"
+        del copy.attributes["avial.copy"]
+        with ir.InsertionPoint.after(copy) if packs else ir.InsertionPoint(copy), copy.location:
+            self._call("avial.mid", [self._step(step)])
 
     def _end(self, step: tuple[int, ir.Operation]) -> None:
         number, last = step

@@ -9,7 +9,8 @@ llvm.mlir.global external @avial_journal() : !llvm.ptr {        // one i64: the 
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.return %null : !llvm.ptr
 }
-llvm.mlir.global external @avial_trace() : !llvm.ptr {          // 2 timespec for each step, or null
+llvm.mlir.global external @avial_trace() : !llvm.ptr {          // 2 timespec for each step: its start and where a copy meets
+                                                                // its message; then the end. Or null
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.return %null : !llvm.ptr
 }
@@ -30,11 +31,21 @@ llvm.func internal @avial.begin(%step: i64) attributes {passthrough = ["noinline
   llvm.return
 }
 
-llvm.func internal @avial.end(%step: i64) attributes {passthrough = ["noinline"]} {
+// In a step that packs and sends, or receives and unpacks: between the two.
+llvm.func internal @avial.mid(%step: i64) attributes {passthrough = ["noinline"]} {
   %one = llvm.mlir.constant(1 : i64) : i64
   %two = llvm.mlir.constant(2 : i64) : i64
   %even = llvm.mul %step, %two : i64
   %slot = llvm.add %even, %one : i64
+  llvm.call @avial.stamp(%slot) : (i64) -> ()
+  llvm.return
+}
+
+// After the last step; before it, each step ends where the next begins.
+llvm.func internal @avial.end(%step: i64) attributes {passthrough = ["noinline"]} {
+  %two = llvm.mlir.constant(2 : i64) : i64
+  %even = llvm.mul %step, %two : i64
+  %slot = llvm.add %even, %two : i64
   llvm.call @avial.stamp(%slot) : (i64) -> ()
   llvm.return
 }

@@ -409,7 +409,8 @@ class _EntryWriter:
             name = _fresh(f"{direction}_{message.storage}", self.names)
             self.packers[key] = name
             _write_packer(self.entry, name, direction, storage, staging.type, message.box)
-        self._marked(func.CallOp([], self.packers[key], [storage, staging]).operation)
+        call = self._marked(func.CallOp([], self.packers[key], [storage, staging]).operation)
+        call.attributes["avial.copy"] = ir.StringAttr.get(direction)
 
 
 def _write_packer(

@@ -26,8 +26,9 @@ from avial_lab.runtime import engine
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.job import Options
 from avial_lab.runtime.journal import Journal
-from avial_lab.runtime.outcome import results_of, trace_of
+from avial_lab.runtime.outcome import results_of
 from avial_lab.runtime.parcels import aligned_empty
+from avial_lab.runtime.traces import trace_of
 from avial_lab.shared_object import digest
 
 NUMBA_HINT = "pip install 'avial-lab[bench]'"

@@ -49,10 +49,10 @@ from avial_lab.runtime.outcome import (
     ranks_failed,
     results_of,
     timed_out,
-    trace_of,
 )
 from avial_lab.runtime.parcels import pack
 from avial_lab.runtime.records import clusters
+from avial_lab.runtime.traces import trace_of
 from avial_lab.shared_object import digest
 from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
 from avial_lab.trace import Trace

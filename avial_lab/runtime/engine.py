@@ -13,19 +13,20 @@ import os
 import platform
 import socket
 import sys
+import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
 from avial_lab.errors import AvialError
-from avial_lab.ownership import Ownership, own_error
+from avial_lab.ownership import EVENT_WORDS, Ownership, own_error
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
 from avial_lab.runtime.journal import MOST_PHASES, Journal
@@ -38,11 +39,12 @@ from avial_lab.runtime.parcels import (
     pack,
     unpack,
 )
+from avial_lab.runtime.times import Notes
 from avial_lab.schedule import Piece
 from avial_lab.shared_object import LoadedProgram, digest, load_program
 
-EVENT_LIMIT = 1 << 18
-"""Events of one rank that are kept of a run; memory for them costs only what is used."""
+if TYPE_CHECKING:  # imports mpi4py, which starts MPI
+    from avial_lab.runtime.world import Communicator
 
 
 @dataclass(frozen=True)
@@ -163,27 +165,30 @@ def run(
     pages can cost more than the messages.
     """
     journal.begin(number)
-    clocks = np.zeros((0, 4), np.int64)
+    notes = Notes(options.traced, options.most_events)
     try:
-        memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
+        with notes.aside("put the inputs in place", sum(data.nbytes for data in inputs)):
+            memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
         if manifest.owned:
-            return _run_owned(program, manifest, rank, memory, journal, traced=options.traced)
-        clocks = np.zeros((len(manifest.programs[rank]), 4), np.int64)
-        offset_s = _set_globals(program, manifest, journal)
-        program.set_globals({"avial_trace": _address(clocks) if options.traced else 0})
+            return _run_owned(program, manifest, rank, memory, journal, notes)
+        rows = np.zeros((2 * len(manifest.programs[rank]) + 2, 2), np.int64)
+        communicator = _set_globals(program, manifest, journal, notes)
+        program.set_globals({"avial_trace": _address(rows) if options.traced else 0})
         program.call(manifest.storages, list(memory.values()))
         failure = _mpi_failure(program) if manifest.uses_mpi else None
+        if failure is not None:
+            return Outcome(rank, failure=failure)
+        notes.read_clock(communicator)
     except Exception as error:  # the boundary of the engine: it travels as data
-        return Outcome(rank, clocks, failure=_failure(error))
+        return Outcome(rank, failure=_failure(error))
     finally:
         _standard_library().fflush(
             None
         )  # what compiled code printed, to the end of the line or not
         journal.finish()
-    if failure is not None:
-        return Outcome(rank, clocks, offset_s, failure=failure)
     pieces = tuple(pieces_of(manifest.results, rank))
-    return Outcome(rank, clocks, offset_s, pieces, _contents(manifest, memory, pieces))
+    contents = _contents(manifest, memory, pieces, notes)
+    return Outcome(rank, notes.times(rows), pieces, contents)
 
 
 def _run_owned(
@@ -192,40 +197,50 @@ def _run_owned(
     rank: int,
     memory: Mapping[str, np.ndarray],
     journal: Journal,
-    *,
-    traced: bool,
+    notes: Notes,
 ) -> Outcome:
     """One run of a program that keeps its own books of what is where."""
     temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
     books = Ownership(program, manifest.storages, temporary, manifest.phases)
-    events = mapped_bytes(EVENT_LIMIT * 48 if traced else 0).view(np.int64).reshape(-1, 6)
+    # Memory for them costs only what is used.
+    room = -(-notes.most_events // manifest.ranks) if notes.traced else 0
+    events = mapped_bytes(room * EVENT_WORDS * 8).view(np.int64).reshape(-1, EVENT_WORDS)
     program.set_globals({"avial_events": _address(events), "avial_events_capacity": len(events)})
     program.set_globals(
         {"avial_counts": journal.counts_address, "avial_counts_capacity": MOST_PHASES}
     )
     books.setup(manifest.ranks, rank, [data.ctypes.data for data in memory.values()])
     books.give(manifest.inputs)
-    offset_s = _set_globals(program, manifest, journal)
+    communicator = _set_globals(program, manifest, journal, notes)
     if not books.error:
         program.call(manifest.storages, list(memory.values()))
         books.finish()
-    clocks = events[: program.get_global("avial_events_count")].copy()
+    done_ns = time.monotonic_ns()
     if books.error:
-        return Outcome(rank, clocks, offset_s, failure=_owned_failure(books.error))
+        return Outcome(rank, failure=_owned_failure(books.error))
+    notes.read_clock(communicator)
     pieces = tuple(pieces_of(books.results(), rank))
-    contents = _contents(manifest, memory, pieces)
-    return Outcome(rank, clocks, offset_s, pieces, contents, books.moves())
+    contents = _contents(manifest, memory, pieces, notes)
+    times = notes.times(
+        events[: program.get_global("avial_events_count")].copy(),
+        totals=books.totals(),
+        turns=tuple((count.phase, count.begun) for count in books.counts() if count.begun),
+        dropped=program.get_global("avial_events_dropped"),
+        done_ns=done_ns,
+    )
+    return Outcome(rank, times, pieces, contents, books.moves())
 
 
 def _contents(
-    manifest: Manifest, memory: Mapping[str, np.ndarray], pieces: Iterable[Piece]
+    manifest: Manifest, memory: Mapping[str, np.ndarray], pieces: Sequence[Piece], notes: Notes
 ) -> tuple[np.ndarray, ...]:
     """The flat bytes of `pieces`, as they lie in this rank's memory now."""
     storages = storage_table(manifest)
-    return tuple(
-        as_bytes(_elements(memory[piece.storage], storages[piece.storage])[piece.box.slices])
-        for piece in pieces
-    )
+    with notes.aside("take the results", sum(piece_sizes(manifest, pieces))):
+        return tuple(
+            as_bytes(_elements(memory[piece.storage], storages[piece.storage])[piece.box.slices])
+            for piece in pieces
+        )
 
 
 def allocate(
@@ -285,20 +300,23 @@ class _Here:
 _here = _Here()
 
 
-def _set_globals(program: LoadedProgram, manifest: Manifest, journal: Journal) -> float:
-    """Everything compiled code reads of its surroundings; returns seconds to rank 0's clock."""
+def _set_globals(
+    program: LoadedProgram, manifest: Manifest, journal: Journal, notes: Notes
+) -> Communicator | None:
+    """Everything compiled code reads of its surroundings; what the ranks share, if they do."""
     program.set_globals({"avial_journal": journal.step_address})
     if not manifest.uses_mpi:
-        return 0.0
+        return None
     from avial_lab.runtime import world
 
     communicator = world.communicator(manifest.ranks)
     program.set_globals({**world.handles(), "avial_comm": world.handle(communicator.comm)})
     if not manifest.owned:  # its runtime has begun, and may have failed by now
         program.set_globals({"avial_error": 0})
+    notes.read_clock(communicator)
     # All start together: what a rank then waits for is the program's doing, not the launch's.
     communicator.comm.Barrier()
-    return communicator.offset_s
+    return communicator
 
 
 def _mpi_failure(program: LoadedProgram) -> Failure | None:
@@ -399,7 +417,7 @@ def main(argv: Sequence[str]) -> None:
     try:
         program = load(binary.shared_object, digest(binary.shared_object), manifest)
     except Exception as error:  # as in `Load`
-        outcome = Outcome(rank, np.zeros((0, 4), np.int64), failure=_failure(error))
+        outcome = Outcome(rank, failure=_failure(error))
     else:
         outcome = run(program, manifest, rank, inputs, journal=journal, options=options)
     write_outcome(directory, outcome)

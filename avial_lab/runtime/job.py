@@ -26,10 +26,13 @@ from avial_lab.runtime.parcels import pack, unpack
 
 @dataclass(frozen=True)
 class Options:
-    """traced: take each step's times. poison: make memory that nobody wrote stand out."""
+    """traced: take each step's times; of a program of loops at most `most_events` are kept one by
+    one, of all ranks together. poison: make memory that nobody wrote stand out.
+    """
 
     traced: bool = True
     poison: bool = False
+    most_events: int = 1 << 17
 
 
 def write_job(directory: Path, binary: Binary, options: Options) -> None:

@@ -44,9 +44,9 @@ from avial_lab.runtime.outcome import (
     ranks_failed,
     results_of,
     timed_out,
-    trace_of,
 )
 from avial_lab.runtime.printed import output_path
+from avial_lab.runtime.traces import trace_of
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
 

@@ -1,6 +1,6 @@
 """How a run ended on each rank, and what that means to the caller.
 
-Outcomes of the ranks -> Trace; a failed or dead rank -> RunError with its task, rank and cell line.
+A failed or dead rank -> RunError with its task, rank and cell line.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from avial_lab.binary import Manifest
 from avial_lab.errors import CellSpan, RunError, RunInterrupted
 from avial_lab.runtime.printed import ranks_text
+from avial_lab.runtime.times import Times
 from avial_lab.schedule import Piece, Step, StepKind
-from avial_lab.trace import Event, EventKind, Move, Trace
+from avial_lab.trace import Move
 
 Spans = Mapping[str, CellSpan]
 """Where each task stands in the cell, by its name."""
@@ -24,24 +25,6 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 GRACE_S = 0.2
 """How long the other ranks may take to say that they failed as well, before all are ended."""
-
-_EVENT = {
-    StepKind.RUN: EventKind.TASK,
-    StepKind.POST: EventKind.POST,
-    StepKind.SEND: EventKind.SEND,
-    StepKind.WAIT_RECEIVED: EventKind.WAIT,
-    StepKind.WAIT_SENT: EventKind.WAIT,
-    StepKind.BARRIER: EventKind.BARRIER,
-}
-
-
-_WORDS = {
-    StepKind.POST: ("ready to receive {what} from rank {peer}", False),
-    StepKind.SEND: ("send {what} to rank {peer}", True),
-    StepKind.WAIT_RECEIVED: ("wait for {what} from rank {peer}", False),
-    StepKind.WAIT_SENT: ("wait until {what} is sent to rank {peer}", True),
-}
-"""What a message's step is called, and whether this rank is its sender."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +43,12 @@ class Failure:
 class Outcome:
     """What one rank brings back.
 
-    clocks: int64 (steps, 4): seconds and nanoseconds of each step's start and of its end on the
-    rank's monotonic clock, (0, 0) for a step not reached; `offset_s` added to it gives rank 0's.
-    Of an owned program int64 (events, 6), as `ownership.c` logs them.
     results: flat bytes of the rank's result `pieces`. moves: what it sent, of an owned program.
+    times: None where it did not come to its end.
     """
 
     rank: int
-    clocks: np.ndarray
-    offset_s: float = 0.0
+    times: Times | None = None
     pieces: tuple[Piece, ...] = ()
     results: tuple[np.ndarray, ...] = ()
     moves: tuple[Move, ...] = ()
@@ -79,61 +59,6 @@ def results_of(outcomes: Iterable[Outcome]) -> Iterator[tuple[Piece, np.ndarray]
     """Every result piece of every rank, with its flat bytes."""
     for outcome in outcomes:
         yield from zip(outcome.pieces, outcome.results, strict=True)
-
-
-def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
-    """The steps of all ranks on one clock that starts with the first of them."""
-    if manifest.owned:
-        return _owned_trace(manifest, list(outcomes))
-    timed: list[tuple[float, float, int, Step]] = []
-    for outcome in outcomes:
-        seconds = outcome.clocks[:, 0::2] + outcome.clocks[:, 1::2] * 1e-9 + outcome.offset_s
-        steps = manifest.programs[outcome.rank]
-        timed += [
-            (float(start), float(end), outcome.rank, step)
-            for (start, end), clock, step in zip(seconds, outcome.clocks, steps, strict=True)
-            if clock.any()
-        ]
-    timed.sort(key=lambda row: row[:3])
-    origin = timed[0][0] if timed else 0.0
-    events = tuple(
-        _event(manifest, rank, step, start - origin, end - origin)
-        for start, end, rank, step in timed
-    )
-    # Devices called gpu… are emulated in this version, on every machine.
-    emulated = any(name.startswith("gpu") for name in manifest.devices.values())
-    return Trace(manifest.ranks, events, "measured, GPU emulated" if emulated else "measured")
-
-
-def _owned_trace(manifest: Manifest, outcomes: Sequence[Outcome]) -> Trace:
-    """The phases of all ranks: where they ran, what they sent and waited for."""
-    rows: list[tuple[float, float, int, int, int, int, int]] = []
-    for outcome in outcomes:
-        for phase, kind, start_ns, end_ns, nbytes, peer in outcome.clocks.tolist():
-            start, end = (ns * 1e-9 + outcome.offset_s for ns in (start_ns, end_ns))
-            rows.append((start, end, outcome.rank, phase, kind, nbytes, peer))
-    rows.sort()
-    origin = rows[0][0] if rows else 0.0
-    events = tuple(
-        _owned_event(manifest.phases[phase], kind, rank, start - origin, end - origin, nbytes, peer)
-        for start, end, rank, phase, kind, nbytes, peer in rows
-    )
-    moves = tuple(move for outcome in outcomes for move in outcome.moves)
-    return Trace(manifest.ranks, events, "measured", moves)
-
-
-def _owned_event(
-    phase: str, kind: int, rank: int, start_s: float, end_s: float, nbytes: int, peer: int
-) -> Event:
-    if kind == 0:
-        return Event(EventKind.TASK, phase, rank, f"cpu{rank}", start_s, end_s)
-    other = f"rank {peer}" if peer >= 0 else "all ranks"
-    end = peer if peer >= 0 else None
-    if kind == 2:
-        name = f"send to {other} for {phase}"
-        return Event(EventKind.SEND, name, rank, "", start_s, end_s, nbytes, end)
-    name = f"for {other}, for {phase}" if kind == 1 else f"to combine {phase}"
-    return Event(EventKind.WAIT, name, rank, "", start_s, end_s, nbytes, end)
 
 
 def ranks_failed(manifest: Manifest, failures: Mapping[int, Failure], spans: Spans) -> RunError:
@@ -247,22 +172,6 @@ def interrupted(
     ]
     head = f"the run was stopped after {elapsed_s:.1f} s; the arrays are as they were before it"
     return RunInterrupted("\n".join([head, *lines]))
-
-
-def _event(manifest: Manifest, rank: int, step: Step, start_s: float, end_s: float) -> Event:
-    kind = _EVENT[step.kind]
-    if step.kind is StepKind.RUN:
-        return Event(kind, step.task, rank, manifest.devices[step.task], start_s, end_s)
-    if step.transfer < 0:
-        return Event(kind, str(step), rank, "", start_s, end_s)
-    transfer = manifest.transfers[step.transfer]
-    what = f"{transfer.storage}{transfer.box}"
-    words, mine = _WORDS[step.kind]
-    peer = transfer.dest if mine else transfer.source
-    # A message is one between its send and the end of the wait for it.
-    number = step.transfer if step.kind in (StepKind.SEND, StepKind.WAIT_RECEIVED) else None
-    name = words.format(what=what, peer=peer)
-    return Event(kind, name, rank, "", start_s, end_s, transfer.nbytes, peer, number, what)
 
 
 def _is_task(manifest: Manifest, rank: int, step: int) -> bool:

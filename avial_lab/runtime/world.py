@@ -7,29 +7,38 @@ mpi4py loaded.
 from __future__ import annotations
 
 import ctypes
+import platform
 import re
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 from mpi4py import MPI
 
 from avial_lab.errors import ClusterError
+from avial_lab.runtime.times import Reading
 
 _STATUS_BYTES = 256
-_ROUNDS = 16
+_ROUNDS = 32
+_RESOLUTION_NS = max(1.0, time.get_clock_info("monotonic").resolution * 1e9)
 
 
 @dataclass(frozen=True)
 class Communicator:
-    """Exactly the first `comm.size` ranks of the world, apart from all other messages.
-
-    Adding `offset_s` to this rank's monotonic clock gives rank 0's.
-    """
+    """Exactly the first `comm.size` ranks of the world, apart from all other messages."""
 
     comm: MPI.Intracomm
-    offset_s: float
+    one_clock: bool
+
+    def read_clock(self) -> Reading:
+        """How this rank's clock stands to rank 0's; all ranks ask together."""
+        if self.one_clock:
+            return Reading(time.monotonic_ns(), 0.0, _RESOLUTION_NS)
+        return compared(self.comm)
 
 
 @cache
@@ -43,7 +52,7 @@ def communicator(ranks: int) -> Communicator:
         )
     comm = world.Create_group(world.group.Incl(list(range(ranks))), tag=ranks)
     comm.Set_errhandler(MPI.ERRORS_RETURN)
-    return Communicator(comm, _clock_offset(comm))
+    return Communicator(comm, _same_clock(comm))
 
 
 @cache
@@ -100,35 +109,39 @@ def _status() -> ctypes.Array[ctypes.c_char]:
     return ctypes.create_string_buffer(_STATUS_BYTES)
 
 
-def _clock_offset(comm: MPI.Intracomm) -> float:
-    """Seconds to add to this rank's CLOCK_MONOTONIC to get rank 0's: of `_ROUNDS` round trips, the
-    fastest's.
+def _same_clock(comm: MPI.Intracomm) -> bool:
+    """Whether all ranks read the very same clock: one machine since one boot, in one name space."""
+    here = [platform.node()]
+    with suppress(OSError):  # not Linux, or an old one
+        here.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        here.append(str(Path("/proc/self/ns/time").readlink()))
+    return len(set(comm.allgather(tuple(here)))) == 1
 
-    Ranks on one machine read the same clock, so there it is 0.
+
+def compared(comm: MPI.Intracomm, *, clock_ns: Callable[[], int] = time.monotonic_ns) -> Reading:
+    """This rank's clock against rank 0's, by messages alone; all ranks do it together.
+
+    Of `_ROUNDS` questions the one that was answered fastest tells most: rank 0 said its time
+    between the question and the answer, so the middle of the two is right to half of what lies
+    between them, however unlike the ways there and back are.
+
+        rank 0   ────────told────────►           offset = told - (asked + answered) / 2
+                        ↗    ↘
+        this     ──asked──────answered──►        error <= (answered - asked) / 2
     """
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    spread = comm.allreduce(int(node.size != comm.size))
-    node.Free()
-    return measured_offset(comm) if spread else 0.0
-
-
-def measured_offset(comm: MPI.Intracomm) -> float:
-    """As `_clock_offset`, by messages alone: right to half the fastest round trip."""
-    offset = 0.0
+    word, best = np.zeros(1, np.int64), Reading(clock_ns())
     for peer in range(1, comm.size):
-        if comm.rank == 0:
-            for _ in range(_ROUNDS):
-                comm.recv(source=peer)
-                comm.send(time.monotonic(), dest=peer)
-        elif comm.rank == peer:
-            offset = min(_round_trip(comm) for _ in range(_ROUNDS))[1]
-    return offset
-
-
-def _round_trip(comm: MPI.Intracomm) -> tuple[float, float]:
-    """How long a question to rank 0 took, and the offset it tells."""
-    asked = time.monotonic()
-    comm.send(None, dest=0)
-    told = comm.recv(source=0)
-    answered = time.monotonic()
-    return answered - asked, told - (asked + answered) / 2
+        for _ in range(_ROUNDS if comm.rank in (0, peer) else 0):
+            if comm.rank == 0:
+                comm.Recv(word, source=peer)
+                word[0] = clock_ns()
+                comm.Send(word, dest=peer)
+                continue
+            asked = clock_ns()
+            comm.Send(word, dest=0)
+            comm.Recv(word, source=0)
+            answered = clock_ns()
+            error = (answered - asked) / 2 + _RESOLUTION_NS
+            if best.error_ns == 0 or error < best.error_ns:
+                best = Reading(answered, int(word[0]) - (asked + answered) / 2, error)
+    return best

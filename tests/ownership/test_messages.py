@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from avial_lab.plot import trace_text
 from avial_lab.regions import Box, union
 from avial_lab.runtime import cluster as clusters
 from avial_lab.runtime import mpiexec
+from avial_lab.runtime.job import Options
 from avial_lab.schedule import Piece
 from avial_lab.trace import EventKind, Move
+from avial_lab.trace.analysis import links, shares
 from tests.ownership.cases import CASES, JACOBI, doubles, random
 
 if TYPE_CHECKING:
@@ -125,7 +128,7 @@ def test_what_everyone_reads_of_everyone_is_gathered(cluster: Cluster) -> None:
     sends = [event for event in trace.events if event.kind is EventKind.SEND]
     # Of B, two of six rows are each rank's.
     assert {(move.phase, move.nbytes) for move in trace.moves} == {("gemm", 3 * 2 * 9 * 8)}
-    assert [event.name for event in sends] == ["send to all ranks for gemm"] * 9
+    assert [event.name for event in sends] == ["send B to all ranks for gemm"] * 9
     assert {event.nbytes for event in sends} == {2 * 2 * 9 * 8}
 
 
@@ -137,15 +140,67 @@ def test_a_trace_shows_the_inner_part_before_the_wait(cluster: Cluster) -> None:
     kinds = [(event.kind, event.name) for event in mine]
     task, send, wait = EventKind.TASK, EventKind.SEND, EventKind.WAIT
     later = [
-        (send, "send to rank 1 for odd"),
+        (EventKind.COPY, "pack B for odd"),
+        (send, "send B to rank 1 for odd"),
         (task, "odd"),
-        (wait, "for rank 1, for odd"),
+        (wait, "wait for B from rank 1, for odd"),
         (task, "odd"),
     ]
     assert kinds[0] == (task, "even"), "the caller's rows are there from the start"
-    assert kinds[1:5] == later
+    assert kinds[1:6] == later
+    assert [mine[k].what for k in (2, 4)] == ["B[9:10, …]", "B[10:11, …]"]
+    assert dict(trace.turns) == {"even": 4, "odd": 3}
     assert trace.bytes_sent == sum(move.nbytes for move in trace.moves) == 12 * 18 * 8
     assert {event.device for event in trace.events if event.kind is task} == {"cpu0", "cpu1"}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "name",
+    ["stencil_in_two_dimensions", "matrix_product_of_what_all_wrote", "column_sums_shared_out"],
+)
+def test_every_message_has_its_two_ends(name: str, cluster: Cluster) -> None:
+    """None is received before it was sent, by more than the clocks' error; what is waited for has
+    been sent by somebody; the sums are those of the events.
+    """
+    case = CASES[name]
+    arrays = case.make()
+    trace = clusters.run(case.program.binary(arrays, 3), arrays, cluster, timeout=60)
+    ends = links(trace.events)
+    assert ends
+    for sent, received in ends:
+        assert received.end_s >= sent.start_s - trace.clock_error_s
+        assert sent.peer in (received.rank, None)
+        assert received.peer in (sent.rank, None)
+    waits = [event for event in trace.events if event.kind is EventKind.WAIT]
+    assert {id(event) for event in waits} == {id(received) for _, received in ends}
+    assert not trace.dropped
+    for kind in EventKind:
+        listed = [event for event in trace.events if event.kind is kind]
+        sums = [total for total in trace.totals if total.kind is kind]
+        assert sum(total.events for total in sums) == len(listed)
+        spent = sum(event.duration_s for event in listed)
+        assert sum(total.seconds for total in sums) == pytest.approx(spent, abs=1e-8 * len(listed))
+
+
+@pytest.mark.mpi
+def test_events_that_are_not_kept_are_counted(cluster: Cluster) -> None:
+    arrays = random((20, 20), (20, 20))()
+    few = Options(most_events=9)
+    cut = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster, timeout=60, options=few)
+    whole = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster, timeout=60)
+    assert all(sum(event.rank == rank for event in cut.events) >= 5 for rank in (0, 1))
+    counted = {(t.rank, t.phase, t.kind): (t.events, t.nbytes) for t in whole.totals}
+    assert {(t.rank, t.phase, t.kind): (t.events, t.nbytes) for t in cut.totals} == counted
+    rows = sum(
+        events for (_, _, kind), (events, _) in counted.items() if kind is not EventKind.COPY
+    )
+    assert sum(cut.dropped) == rows - 10
+    assert cut.bytes_sent == whole.bytes_sent
+    assert cut.turns == whole.turns
+    for share in shares(cut):
+        assert sum(share.parts) == pytest.approx(cut.makespan_s)
+    assert "were not kept" in trace_text(cut)
 
 
 @pytest.mark.mpi

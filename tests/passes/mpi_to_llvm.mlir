@@ -17,7 +17,7 @@
 // CHECK: %[[K0:.*]] = llvm.mlir.constant(0 : i64)
 // CHECK-NEXT: llvm.call @avial.begin(%[[K0]])
 // CHECK-NEXT: call @task1.local(%[[A]])
-// CHECK: llvm.call @avial.end(
+// CHECK-NOT: llvm.call @avial.end(
 // CHECK: llvm.call @avial.begin(
 // CHECK: %[[P:.*]] = llvm.inttoptr
 // CHECK: %[[N:.*]] = llvm.mlir.constant(120 : i64)
@@ -28,6 +28,7 @@
 // CHECK: %[[SLOT3:.*]] = llvm.getelementptr %[[TABLE]][0]
 // CHECK: llvm.call @avial.isend({{.*}}, %[[SLOT3]])
 // CHECK: llvm.call @avial.barrier()
+// CHECK: llvm.call @avial.end(
 // CHECK-NOT: mpi.
 // CHECK-NOT: avial.step
 func.func private @task1(%a: memref<20x3xf16>) attributes {avial.arch = "cpu"} {
@@ -44,6 +45,33 @@ func.func @main(%a: memref<20x3xf16>) attributes {avial.ranks = 2 : i32, llvm.em
   %e3, %r3 = mpi.isend(%flat, %tag, %rank, %comm) {avial.step = 3 : i64} : memref<60xf16>, i32, i32 -> !mpi.retval, !mpi.request
   %e4 = mpi.wait(%r3) {avial.step = 4 : i64} : !mpi.request -> !mpi.retval
   %e5 = mpi.barrier(%comm) {avial.step = 5 : i64} -> !mpi.retval
+  return
+}
+
+// -----
+
+// Where a copy and its message meet, the clock is looked at once more: after packing, before unpacking.
+
+// CHECK-LABEL: func.func @_mlir_ciface_copies(
+// CHECK: llvm.call @avial.begin(
+// CHECK: call @pack.local(
+// CHECK: llvm.call @avial.mid(
+// CHECK: llvm.call @avial.send(
+// CHECK: llvm.call @avial.begin(
+// CHECK: llvm.call @avial.recv(
+// CHECK: llvm.call @avial.mid(
+// CHECK-NEXT: call @pack.local(
+// CHECK-NOT: avial.copy
+func.func private @pack(%a: memref<8xi8>) {
+  return
+}
+func.func @copies(%a: memref<8xi8>) attributes {avial.ranks = 2 : i32} {
+  %comm = mpi.comm_world : !mpi.comm
+  %tag = arith.constant 0 : i32
+  func.call @pack(%a) {avial.step = 0 : i64, avial.copy = "pack"} : (memref<8xi8>) -> ()
+  %e1 = mpi.send(%a, %tag, %tag, %comm) {avial.step = 0 : i64} : memref<8xi8>, i32, i32 -> !mpi.retval
+  %e2 = mpi.recv(%a, %tag, %tag, %comm) {avial.step = 1 : i64} : memref<8xi8>, i32, i32 -> !mpi.retval
+  func.call @pack(%a) {avial.step = 1 : i64, avial.copy = "unpack"} : (memref<8xi8>) -> ()
   return
 }
 

@@ -45,7 +45,7 @@ int64_t *request); int MPI_Wait(int64_t *request, void *status); int MPI_Barrier
 int64_t avial_comm, avial_byte, avial_status_ignore, avial_error, avial_trace, avial_journal;
 
 typedef struct { char *allocated, *aligned; int64_t offset, rest[]; } memref;
-typedef struct { struct timespec start, end; } clocks;
+typedef struct { struct timespec start, mid; } clocks; /* the end is the start of the next */
 
 static void enter(int64_t step) {
   *(volatile int64_t *)avial_journal = step;
@@ -54,7 +54,7 @@ static void enter(int64_t step) {
 
 static void leave(int64_t step, int code) {
   if (code && !avial_error) avial_error = code | step << 32;
-  if (avial_trace) clock_gettime(CLOCK_MONOTONIC, &((clocks *)avial_trace)[step].end);
+  if (avial_trace) clock_gettime(CLOCK_MONOTONIC, &((clocks *)avial_trace)[step + 1].start);
 }
 """
 

@@ -17,10 +17,13 @@ from avial_lab.regions import Box
 from avial_lab.runtime import exchange
 from avial_lab.runtime.journal import read_death
 from avial_lab.runtime.launch import environment, mpiexec_options
-from avial_lab.runtime.outcome import Outcome, describe_step, trace_of
+from avial_lab.runtime.outcome import Outcome, describe_step
 from avial_lab.runtime.parcels import ALIGNMENT, SMALL, aligned_empty, pack, unpack
+from avial_lab.runtime.times import Reading, Times, aligned
+from avial_lab.runtime.traces import trace_of
 from avial_lab.schedule import Piece, Step, StepKind, Transfer
 from avial_lab.toolchain import tool
+from avial_lab.trace.analysis import links
 
 SIZES = st.lists(st.one_of(st.integers(0, 200), st.sampled_from([SMALL - 1, SMALL, SMALL + 5])))
 
@@ -90,19 +93,38 @@ def two_ranks() -> Manifest:
     )
 
 
+def stamps(*seconds: float) -> np.ndarray:
+    """As compiled code leaves them: a start and a middle for each step, and the end."""
+    return np.array([[int(s), round(s % 1 * 1e9)] for s in seconds])
+
+
 def test_a_trace_is_on_rank_0s_clock_and_starts_at_0():
-    """Rank 1's clock is 50 s behind; its third step was never reached."""
-    zero = np.array([[100, 0, 101, 0], [101, 0, 101, 500_000_000]])
-    one = np.array([[50, 250_000_000, 50, 500_000_000], [50, 500_000_000, 52, 0], [0, 0, 0, 0]])
-    trace = trace_of(two_ranks(), [Outcome(0, zero), Outcome(1, one, offset_s=50.0)])
-    assert [(e.rank, e.name, e.start_s, e.end_s, e.nbytes) for e in trace.events] == [
-        (0, "x", 0.0, 1.0, 0),
-        (1, "ready to receive a[0:4] from rank 0", 0.25, 0.5, 16),
-        (1, "wait for a[0:4] from rank 0", 0.5, 2.0, 16),
-        (0, "send a[0:4] to rank 1", 1.0, 1.5, 16),
+    """Rank 1's clock is 50 s behind, and it unpacks what it got."""
+    zero = Times(stamps(100, 0, 101, 0, 101.5, 0))
+    one = Times(
+        stamps(50.25, 0, 50.5, 51.75, 52, 0, 53, 0), (Reading(1, 50e9, 7.0), Reading(9, 50e9, 5.0))
+    )
+    trace = trace_of(two_ranks(), [Outcome(0, zero), Outcome(1, one)])
+    assert [(e.kind.value, e.rank, e.name, e.start_s, e.end_s, e.nbytes) for e in trace.events] == [
+        ("task", 0, "x", 0.0, 1.0, 0),
+        ("post", 1, "ready to receive a[0:4] from rank 0", 0.25, 0.5, 16),
+        ("wait", 1, "wait for a[0:4] from rank 0", 0.5, 1.75, 16),
+        ("send", 0, "send a[0:4] to rank 1", 1.0, 1.5, 16),
+        ("copy", 1, "unpack a[0:4] from rank 0", 1.75, 2.0, 16),
+        ("task", 1, "y", 2.0, 3.0, 0),
     ]
     assert trace.bytes_sent == 16
+    assert trace.clock_error_s == 7e-9
+    assert [(s.rank, r.rank) for s, r in links(trace.events)] == [(0, 1)]
     assert trace.label == "measured, GPU emulated"
+
+
+def test_a_clock_that_drifts_is_set_right_between_two_readings():
+    """Rank 1's clock runs slow: 100 ns behind at its 1000, 300 ns at its 2000."""
+    readings = (Reading(1000, 100.0, 10.0), Reading(2000, 300.0, 12.0))
+    assert aligned(np.array([1000, 1500, 2000, 2500]), readings).tolist() == [
+        1100, 1700, 2300, 2900
+    ]  # fmt: skip
 
 
 def test_where_a_rank_is_in_words():
@@ -123,18 +145,28 @@ def test_what_a_witness_wrote(tmp_path, text, death):
 
 
 @pytest.mark.mpi
-def test_the_offset_measured_on_one_machine_is_none():
-    """Where clocks are the same, what is measured is the error: less than the round trip."""
+def test_clocks_are_compared_to_within_the_error_told():
+    """Each rank's clock is made to be 1000 s ahead of the one before, and 1 % faster: comparing
+    them by messages finds that out, twice, as well as it says.
+    """
     code = (
-        "from mpi4py import MPI; from avial_lab.runtime.world import measured_offset\n"
-        "offsets = MPI.COMM_WORLD.gather(measured_offset(MPI.COMM_WORLD))\n"
-        "if offsets: print(*offsets)"
+        "import time\n"
+        "from mpi4py import MPI; from avial_lab.runtime.world import compared\n"
+        "rank, start = MPI.COMM_WORLD.rank, time.monotonic_ns()\n"
+        "start = MPI.COMM_WORLD.bcast(start)\n"
+        "def clock():\n"
+        "    return round((time.monotonic_ns() - start) * (1 + rank / 100)) + rank * 10**12\n"
+        "for _ in range(2):\n"
+        "    found = compared(MPI.COMM_WORLD, clock_ns=clock)\n"
+        "    real = (found.at_ns - rank * 10**12) / (1 + rank / 100)\n"
+        "    off = abs(found.at_ns + found.offset_ns - real)\n"
+        "    for line in MPI.COMM_WORLD.gather((off, found.error_ns)) or (): print(*line)\n"
     )
     out = subprocess.run(
         [tool("mpiexec"), "-n", "3", *mpiexec_options(), sys.executable, "-c", code],
         env=os.environ | environment(3), capture_output=True, text=True, check=True,
     )  # fmt: skip
-    offsets = [float(word) for word in out.stdout.split()]
-    assert len(offsets) == 3
-    assert 0.0 in offsets
-    assert max(map(abs, offsets)) < 0.05
+    lines = [tuple(map(float, line.split())) for line in out.stdout.splitlines()]
+    assert len(lines) == 6
+    assert all(off <= 1.03 * error + 2 for off, error in lines), lines
+    assert sum(error == 0 for _, error in lines) == 2, "rank 0 has its own clock"
