@@ -130,7 +130,7 @@ def test_a_clock_that_drifts_is_set_right_between_two_readings():
 def test_where_a_rank_is_in_words():
     manifest = two_ranks()
     assert describe_step(manifest, 0, -1) == "before its first task"
-    assert describe_step(manifest, 0, 0) == "in task 'x'"
+    assert describe_step(manifest, 0, 0) == "in task 'x' on cpu0"
     assert describe_step(manifest, 0, 1) == "sending a[0:4] to rank 1 (for task 'y')"
     assert describe_step(manifest, 1, 1) == "receiving a[0:4] from rank 0 (of task 'x')"
 
