@@ -167,7 +167,7 @@ def _graph_figure(
     """The graph by level, in lanes, or both; one view has the two."""
     html = plot.dag_figure(graph, schedule, trace) if "dag" in parts else ""
     if "lanes" in parts and schedule is not None:
-        html += plot.lanes_figure(schedule)
+        html += plot.lanes_figure(schedule, trace)
     view = {"kind": "graph", "data": graph_data(graph, schedule, trace)}
     return Figure(html, plot.graph_text(graph, schedule, trace), view)
 

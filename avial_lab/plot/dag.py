@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 
+from avial_lab.critical import Critical
 from avial_lab.dag import Dependency, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
@@ -67,8 +69,9 @@ def dag_svg(
         return framed("", 0, 0, title=title, summary="no tasks", description=description)
     divided = any(task.kind is TaskKind.REPLICATE for task in graph.tasks)
     if (graph.groups or divided) and len(graph.tasks) <= NESTED_LIMIT:
-        return nested_svg(graph, schedule, title=title, engine=engine)
-    view = _choose_view(graph, schedule)
+        return nested_svg(graph, schedule, trace, title=title, engine=engine)
+    critical = facts.critical_of(graph, trace)
+    view = _choose_view(graph, schedule, critical)
     if view is None:
         return _overview(graph, schedule, title=title, description=description)
     labelled = len(view.links) <= LABEL_LIMIT
@@ -78,7 +81,7 @@ def dag_svg(
     ]
     layout = lay_out(boxes, lines, engine=engine)
     width = max(layout.width + GUTTER + 12, SMALLEST_WIDTH)
-    notes = list(view.notes)
+    notes = [facts.sentence(facts.critical_summary(critical)), *view.notes]
     if not labelled:
         notes.append(
             f"{len(view.links):,} arrows are drawn without their labels: too many to read."
@@ -102,16 +105,16 @@ def dag_svg(
 
 def _summary(graph: TaskGraph, schedule: Schedule | None) -> str:
     words = facts.graph_summary(graph, schedule)
-    return words if schedule is None else f"{words} · {facts.device_summary(schedule)}"
+    return words if schedule is None else f"{words} · {facts.machine_line(schedule)}"
 
 
-def _choose_view(graph: TaskGraph, schedule: Schedule | None) -> View | None:
+def _choose_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) -> View | None:
     """The most detailed view that can be read; None where only the overview can."""
     if len(graph.tasks) <= TASK_LIMIT and len(graph.dependencies) <= 4 * EDGE_LIMIT:
-        detail = _task_view(graph, schedule)
+        detail = _task_view(graph, schedule, critical)
         if _fits(detail):
             return detail
-    groups = _group_view(graph, schedule)
+    groups = _group_view(graph, schedule, critical)
     return groups if groups is not None and _fits(groups) else None
 
 
@@ -126,13 +129,13 @@ def _fits(view: View) -> bool:
     )
 
 
-def _task_view(graph: TaskGraph, schedule: Schedule | None) -> View:
+def _task_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) -> View:
     """One box a task."""
-    placements = {} if schedule is None else schedule.placement_of
     compact = max(map(len, graph.levels)) > 10
     vertices = tuple(
-        _task_vertex(task, graph, schedule, placements, compact=compact) for task in graph.tasks
+        _task_vertex(task, graph, schedule, critical, compact=compact) for task in graph.tasks
     )
+    steps = set(pairwise(critical.path))
     position = {task.name: k for k, task in enumerate(graph.tasks)}
     transfers = facts.transfers_between(schedule)
     bundles: dict[tuple[str, str], list[Dependency]] = {}
@@ -154,8 +157,11 @@ def _task_view(graph: TaskGraph, schedule: Schedule | None) -> View:
         )
         data = any(edge.hazard is Hazard.READ_AFTER_WRITE for edge in edges)
         links.append(
-            Link(position[before], position[after], tuple(label), tooltip, bool(sent), data)
-        )
+            Link(
+                position[before], position[after], tuple(label), tooltip, bool(sent), data,
+                critical=(before, after) in steps,
+            )
+        )  # fmt: skip
     return View(vertices, tuple(links))
 
 
@@ -163,14 +169,14 @@ def _task_vertex(
     task: Task,
     graph: TaskGraph,
     schedule: Schedule | None,
-    placements: dict[str, Placement],
+    critical: Critical,
     *,
     compact: bool,
 ) -> Vertex:
     reads, writes = facts.buffer_words(task.reads), facts.buffer_words(task.writes)
     where, look, reason = str(task.target), look_of(task.target), ""
     if schedule is not None:
-        placement = placements[task.name]
+        placement = schedule.placement_of[task.name]
         device = schedule.topology.device(placement.device)
         where, look = f"{device.name} · rank {device.rank}", look_of(device)
         where += " · emulated" if device.emulated else ""
@@ -180,11 +186,14 @@ def _task_vertex(
         f"writes {facts.access_words(task.writes) or '–'}"
     )
     tooltip = f"{task.name}: {task.summary or 'task'} for {task.target}, {touched}{reason}"
+    slack = facts.cost_words(critical, critical.slack[task.name])
+    bold = task.name in critical.path
+    tooltip += "\non the critical path" if bold else f"\nslack {slack}"
     lines = (where,) if compact else (f"{reads or '–'} → {writes or '–'}", where)
-    return Vertex(task.name, lines, look, graph.level_of[task.name], tooltip)
+    return Vertex(task.name, lines, look, graph.level_of[task.name], tooltip, critical=bold)
 
 
-def _group_view(graph: TaskGraph, schedule: Schedule | None) -> View | None:
+def _group_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) -> View | None:
     """One box for the tasks of one level, target and kind; one arrow between two such boxes; None
     for more boxes than can be read.
     """
@@ -197,11 +206,13 @@ def _group_view(graph: TaskGraph, schedule: Schedule | None) -> View | None:
     if len(groups) > TASK_LIMIT:
         return None
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    on_path = set(critical.path)
     vertices = tuple(
-        _group_vertex(level, target, tasks, schedule, placements)
+        _group_vertex(level, target, tasks, schedule, placements, on_path)
         for (level, target, _), tasks in ordered
     )
     member = {task.name: k for k, (_, tasks) in enumerate(ordered) for task in tasks}
+    steps = {(member[before], member[after]) for before, after in pairwise(critical.path)}
     bundles: dict[tuple[int, int], list[Dependency]] = {}
     for edge in graph.dependencies:
         bundles.setdefault((member[edge.before], member[edge.after]), []).append(edge)
@@ -220,7 +231,7 @@ def _group_view(graph: TaskGraph, schedule: Schedule | None) -> View | None:
             label += (f"{facts.count(sent[ends], 'message')}, {facts.format_bytes(moved[ends])}",)
         tooltip = f"{facts.count(len(edges), 'edge')}: {kinds}"
         data = Hazard.READ_AFTER_WRITE.value in hazards
-        links.append(Link(*ends, label, tooltip, bool(sent[ends]), data))
+        links.append(Link(*ends, label, tooltip, bool(sent[ends]), data, critical=ends in steps))
     note = (
         f"{facts.count(len(graph.tasks), 'task')} and "
         f"{facts.count(len(graph.dependencies), 'edge')} are drawn as "
@@ -236,6 +247,7 @@ def _group_vertex(
     tasks: Sequence[Task],
     schedule: Schedule | None,
     placements: dict[str, Placement],
+    on_path: set[str],
 ) -> Vertex:
     look, where = look_of(tasks[0].target), target
     if schedule is not None:
@@ -244,12 +256,13 @@ def _group_vertex(
         look = EMULATED_GPU if EMULATED_GPU in looks else next(iter(looks))
         where = f"{target} on {facts.names_range(list(devices))}"
     names = facts.names_range([task.name for task in tasks])
+    bold = any(task.name in on_path for task in tasks)
     if len(tasks) == 1:
-        return Vertex(tasks[0].name, (where,), look, level, f"{tasks[0].name} for {target}")
+        tooltip = f"{tasks[0].name} for {target}"
+        return Vertex(tasks[0].name, (where,), look, level, tooltip, critical=bold)
     title = f"{len(tasks):,} tasks"
-    return Vertex(
-        title, (names, where), look, level, f"{title}: {names}, for {target}", stacked=True
-    )
+    tooltip = f"{title}: {names}, for {target}"
+    return Vertex(title, (names, where), look, level, tooltip, stacked=True, critical=bold)
 
 
 def _drawn(view: View, layout: Layout, width: float, *, labelled: bool) -> str:
@@ -296,6 +309,8 @@ def _legend(view: View, *, placed: bool) -> list[LegendItem]:
         items.append(line_item(MESSAGE, "value sent to another rank", width=2.6))
     if any(not link.data for link in view.links):
         items.append(line_item(GREY, "order only (WAR, WAW, after)", width=1.4, dash="3 3"))
+    if any(link.critical for link in view.links):
+        items.append(line_item(svg.INK, "critical path: dark and bold", width=3.6))
     return items
 
 

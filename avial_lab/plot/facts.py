@@ -187,6 +187,10 @@ def critical_summary(critical: Critical, *, most: int = 4) -> str:
     )
 
 
+def sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
 def cost_words(critical: Critical, value: float) -> str:
     """A cost or a slack in its unit."""
     return format_seconds(value) if critical.measured else format_bytes(round(value))

@@ -49,11 +49,11 @@ def dag_figure(
     )
 
 
-def lanes_figure(schedule: Schedule) -> str:
+def lanes_figure(schedule: Schedule, trace: Trace | None = None) -> str:
     """The schedule in lanes and its messages."""
     where = "; ".join(f"{p.task} on {p.device}" for p in schedule.placements[:12])
     return figure_html(
-        lanes_svg(schedule),
+        lanes_svg(schedule, trace),
         alt=f"Schedule: {facts.movement_summary(schedule)}. {where}",
         tables=(facts.transfer_table(schedule),),
     )

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from avial_lab.critical import Critical
 from avial_lab.dag import TaskKind
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, ORANGE, Look, look_of
 from avial_lab.schedule import Placement, Schedule, Sync, Transfer
 from avial_lab.topology import Device
+from avial_lab.trace import Trace
 
 COLUMN_LIMIT = 24
 LANE_LIMIT = 24
@@ -73,14 +75,14 @@ class Grid:
         )
 
 
-def lanes_svg(schedule: Schedule, *, title: str = "Schedule") -> str:
-    """Who runs what in which level, and what has to move before it; at most 1 MB whatever the
-    schedule.
+def lanes_svg(schedule: Schedule, trace: Trace | None = None, *, title: str = "Schedule") -> str:
+    """Who runs what in which level, what it costs, and what has to move before it; at most 1 MB
+    whatever the schedule. With a trace, costs are the times measured.
     """
     rules = f"policy {schedule.policy.value}, sync {schedule.sync.value}"
     if any(task.kind is TaskKind.REPLICATE for task in schedule.graph.tasks):
         rules = "a phase stands in the lanes of its ranks"
-    summary = f"{facts.movement_summary(schedule)} · {rules}"
+    summary = f"{facts.movement_summary(schedule)} · {rules} · {facts.machine_line(schedule)}"
     description = f"{summary}. " + "; ".join(
         f"{p.task} on {p.device} (rank {p.rank}) in level {p.level}"
         for p in schedule.placements[:12]
@@ -102,12 +104,13 @@ def lanes_svg(schedule: Schedule, *, title: str = "Schedule") -> str:
     ]
     if schedule.sync is Sync.LEVELS and grid.step == 1:
         shapes += [_barrier(GUTTER + k * pitch - gap / 2, height) for k in range(1, grid.columns)]
-    boxes, ports = _boxes(grid, pitch, tops)
+    critical = facts.critical_of(schedule.graph, trace)
+    boxes, ports = _boxes(grid, pitch, tops, critical)
     arrows, drawn = _arrows(schedule.transfers, ports)
     shapes += [*boxes, *arrows]
     moved, row = _moved_row(schedule, grid, pitch, height + 8)
     shapes.append(moved)
-    notes = _notes(schedule, grid, all_drawn=drawn)
+    notes = _notes(schedule, grid, critical, all_drawn=drawn)
     return framed(
         brackets + svg.moved("".join(shapes), 0, above),
         width,
@@ -222,26 +225,45 @@ def _barrier(x: float, height: float) -> str:
 
 
 def _boxes(
-    grid: Grid, pitch: float, tops: Sequence[tuple[float, float]]
+    grid: Grid, pitch: float, tops: Sequence[tuple[float, float]], critical: Critical
 ) -> tuple[list[str], dict[str, tuple[Point, Point]]]:
     """The boxes, and for every task where arrows reach (left) and leave (right) its box."""
     shapes: list[str] = []
     ports: dict[str, tuple[Point, Point]] = {}
     width = grid.column_width
+    most = max(critical.cost.values(), default=0) or 1
+    on_path = set(critical.path)
     for (lane, column), cell in sorted(grid.cells.items()):
         top, bottom = tops[lane]
         x = GUTTER + column * pitch
         rows = [(p,) for p in cell] if _shown(grid.lanes[lane], cell) == len(cell) else [cell]
         y = (top + bottom - BOX_PITCH * len(rows)) / 2 + (BOX_PITCH - BOX_HEIGHT) / 2
         for row in rows:
-            shapes.append(_box(row, grid.lanes[lane].look, x, y, width))
+            spent = sum(critical.cost[p.task] for p in row)
+            words = f"{facts.cost_words(critical, spent)}{'' if critical.measured else ' touched'}"
+            bold = not on_path.isdisjoint(p.task for p in row)
+            share = min(1.0, spent / len(row) / most)
+            shapes.append(_box(row, grid.lanes[lane].look, x, y, width, share, words, bold=bold))
             for placement in row:
                 ports[placement.task] = ((x, y + BOX_HEIGHT / 2), (x + width, y + BOX_HEIGHT / 2))
             y += BOX_PITCH
     return shapes, ports
 
 
-def _box(row: Sequence[Placement], look: Look, x: float, y: float, width: float) -> str:
+def _box(
+    row: Sequence[Placement],
+    look: Look,
+    x: float,
+    y: float,
+    width: float,
+    share: float,
+    cost: str,
+    *,
+    bold: bool,
+) -> str:
+    """A task, or all of a cell; below its name a bar as long as its `share` of the dearest task's
+    cost.
+    """
     if len(row) == 1:
         words, tip = (
             row[0].task,
@@ -253,9 +275,11 @@ def _box(row: Sequence[Placement], look: Look, x: float, y: float, width: float)
             f"{len(row):,} tasks: {facts.names_range([p.task for p in row])}",
         )
     label = svg.shorten(words, width - 32, 12, bold=True)
+    bar = svg.rectangle(x + 25, y + 20, max(1.0, (width - 32) * share), 3, fill=look.colour)
+    name = svg.text(x + 25, y + 15, label, size=12, bold=True)
     return svg.group(
-        look.outline(x, y, width, BOX_HEIGHT) + svg.text(x + 25, y + 17, label, size=12, bold=True),
-        title=tip,
+        look.outline(x, y, width, BOX_HEIGHT, bold=bold) + bar + name,
+        title=f"{tip}; {cost}{', on the critical path' if bold else ''}",
         label="task",
     )
 
@@ -352,8 +376,9 @@ def _moved_row(schedule: Schedule, grid: Grid, pitch: float, y: float) -> tuple[
     return "".join(shapes), 38
 
 
-def _notes(schedule: Schedule, grid: Grid, *, all_drawn: bool) -> list[str]:
-    notes: list[str] = []
+def _notes(schedule: Schedule, grid: Grid, critical: Critical, *, all_drawn: bool) -> list[str]:
+    how = "time measured" if critical.measured else "bytes touched, an estimate"
+    notes = [f"Bars: what a task costs ({how}). Dark outlines: the critical path."]
     if grid.step > 1:
         notes.append(f"Each column stands for {grid.step:,} levels; order within it is not drawn.")
     if len(grid.lanes) < len(schedule.topology.devices):

@@ -13,8 +13,11 @@ round needs of an earlier one goes back along the right side of its loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from avial_lab.critical import Critical
 from avial_lab.dag import Dependency, Group, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
@@ -30,6 +33,7 @@ from avial_lab.plot.vertices import (
     label_size,
 )
 from avial_lab.schedule import Schedule
+from avial_lab.trace import Trace
 
 BACK_LIMIT = 8
 """What a later round needs, drawn or listed for one loop; the table has it all."""
@@ -77,6 +81,7 @@ class Drawing:
     schedule: Schedule | None
     engine: str | None
     labelled: bool
+    critical: Critical
     groups: dict[str, Group] = field(default_factory=dict[str, Group])
     looks: set[Look] = field(default_factory=set[Look])
     hidden: int = 0
@@ -126,7 +131,8 @@ class Drawing:
                 ends = position[edge.before], position[edge.after]
                 if ends[0] != ends[1]:
                     bundles.setdefault(ends, []).append(edge)
-        return [_link(ends, edges) for ends, edges in bundles.items()]
+        steps = set(pairwise(self.critical.path))
+        return [_link(ends, edges, steps) for ends, edges in bundles.items()]
 
     def _backs(self, around: tuple[str, ...], position: dict[str, int]) -> list[Back]:
         """What this loop carries from round to round: values, not mere order."""
@@ -164,7 +170,8 @@ class Drawing:
         tooltip += f", reads {facts.access_words(task.reads) or '–'}"
         tooltip += f", writes {facts.access_words(task.writes) or '–'}{reason}"
         stacked = task.kind is TaskKind.REPLICATE
-        return Vertex(task.name, tuple(lines), look, level, tooltip, stacked)
+        bold = task.name in self.critical.path
+        return Vertex(task.name, tuple(lines), look, level, tooltip, stacked, bold)
 
     def _where(self, task: Task) -> tuple[str, Look, str]:
         """Where it runs, in words, as a look, and why."""
@@ -240,6 +247,7 @@ class Drawing:
 def nested_svg(
     graph: TaskGraph,
     schedule: Schedule | None = None,
+    trace: Trace | None = None,
     *,
     title: str = "Task graph",
     engine: str | None = None,
@@ -250,10 +258,11 @@ def nested_svg(
     With more than `label_limit` arrows these are drawn without their labels.
     """
     labelled = len(graph.dependencies) <= 4 * label_limit
-    drawing = Drawing(graph, schedule, engine, labelled)
+    critical = facts.critical_of(graph, trace)
+    drawing = Drawing(graph, schedule, engine, labelled, critical)
     whole = drawing.inside(())
     summary = facts.graph_summary(graph, schedule)
-    summary += f" · {facts.device_summary(schedule)}" if schedule is not None else ""
+    summary += f" · {facts.machine_line(schedule)}" if schedule is not None else ""
     width = max(whole.width, SMALLEST_WIDTH)
     return framed(
         svg.moved(whole.body, (width - whole.width) / 2, 4),
@@ -285,7 +294,9 @@ def _levels(count: int, links: Sequence[Link]) -> list[int]:
     return levels
 
 
-def _link(ends: tuple[int, int], edges: Sequence[Dependency]) -> Link:
+def _link(
+    ends: tuple[int, int], edges: Sequence[Dependency], steps: AbstractSet[tuple[str, str]]
+) -> Link:
     values = [edge for edge in edges if edge.hazard is Hazard.READ_AFTER_WRITE]
     shown = list(dict.fromkeys(map(edge_words, values or edges)))
     label = [*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])]
@@ -293,7 +304,8 @@ def _link(ends: tuple[int, int], edges: Sequence[Dependency]) -> Link:
         f"{e.after} waits for {e.before}: {edge_words(e)} {facts.region_words(e.region)}"
         for e in edges[:12]
     )
-    return Link(*ends, tuple(label), tooltip, message=False, data=bool(values))
+    critical = any((edge.before, edge.after) in steps for edge in edges)
+    return Link(*ends, tuple(label), tooltip, message=False, data=bool(values), critical=critical)
 
 
 def _back(ends: tuple[int, int], edges: Sequence[Dependency]) -> Back:
@@ -391,13 +403,16 @@ def _legend(drawing: Drawing) -> list[LegendItem]:
         items.append(line_item(GREY, "value", width=1.4))
     if False in drawing.kinds:
         items.append(line_item(GREY, "order only (WAR, WAW, after)", width=1.4, dash="3 3"))
+    if len(drawing.critical.path) > 1:
+        items.append(line_item(svg.INK, "critical path: dark and bold", width=3.6))
     if drawing.backs:
         items.append(line_item(BACK, "value for a later round", width=1.6, dash=BACK_DASH))
     return items
 
 
 def _notes(drawing: Drawing) -> list[str]:
-    notes: list[str] = []
+    once = "" if drawing.critical.measured or not drawing.groups else " One round of each loop."
+    notes = [f"{facts.sentence(facts.critical_summary(drawing.critical))}{once}"]
     if not drawing.labelled:
         notes.append("Arrows are drawn without their labels: too many to read.")
     if drawing.unlabelled:

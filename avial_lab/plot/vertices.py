@@ -24,6 +24,7 @@ class Vertex:
     level: int
     tooltip: str
     stacked: bool = False
+    critical: bool = False
 
     @property
     def width(self) -> float:
@@ -43,7 +44,8 @@ class Vertex:
 class Link:
     """An arrow to draw: every dependency between two boxes at once.
 
-    `message`: bytes are sent for it; `data`: some value flows along it (not merely an order).
+    `message`: bytes are sent for it; `data`: some value flows along it (not merely an order);
+    `critical`: it is a step of the critical path.
     """
 
     tail: int
@@ -52,6 +54,7 @@ class Link:
     tooltip: str
     message: bool
     data: bool
+    critical: bool = False
 
 
 def edge_words(edge: Dependency) -> str:
@@ -61,10 +64,14 @@ def edge_words(edge: Dependency) -> str:
 
 
 def arrow_of(link: Link, curve: tuple[tuple[float, float], ...]) -> str:
-    """Green and bold where bytes are sent, dotted where only the order counts."""
+    """Green and bold where bytes are sent, dotted where only the order counts; dark and bold, or
+    green on dark, where it is critical.
+    """
     if link.message:
-        return svg.arrow(curve, stroke=MESSAGE, width=2.6)
-    return svg.arrow(curve, stroke=GREY, width=1.4, dash="" if link.data else "3 3")
+        under = svg.arrow(curve, stroke=svg.INK, width=5.6) if link.critical else ""
+        return under + svg.arrow(curve, stroke=MESSAGE, width=2.6)
+    stroke, width = (svg.INK, 3.6) if link.critical else (GREY, 1.4)
+    return svg.arrow(curve, stroke=stroke, width=width, dash="" if link.data else "3 3")
 
 
 def box_of(vertex: Vertex, center: tuple[float, float]) -> str:
@@ -76,7 +83,7 @@ def box_of(vertex: Vertex, center: tuple[float, float]) -> str:
         else ""
     )
     room = vertex.width - 36
-    shapes = vertex.look.outline(x, y, vertex.width, vertex.height)
+    shapes = vertex.look.outline(x, y, vertex.width, vertex.height, bold=vertex.critical)
     shapes += svg.text(
         x + 27, y + 18, svg.shorten(vertex.title, room, 13, bold=True), size=13, bold=True
     )

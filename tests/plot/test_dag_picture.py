@@ -1,5 +1,6 @@
 """The task graph's picture: what it says, what it hides, and that it is safe to show."""
 
+# ruff: noqa: E501 (tables and sentences as they are shown)
 from __future__ import annotations
 
 import itertools
@@ -28,7 +29,7 @@ def test_says_levels_devices_hazards_bytes_and_ranks(deck_schedule: Schedule) ->
         words(dag_svg(deck_schedule.graph, deck_schedule, engine="built-in"))
     ) == snapshot("""\
 Task graph
-3 tasks in 2 levels, 3 edges; 3 ranks, 2 messages, 160 B moved · 3 CPUs, 1 GPU (emulated)
+3 tasks in 2 levels, 3 edges; 3 ranks, 2 messages, 160 B moved · 3 CPUs, 1 GPU (emulated) on localhost (x86_64)
 level 0
 level 1
 C
@@ -48,11 +49,13 @@ rank 0 → 2
 RAW d 80 B
 WAW d 80 B
 rank 1 → 2
+Critical path: task1 → task3: 480 B of 720 B, parallelism 1.5 (estimated from the bytes each task touches).
 C
 CPU
 G
 GPU, emulated
-value sent to another rank\
+value sent to another rank
+critical path: dark and bold\
 """)
 
 
@@ -82,7 +85,7 @@ Messages
   message  storage  box     bytes  from rank  to rank  written by  needed by
         0  c        [0:20]   80 B          0        2  task1       task3
         1  d        [0:20]   80 B          1        2  task2       task3\
-""")  # noqa: E501 (a table as it is)
+""")
 
 
 @pytest.mark.parametrize("engine", ["built-in", None])

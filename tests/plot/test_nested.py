@@ -1,5 +1,6 @@
 """Tasks in loops: boxes in boxes, and what goes back to a later round."""
 
+# ruff: noqa: E501 (tables and sentences as they are shown)
 from __future__ import annotations
 
 import re
@@ -51,12 +52,15 @@ def test_a_loop_is_a_box_around_its_tasks() -> None:
             "RAW a",
             "a later round",
             "WAW b 80 B",
+            "Critical path: zero → S1 → S2: 400 B of 400 B, parallelism 1 (estimated from the bytes",
+            "each task touches). One round of each loop.",
             "C",
             "CPU",
             "divided over ranks",
             "loop around tasks",
             "value",
             "order only (WAR, WAW, after)",
+            "critical path: dark and bold",
             "value for a later round",
         ]
     )
@@ -65,7 +69,9 @@ def test_a_loop_is_a_box_around_its_tasks() -> None:
 def test_says_where_each_phase_is_and_what_it_gets() -> None:
     shown = words(dag_svg(heat_graph(), heat_schedule()))
     assert {"ranks 0–2", "rank 1", "80 B in 10 messages"} <= set(shown)
-    assert shown[1].endswith("1 loop around them; 3 ranks, 20 messages, 160 B moved · 3 CPUs")
+    assert shown[1].endswith(
+        "1 loop around them; 3 ranks, 20 messages, 160 B moved · 3 CPUs on localhost (x86_64)"
+    )
 
 
 def test_a_box_stands_within_its_loop() -> None:
@@ -182,7 +188,7 @@ def test_the_schedule_has_every_part_in_its_lane_and_the_loop_above() -> None:
     assert words(picture) == snapshot(
         [
             "Schedule",
-            "3 ranks, 20 messages, 160 B moved · a phase stands in the lanes of its ranks",
+            "3 ranks, 20 messages, 160 B moved · a phase stands in the lanes of its ranks · 3 CPUs on localhost (x86_64)",
             "↻ loop1, 5 times",
             "level 0",
             "level 1",
@@ -216,6 +222,7 @@ def test_the_schedule_has_every_part_in_its_lane_and_the_loop_above() -> None:
             "80 B",
             "10 messages",
             "80 B",
+            "Bars: what a task costs (bytes touched, an estimate). Dark outlines: the critical path.",
             "C",
             "CPU",
         ]
