@@ -341,15 +341,14 @@ def _run(options: argparse.Namespace) -> int:
     trace = compiled.run(check=options.check, timeout=options.timeout, trace=not options.no_trace)
     for name, path in outputs.items():
         save_array(path, compiled.arrays[name])
-    if options.report is not None:
-        with _writing(options.report):
-            compiled.report(options.report)
     if options.trace is not None:
         with _writing(options.trace):
             trace.save(options.trace)
     if options.check and question.kernel is not None:
         assert compiled.check_report is not None
         compiled.check_report += f"\n{question.kernel.compare(compiled.arrays)}"
+    if options.report is not None:
+        compiled.report(options.report)
     if options.json:
         print(json.dumps(_facts(compiled), indent=2))
         return 0

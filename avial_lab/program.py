@@ -13,6 +13,8 @@ import operator
 import os
 import pickle
 import platform
+import re
+import shlex
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -70,7 +72,7 @@ from avial_lab.runtime.parcels import as_bytes
 from avial_lab.runtime.printed import Printed
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
-from avial_lab.topology import Topology
+from avial_lab.topology import DeviceKind, Topology
 from avial_lab.trace import Trace
 from avial_lab.verdicts import Explanation, Nest
 
@@ -360,16 +362,48 @@ class Program:
             hint=crash.hint,
         )
 
+    @property
+    def command(self) -> str:
+        """The line that makes it again from a file with its text, and runs it on random data."""
+        return shlex.join(_command(self.name, self.question, self.schedule.topology))
+
     def report(self, path: str | Path) -> Path:
-        """Write everything about the program into one HTML file that needs nothing else."""
-        path = Path(path)
-        with written_whole(path) as file:
-            file.write(report_html(self))
+        """Write everything about the program into one HTML file that needs nothing else.
+
+        The file is there whole or not at all; AvialError where it cannot be written.
+        """
+        path, page = Path(path), report_html(self)
+        try:
+            with written_whole(path) as file:
+                file.write(page)
+        except OSError as error:
+            raise AvialError(f"cannot write {path}: {error.strerror or error}") from error
         return path
 
     @cached_property
     def _spans(self) -> dict[str, CellSpan]:
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
+
+
+def _command(name: str, question: Build, topology: Topology) -> list[str]:
+    """The arguments of `avial-lab run` that ask this question."""
+    source = question.source
+    kind = "avial" if holds_schedule(source.text) else "mlir"
+    gpus = sum(device.kind is DeviceKind.GPU for device in topology.devices)
+    stem = re.sub(r"[^\w.-]+", "-", name)
+    words = ["avial-lab", "run", f"{stem}.{kind}", "-n", str(topology.ranks), "--gpus", str(gpus)]
+    if source.function is not None:
+        words += ["--fn", source.function]
+    if question.sync != Sync.EDGES:
+        words += ["--sync", question.sync.value]
+    if question.division != Division():
+        words += ["--division", str(question.division)]
+    for buffer in source.binding.buffers if source.binding else ():
+        shape = "".join(f"{extent}x" for extent in buffer.shape)
+        words += ["--in", f"{buffer.name}=random:{shape}{buffer.element}"]
+    for number, value in source.scalars.items():
+        words += ["-D", f"{number}={str(value).lower() if isinstance(value, bool) else value}"]
+    return [*words, "--check"]
 
 
 # From what the caller gives to a question ---------------------------------------------------------

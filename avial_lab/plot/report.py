@@ -1,33 +1,52 @@
 """One program's whole story in one file: what `Program.report` and `make demo` write.
 
-Graph, schedule, stages, trace -> an HTML page that needs nothing from outside itself.
+Graph, schedule, stages, trace -> an HTML page that needs nothing from outside itself. What is told
+first is told in figures and tables; the views to explore stand beside them, as far as the page's
+size allows.
 """
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from avial_lab.dag import TaskGraph
+from avial_lab.errors import AvialError
 from avial_lab.ownership import Plan
 from avial_lab.plot import facts, messages, run_facts, svg
 from avial_lab.plot.code import highlighted, stage_html
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.explained import explained_html, explained_summary
-from avial_lab.plot.facts import Table
+from avial_lab.plot.facts import Table, format_bytes
 from avial_lab.plot.lanes import lanes_svg
+from avial_lab.plot.page import Embedded, code_bytes, page_html
 from avial_lab.plot.space import dependence_table, nest_svg, worth_drawing
 from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
+from avial_lab.plot.views.graph import graph_data
+from avial_lab.plot.views.stepper import stepper_data
+from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.schedule import Schedule
-from avial_lab.stages import Stage
+from avial_lab.stages import Inside, Stage
 from avial_lab.trace import Trace
 from avial_lab.verdicts import Explanation, Nest
 
-STAGE_LINES = 2000
+BUDGET = 1_900_000
+"""Bytes of a page."""
+
+STATIC_SHARE = 1_000_000
+"""Bytes of it that figures, tables and texts may have, so that something is left for the views."""
+
+LINES = (2000, 800, 300, 100)
+"""Lines of program text in all stages together, over four of them: the most that fits is taken."""
+
+STEPPER_TEXT = (250_000, 100_000, 40_000)
+"""Characters of text that the stepper holds: the most that fits is taken."""
 
 _PACKAGES = (
     "avial-lab",
@@ -38,14 +57,13 @@ _PACKAGES = (
     "mpich",
     "numpy",
 )
-_STYLE = Path(__file__).with_name("report.css")
 
 
 class Told(Protocol):
     """What a report tells of a program; `program.Program` is one.
 
     `check_report` says in words how the last run compares with the reference, `seconds` what each
-    step of the compilation took.
+    step of the compilation took, `command` is the line that makes and runs it again.
     """
 
     @property
@@ -53,11 +71,17 @@ class Told(Protocol):
     @property
     def text(self) -> str: ...
     @property
+    def cell(self) -> str: ...
+    @property
+    def command(self) -> str: ...
+    @property
     def graph(self) -> TaskGraph: ...
     @property
     def schedule(self) -> Schedule: ...
     @property
     def stages(self) -> Mapping[str, Stage]: ...
+    @property
+    def inside(self) -> Inside: ...
     @property
     def seconds(self) -> Mapping[str, float]: ...
     @property
@@ -71,29 +95,62 @@ class Told(Protocol):
     def explain(self) -> Explanation: ...
 
 
-def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> str:
-    """The page; same program, same bytes. `versions` are by default those installed here."""
+@dataclass(frozen=True)
+class Section:
+    """`words`: what it shows, in a sentence (HTML); `content`: the rest of it (HTML). `view` is the
+    kind of view that shows the same, if there is one.
+    """
+
+    key: str
+    title: str
+    words: str
+    content: str
+    view: str = ""
+
+
+def report_html(
+    program: Told,
+    *,
+    versions: Mapping[str, str] | None = None,
+    machine: Mapping[str, str] | None = None,
+) -> str:
+    """The page; same program, same bytes. `versions` and `machine` are by default those here."""
+    made_with = (installed_versions() if versions is None else versions, machine or this_machine())
+    head = _head(program)
+    for lines in LINES:
+        sections = _sections(program, lines, *made_with)
+        room = BUDGET - len(_body(head, sections, {}).encode())
+        if room > BUDGET - STATIC_SHARE:
+            break
+    embedded, left_out = _views(program, [section.view for section in sections], room)
+    body = _body(head, sections, embedded, left_out)
+    return page_html(f"{program.name} – avial_lab", body, kinds=embedded)
+
+
+def _sections(
+    program: Told, lines: int, versions: Mapping[str, str], machine: Mapping[str, str]
+) -> list[Section]:
+    """What is told, in order; of program texts so many lines."""
     graph, schedule, trace = program.graph, program.schedule, program.trace
-    check, seconds = program.check_report, program.seconds
-    versions = installed_versions() if versions is None else versions
     stages = tuple(program.stages.values())
     sections = [
-        (
+        Section(
             "program",
             "Program",
             "What was typed. Its order is its meaning: no rank count or placement changes a value.",
-            highlighted(program.text.strip("\n"), "mlir", line_limit=STAGE_LINES),
+            highlighted(program.text.strip("\n"), "mlir", line_limit=lines),
         ),
         *_loops(program),
-        (
+        Section(
             "graph",
             "Task graph",
             "Which task waits for which, and for what: a value it reads (RAW), or memory it "
             "overwrites (WAR, WAW). "
             "Rows are levels; the tasks of a level may run at the same time.",
             _picture(dag_svg(graph, schedule)) + _tables(facts.edge_table(graph, schedule)),
+            view="graph",
         ),
-        (
+        Section(
             "schedule",
             "Schedule",
             "Which device runs which task, and what has to move for it.",
@@ -103,57 +160,86 @@ def report_html(program: Told, *, versions: Mapping[str, str] | None = None) -> 
         *_moves(program),
     ]
     if stages:
-        limit = STAGE_LINES * 4 // max(4, len(stages))
+        limit = lines * 4 // max(4, len(stages))
         folded = "".join(stage_html(stage, line_limit=limit) for stage in stages)
-        sections.append(
-            (
-                "stages",
-                "Lowering, stage by stage",
-                "From the program to machine code; open one to read it.",
-                folded,
-            )
-        )
+        words = "From the program to machine code; open one to read it."
+        title = "Lowering, stage by stage"
+        sections.append(Section("stages", title, words, folded, view="stepper"))
     if trace is not None:
-        sections.append(
-            (
-                "run",
-                "Run",
-                _run_words(trace, schedule),
-                _timeline(trace, schedule) if trace.ranks else "",
-            )
-        )
-    if seconds:
-        steps = tuple((step, facts.format_seconds(value)) for step, value in seconds.items())
-        sections.append(
-            (
-                "steps",
-                "How long each step took",
-                "Of this process and of the compiler's, one after the other.",
-                _tables(Table("Steps", ("step", "time"), steps, frozenset({"time"}))),
-            )
-        )
-    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _, _ in sections)
-    body = "".join(
-        f'<section id="{key}"><h2><span class="step">{number}</span>{title}</h2>'
-        f"<p>{words}</p>{content}</section>"
-        for number, (key, title, words, content) in enumerate(sections, 1)
-    )
-    style = _STYLE.read_text(encoding="utf-8")
-    what = "tasks" if program.plan is None else "loops"
-    lead = f"A program of {what}, and how it became one that runs on several processes."
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{svg.escape(program.name)} – avial_lab</title>"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{style}</style></head><body><main>"
-        f'<h1>{svg.escape(program.name)}</h1><p class="lead">{lead}</p>'
-        f"{_facts(graph, schedule, trace, check)}<nav>{links}</nav>{body}"
-        f"{_footer(versions)}</main></body></html>\n"
-    )
+        words = _run_words(trace, schedule)
+        view = "timeline" if trace.ranks else ""
+        sections.append(Section("run", "Run", words, _timeline(trace, schedule), view=view))
+    sections.append(_made(program, versions, machine))
+    return sections
 
 
-Section = tuple[str, str, str, str]
-"""Its id, title, what it shows in a sentence (HTML), the rest (HTML)."""
+def _body(
+    head: str,
+    sections: Iterable[Section],
+    embedded: Mapping[str, Embedded],
+    left_out: Mapping[str, str] | None = None,
+) -> str:
+    """Of each section its view, where there is one, and its figures."""
+    links, parts = "", ""
+    for number, section in enumerate(sections, 1):
+        content = section.content
+        if section.view in embedded:
+            content = (
+                f'{embedded[section.view].html}<details class="figure" open>'
+                f"<summary>the same in pictures and tables</summary>{content}</details>"
+            )
+        elif left_out and section.view in left_out:
+            content = f"<p>{left_out[section.view]}</p>{content}"
+        links += f'<a href="#{section.key}">{section.title}</a>'
+        parts += (
+            f'<section id="{section.key}"><h2 tabindex="-1"><span class="step">{number}</span>'
+            f"{section.title}</h2><p>{section.words}</p>{content}</section>"
+        )
+    return f"{head}<nav>{links}</nav>{parts}{_FOOTER}"
+
+
+def _views(
+    program: Told, wanted: Iterable[str], room: int
+) -> tuple[dict[str, Embedded], dict[str, str]]:
+    """The views that fit into `room` bytes, and words for those that do not, both by kind."""
+    embedded: dict[str, Embedded] = {}
+    left_out: dict[str, str] = {}
+    for kind in filter(None, wanted):
+        room -= code_bytes([kind])
+        views = (Embedded.of(kind, data) for data in _data(program, kind))
+        view = next((view for view in views if view.nbytes <= room), None)
+        if view is None:
+            room += code_bytes([kind])
+            left_out[kind] = (
+                "There is too much of it to be explored in this page, which is kept below "
+                f"{format_bytes(BUDGET)}: in a notebook it is whole."
+            )
+            continue
+        room -= view.nbytes
+        embedded[kind] = view
+    return embedded, left_out
+
+
+def _data(program: Told, kind: str) -> Iterator[dict[str, Any]]:
+    """The view's data, the fullest first."""
+    if kind == "graph":
+        yield graph_data(program.graph, program.schedule, program.trace)
+    elif kind == "timeline" and program.trace is not None:
+        yield timeline_data(program.trace, program.schedule)
+    elif kind == "stepper":
+        inside, stages = _inside(program), tuple(program.stages.values())
+        for budget in STEPPER_TEXT:
+            yield stepper_data(
+                stages, inside, source=program.text, cell=program.cell, budget=budget
+            )
+
+
+def _inside(program: Told) -> Inside | None:
+    """Passes and origins; the page is worth having without, where the compiler does not answer."""
+    try:
+        return program.inside
+    except AvialError:
+        return None
 
 
 def _loops(program: Told) -> list[Section]:
@@ -164,7 +250,7 @@ def _loops(program: Told) -> list[Section]:
     words = "Which loops run side by side, and what forbids it to the others: "
     words += f"{explained_summary(explanation)}."
     table = f'<div class="table">{explained_html(explanation)}</div>'
-    sections = [("loops", "What became of each loop", words, table)]
+    sections = [Section("loops", "What became of each loop", words, table)]
     drawn = worth_drawing(program.nests, most=8)
     if drawn:
         words = (
@@ -175,7 +261,7 @@ def _loops(program: Told) -> list[Section]:
             _picture(nest_svg(nest)) + _folded("one by one", dependence_table(nest))
             for nest in drawn
         )
-        sections.append(("dependences", "Dependences", words, content))
+        sections.append(Section("dependences", "Dependences", words, content))
     return sections
 
 
@@ -191,10 +277,31 @@ def _moves(program: Told) -> list[Section]:
     content += _tables(messages.phase_table(plan))
     content += _folded("every pair of ranks", messages.moves_table(plan, counted))
     content += _picture(messages.held_svg(plan, program.graph.storages))
+    owned = "Which rank writes and reads which part of each array."
     return [
-        ("split", "Split", "Which rank writes and reads which part of each array.", split),
-        ("messages", "Messages", svg.escape(words), content),
+        Section("split", "Split", owned, split),
+        Section("messages", "Messages", svg.escape(words), content),
     ]
+
+
+def _made(program: Told, versions: Mapping[str, str], machine: Mapping[str, str]) -> Section:
+    """What it takes to have the same again, and how long it took here."""
+    stages = tuple(
+        (stage.name, stage.command or "our own passes", facts.format_seconds(stage.seconds))
+        for stage in program.stages.values()
+    )
+    steps = tuple((step, facts.format_seconds(took)) for step, took in program.seconds.items())
+    content = (
+        f"<p>Again, from a file with the program:</p>{highlighted(program.command, 'text')}"
+        + _tables(
+            Table("Stages", ("stage", "made by", "time"), stages, frozenset({"time"})),
+            Table("Steps", ("step", "time"), steps, frozenset({"time"})),
+            Table("Machine", ("what", "here"), tuple(machine.items())),
+            Table("Versions", ("package", "version"), tuple(versions.items())),
+        )
+    )
+    words = "The line that makes it again, the command of every stage, times, machine, versions."
+    return Section("made", "How it was made", words, content)
 
 
 def installed_versions() -> dict[str, str]:
@@ -208,6 +315,34 @@ def installed_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def this_machine() -> dict[str, str]:
+    """Its kind, not its name."""
+    found = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": str(os.cpu_count() or "unknown"),
+    }
+    return {what: value for what, value in found.items() if value}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), ""
+    )
+
+
+def _head(program: Told) -> str:
+    """Name, and the numbers one looks for first."""
+    what = "tasks" if program.plan is None else "loops"
+    lead = f"A program of {what}, and how it became one that runs on several processes."
+    numbers = _facts(program.graph, program.schedule, program.trace, program.check_report)
+    return f'<h1>{svg.escape(program.name)}</h1><p class="lead">{lead}</p>{numbers}'
 
 
 def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str | None) -> str:
@@ -273,8 +408,7 @@ def _folded(words: str, table: Table) -> str:
     return f"<details><summary>{words}</summary>{_tables(table)}</details>" if table.rows else ""
 
 
-def _footer(versions: Mapping[str, str]) -> str:
-    words = " · ".join(
-        f"{svg.escape(name)} {svg.escape(version)}" for name, version in versions.items()
-    )
-    return f"<footer>Made by avial_lab. {words}</footer>"
+_FOOTER = (
+    "<footer>Made by avial_lab. This page needs nothing from outside itself. "
+    "<kbd>j</kbd> and <kbd>k</kbd> go from section to section.</footer>"
+)

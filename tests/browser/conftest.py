@@ -113,7 +113,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory, executable: str) -> Iterator[L
 
 @pytest.fixture
 def open_notebook(lab: Lab, page: Page) -> Iterator[Callable[..., Notebook]]:
-    """`open_notebook("01_first_light")` for a copy of a notebook of the course,
+    """`open_notebook("00_first_light")` for a copy of a notebook of the course,
     `open_notebook("mine", [text, …])` for one of these cells. Its kernel ends with the test.
     """
 

@@ -154,6 +154,13 @@ class Lab:
                 if not zombie and process.environ().get(MARK) == self.mark:
                     yield process, " ".join(process.cmdline())
 
+    def wait_for_some(self, words: str, *, timeout_s: float = 60) -> None:
+        """Until there is a process with `words` in its command."""
+        deadline = time.monotonic() + timeout_s
+        while not self.processes(words):
+            assert time.monotonic() < deadline, f"no {words} after {timeout_s} s"
+            time.sleep(0.05)
+
     def wait_for_none(self, words: str, *, timeout_s: float = 30) -> None:
         """Until no process with `words` in its command is left."""
         _, left = psutil.wait_procs(self.processes(words), timeout=timeout_s)

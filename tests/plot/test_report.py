@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html.parser
+import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from avial_lab.dag import TaskGraph
+from avial_lab.errors import CompilerCrash
 from avial_lab.ownership import Plan
 from avial_lab.plot import report_html
 from avial_lab.schedule import Schedule
-from avial_lab.stages import Stage
+from avial_lab.stages import Inside, Stage
 from avial_lab.trace import Trace
 from avial_lab.verdicts import Explanation, Nest
 from tests.plot.by_hand import (
@@ -38,6 +43,8 @@ class Recorded:
 
     name: str = "deck"
     text: str = "\navial.schedule %a {\n}\n"
+    cell: str = "In [1]"
+    command: str = "avial-lab run deck.avial -n 3"
     schedule: Schedule = field(default_factory=deck_schedule)
     stages: dict[str, Stage] = field(default_factory=lambda: STAGES)
     seconds: dict[str, float] = field(default_factory=lambda: {"parse": 0.01})
@@ -51,6 +58,10 @@ class Recorded:
     def graph(self) -> TaskGraph:
         return self.schedule.graph
 
+    @property
+    def inside(self) -> Inside:
+        raise CompilerCrash("the compiler's process died", hint="")
+
     def explain(self) -> Explanation:
         return self.explanation
 
@@ -61,6 +72,9 @@ def of_loops() -> Recorded:
     trace = replace(deck_trace(), moves=plan.moves)
     nests = (heat_nest(),)
     return Recorded(plan=plan, explanation=heat_explanation(), nests=nests, trace=trace)
+
+
+SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)
 
 
 class Balance(html.parser.HTMLParser):
@@ -85,7 +99,8 @@ def test_tells_the_whole_story() -> None:
     text = re.sub(r"<[^>]*>", "", page)
     program = ("deck", "avial.schedule", "Task graph", "RAW", "why there", "llc -march=nvptx64")
     run = ("equal to the reference", "measured, GPU emulated", "parse", "Python")
-    for words in program + run:
+    made = ("avial-lab run deck.avial -n 3", "processor", "cores")
+    for words in program + run + made:
         assert words in text, words
     assert page.count("<svg") == 3
 
@@ -109,7 +124,8 @@ def test_a_program_of_loops_tells_of_its_loops_and_its_messages() -> None:
 def test_needs_nothing_from_outside(recorded: Recorded) -> None:
     page = report_html(recorded)
     assert set(re.findall(r"https?://[^\"' )]+", page)) == {"http://www.w3.org/2000/svg"}
-    assert not re.search(r"<script|<link|src=|@import|url\(", page)
+    markup = SCRIPT.sub("", page)
+    assert not re.search(r"<script|<link|src=|@import|url\(", markup)
     assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', page))
 
 
@@ -128,16 +144,47 @@ def test_same_program_same_bytes() -> None:
     assert report_html(Recorded()) == report_html(Recorded())
 
 
-@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><b>', "</style>"])
+class Elements(html.parser.HTMLParser):
+    """How often each element is there; the colours of a text are its own."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: Counter[str] = Counter()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag != "span":
+            self.found[tag] += 1
+
+
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><b>', "</style>", "<!--"])
 def test_hostile_names_stay_text(hostile: str) -> None:
-    stages = {"x": Stage(hostile, hostile, "mlir", hostile, command=hostile)}
-    page = report_html(
-        Recorded(name=hostile, text=hostile, stages=stages, check_report=hostile),
-        versions={hostile: hostile},
-    )
-    assert "<script" not in page
-    assert page.count("</style>") == 1
-    assert "><b>" not in page.replace("<summary><b>", "")
+    def page(words: str) -> str:
+        graph = deck_schedule().graph
+        first, *others = graph.tasks
+        tasks = (replace(first, target=replace(first.target, arch=words)), *others)
+        stages = {"x": Stage(words, words, "mlir", words, command=words)}
+        schedule = replace(deck_schedule(), graph=replace(graph, tasks=tasks))
+        told = Recorded(words, words, words, words, schedule, stages, check_report=words)
+        return report_html(told, versions={words: words})
+
+    assert Elements(page(hostile)).found == Elements(page("harmless")).found
+    data = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page(hostile))
+    assert [hostile in repr(json.loads(each)) for each in data] == [True, True, False]
+    assert "<!--" not in "".join(data)
+
+
+def test_only_our_own_scripts_may_run() -> None:
+    page = report_html(Recorded())
+    policy = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
+    scripts = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    assert "default-src 'none'" in policy[0]
+    allowed = re.findall(r"'sha256-([^']*)'", policy[0])
+    assert allowed == [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
+    ]
+    # Before anything that it is about.
+    assert page.index("Content-Security-Policy") < page.index("<style>") < page.index("<script")
 
 
 def test_what_did_not_happen_is_said() -> None:
@@ -151,5 +198,13 @@ def test_10000_tasks_make_a_page_one_can_open() -> None:
     graph = layers(100, 100)
     schedule = schedule_by_hand(graph, machine(6, gpus=2))
     page = report_html(replace(Recorded(), schedule=schedule))
-    assert len(page) < 2_000_000
+    assert len(page.encode()) < 2_000_000
     assert "9,800 more tasks, not listed" in page
+
+
+def test_long_stages_leave_room_for_the_rest() -> None:
+    text = "\n".join(f"%{k} = arith.addi %a{k}, %b{k} : vector<4xi{k}>" for k in range(20_000))
+    stages = {f"s{k}": Stage(f"s{k}", "long", "mlir", text) for k in range(8)}
+    page = report_html(Recorded(stages=stages))
+    assert len(page.encode()) < 2_000_000
+    assert "of 20,000 lines left out" in page
