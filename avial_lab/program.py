@@ -204,12 +204,16 @@ class Program:
         """The stages of the lowering by name, in order."""
         return {stage.name: stage for stage in self.built.stages}
 
-    @cached_property
+    @property
     def inside(self) -> Inside:
         """What the stages are made of: where each line comes from, what each pass did, counts.
 
         The program is lowered once more for it, watched.
         """
+        return self._inside
+
+    @cached_property
+    def _inside(self) -> Inside:
         return shared_compiler().ask(Look(self.question, self.built))
 
     @property

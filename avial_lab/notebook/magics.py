@@ -30,6 +30,7 @@ from avial_lab.notebook.clusters import (
 )
 from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
 from avial_lab.notebook.stepper import Stepping
+from avial_lab.plot.facts import format_bytes
 from avial_lab.program import Namespace, Program
 from avial_lab.runtime.records import clusters, stop_clusters
 from avial_lab.schedule import Policy, Sync
@@ -96,6 +97,7 @@ class AvialMagics(Magics):
           %avial run [NAME] [--check] [--timeout=S] [--no-trace]
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial step [NAME] [--stage=S]        step through it, compare, edit a stage
+          %avial report [NAME] FILE.html        everything about it in one page
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
           %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference]
@@ -177,6 +179,7 @@ class AvialMagics(Magics):
             "run": self._run,
             "stages": self._stages,
             "step": self._step,
+            "report": self._report,
             "load": self._load,
             "cluster": self._cluster,
         }
@@ -220,6 +223,10 @@ class AvialMagics(Magics):
         names = (f"{program.name}-{number}" for number in count(1))
         program.name = next(name for name in names if name not in self.programs)
         self.programs = {program.name: program, **self.programs}
+
+    def _report(self, options: argparse.Namespace) -> None:
+        path = self._program(options.name).report(options.file)
+        display(Note(f"Written: {path} ({format_bytes(path.stat().st_size)})"))
 
     def _load(self, options: argparse.Namespace) -> None:
         """A kernel's text in the next cell, its arrays and numbers among the variables."""
@@ -329,9 +336,11 @@ def line_parser() -> MagicArgumentParser:
     stages = commands.add_parser("stages")
     step = commands.add_parser("step")
     step.add_argument("--stage", metavar="S")
-    for command in (show, run, stages, step):
+    report = commands.add_parser("report")
+    for command in (show, run, stages, step, report):
         command.add_argument("name", nargs="?")
     stages.add_argument("stage", nargs="?")
+    report.add_argument("file", metavar="FILE.html")
     load = commands.add_parser("load")
     load.add_argument("kernel")
     load.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")

@@ -60,9 +60,10 @@ class Embedded:
 
 def page_html(title: str, body: str, *, kinds: Iterable[str] = ()) -> str:
     """The page; `body` (HTML) has the `Embedded.html` of a view of each of these kinds."""
-    code = [files(__package__).joinpath("page.js").read_text(encoding="utf-8")]
+    folder = files("avial_lab.plot")
+    code = [folder.joinpath("page.js").read_text(encoding="utf-8")]
     body, inks = _inks_once(body)
-    styles = [files(__package__).joinpath("report.css").read_text(encoding="utf-8"), inks]
+    styles = [folder.joinpath("report.css").read_text(encoding="utf-8"), inks]
     for kind in kinds:
         script, style = views.source(kind)
         styles.append(style)

@@ -117,14 +117,23 @@ def report_html(
     """The page; same program, same bytes. `versions` and `machine` are by default those here."""
     made_with = (installed_versions() if versions is None else versions, machine or this_machine())
     head = _head(program)
-    for lines in LINES:
-        sections = _sections(program, lines, *made_with)
-        room = BUDGET - len(_body(head, sections, {}).encode())
-        if room > BUDGET - STATIC_SHARE:
-            break
+    sections, room = _fitting(program, head, *made_with)
     embedded, left_out = _views(program, [section.view for section in sections], room)
     body = _body(head, sections, embedded, left_out)
     return page_html(f"{program.name} – avial_lab", body, kinds=embedded)
+
+
+def _fitting(
+    program: Told, head: str, versions: Mapping[str, str], machine: Mapping[str, str]
+) -> tuple[list[Section], int]:
+    """The sections, with as much text as there is room for, and the bytes that are left."""
+    for lines in LINES[:-1]:
+        sections = _sections(program, lines, versions, machine)
+        room = BUDGET - len(_body(head, sections, {}).encode())
+        if room > BUDGET - STATIC_SHARE:
+            return sections, room
+    sections = _sections(program, LINES[-1], versions, machine)
+    return sections, BUDGET - len(_body(head, sections, {}).encode())
 
 
 def _sections(

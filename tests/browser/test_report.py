@@ -63,7 +63,7 @@ def test_without_scripts_every_figure_is_there(without_scripts: Page) -> None:
     for kind in VIEWS:
         view = without_scripts.locator(f"[data-view={kind}]")
         expect(view).to_be_hidden()
-        expect(view.locator("xpath=..").locator("details.figure > .picture").first).to_be_visible()
+        expect(view.locator("xpath=..").locator("details.figure > :nth-child(2)")).to_be_visible()
     expect(without_scripts.locator("#run")).to_contain_text("rank 2")
     expect(without_scripts.locator("#made")).to_contain_text("avial-lab run first-light.avial")
 
@@ -131,7 +131,7 @@ def test_on_paper_the_figures_are_shown(opened: Page) -> None:
     for kind in VIEWS:
         view = opened.locator(f"[data-view={kind}]")
         expect(view).to_be_hidden()
-        expect(view.locator("xpath=..").locator("details.figure > .picture").first).to_be_visible()
+        expect(view.locator("xpath=..").locator("details.figure > :nth-child(2)")).to_be_visible()
     opened.emulate_media(media="screen")
     opened.evaluate("dispatchEvent(new Event('afterprint'))")
     expect(opened.locator("details.figure[open]")).to_have_count(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,18 @@ def test_stages(page: Page) -> None:
     page.run("%avial stages deck ptx")
     assert page.text.count(".target sm_90") > 100
     assert "did you mean 'ptx'?" in str(page.run("%avial stages deck ptxx"))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_report(page: Page, tmp_path: Path) -> None:
+    page.run(f"%%avial --name=one\n{CELL}")
+    page.run(f"%%avial --name=two\n{CELL}")
+    for line, name in ((f"{tmp_path}/latest.html", "two"), (f"one {tmp_path}/one.html", "one")):
+        page.run(f"%avial report {line}")
+        assert f"<h1>{name}</h1>" in (tmp_path / line.rpartition("/")[2]).read_text()
+    error = page.run(f"%avial report {tmp_path}/missing/r.html")
+    assert isinstance(error, AvialError)
+    assert "cannot write" in str(error)
 
 
 @pytest.mark.usefixtures("compiler")
