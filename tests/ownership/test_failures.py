@@ -109,7 +109,7 @@ def test_to_read_what_nobody_was_given_is_an_error_not_garbage(cluster: Cluster)
     binary = failing().binary(given, 2)
     pieces = tuple(p for p in binary.manifest.inputs if (p.rank, p.storage) != (0, "A"))
     cut = replace(binary, manifest=replace(binary.manifest, inputs=pieces), key="cut")
-    with pytest.raises(RunError, match=r"in task 'first': .* no rank was given"):
+    with pytest.raises(RunError, match=r"in task 'first' on cpu\d: .* no rank was given"):
         clusters.run(cut, given, cluster, timeout=60)
 
 
