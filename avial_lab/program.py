@@ -287,6 +287,7 @@ class Program:
         `progress` is told what the ranks are doing while they do it, five times a second at most,
         and how it ended.
         """
+        self.printed = Printed()
         if isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         expected = self.reference(timeout=timeout) if check else None

@@ -10,6 +10,7 @@ import argparse
 import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_arguments
 from IPython.display import display
+from traitlets import Float
 
 import avial_lab
 from avial_lab.division import DIVISION
@@ -29,6 +31,7 @@ from avial_lab.notebook.clusters import (
     start_cluster,
 )
 from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
+from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.plot.facts import format_bytes
 from avial_lab.program import Namespace, Program
@@ -51,7 +54,13 @@ EXPECT = "the cell passes if it fails with an error that has TEXT in it, and onl
 class AvialMagics(Magics):
     """`%%avial` and `%avial`; `programs` are the session's by name, `cluster` the one that was
     started here.
+
+    `%config AvialMagics.timeout = 60` gives every run of a lesson so many seconds.
     """
+
+    timeout = Float(0.0, help="Seconds a run may take where --timeout says nothing; 0: any").tag(
+        config=True
+    )
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -94,7 +103,7 @@ class AvialMagics(Magics):
 
           %avial [list]                        the programs of this session
           %avial show [NAME] [--show=LIST]     draw one again
-          %avial run [NAME] [--check] [--timeout=S] [--no-trace]
+          %avial run [NAME] [--check] [--timeout=S] [--no-trace] [-q]
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial step [NAME] [--stage=S]        step through it, compare, edit a stage
           %avial report [NAME] FILE.html        everything about it in one page
@@ -137,8 +146,21 @@ class AvialMagics(Magics):
         if options.out:
             self._shell.user_ns[_identifier(options.out)] = program
         if options.run or options.check:
-            _run(program, self.cluster, options)
+            self._go(program, options)
         return program
+
+    def _go(self, program: Program, options: argparse.Namespace) -> None:
+        """One call of `Program.run`, shown as it goes."""
+        timeout = options.timeout or self.timeout or None
+        run = partial(
+            program.run, self.cluster, check=options.check, timeout=timeout,
+            trace=not options.no_trace,
+        )  # fmt: skip
+        if options.quiet:
+            run()
+            return
+        with watched(program, self._shell) as progress:
+            run(progress=progress)
 
     def _expect_error(self, options: argparse.Namespace, cell: str) -> None:
         """The cell must fail, and so."""
@@ -193,8 +215,9 @@ class AvialMagics(Magics):
 
     def _run(self, options: argparse.Namespace) -> None:
         program = self._program(options.name)
-        _run(program, self.cluster, options)
-        display(View(program, ("timeline",)))
+        self._go(program, options)
+        if not options.quiet:
+            display(View(program, ("timeline",)))
 
     def _stages(self, options: argparse.Namespace) -> None:
         program = self._program(options.name)
@@ -286,10 +309,6 @@ class AvialMagics(Magics):
         return everything[latest if name is None else _known("program", name, everything)]
 
 
-def _run(program: Program, cluster: avial_lab.Cluster | None, options: argparse.Namespace) -> None:
-    program.run(cluster, check=options.check, timeout=options.timeout, trace=not options.no_trace)
-
-
 def parts_of(show: str | None) -> tuple[str, ...]:
     """`dag,stages` -> ("dag", "stages"); all by default, () for `none`."""
     if show is None:
@@ -333,6 +352,7 @@ def line_parser() -> MagicArgumentParser:
     run.add_argument("--check", action="store_true")
     run.add_argument("--timeout", type=float)
     run.add_argument("--no-trace", action="store_true")
+    run.add_argument("-q", "--quiet", action="store_true")
     stages = commands.add_parser("stages")
     step = commands.add_parser("step")
     step.add_argument("--stage", metavar="S")

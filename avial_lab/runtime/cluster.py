@@ -24,7 +24,7 @@ import numpy as np
 from ipyparallel.error import EngineError, RemoteError
 
 from avial_lab.binary import Binary
-from avial_lab.errors import ClusterError, RunError
+from avial_lab.errors import ClusterError, RunError, RunInterrupted
 from avial_lab.runtime.engine import Facts, Load, Run, outcome_of
 from avial_lab.runtime.engines import (
     EngineSet,
@@ -242,7 +242,12 @@ class Cluster:
                 raise ClusterError(
                     "the cluster is stopped", hint="start another one: Cluster.start()"
                 )
-            engines = self._living()
+            try:
+                engines = self._living()
+            except KeyboardInterrupt as error:
+                raise RunInterrupted(
+                    "the run was stopped before it began; the engines go on starting"
+                ) from error
             self._runs += 1
             guardian = engines.guardian
             try:
@@ -357,7 +362,10 @@ def run(
             watch.load()
             outcomes = watch.run(caller, options or Options())
         except KeyboardInterrupt as error:
-            stopped = interrupted(manifest, teller.elapsed_s, watch.steps(range(manifest.ranks)))
+            stopped = interrupted(
+                manifest, teller.elapsed_s, watch.steps(range(manifest.ranks)),
+                then="fresh engines start" if cluster.id else "",
+            )  # fmt: skip
             teller.end(stopped)
             raise stopped from error
         except BaseException as error:

@@ -125,6 +125,7 @@ class Teller:
         self._manifest, self._progress, self._plan = manifest, progress, plan
         self._began = time.monotonic()
         self._next = self._began + PERIOD_S
+        self._told = False
         self._output: Output | None = None
         self._entries: Callable[[int], Entry | None] | None = None
         self.failed: dict[int, int] = {}
@@ -166,7 +167,10 @@ class Teller:
         began = time.monotonic()
         self._progress(state)
         ended = time.monotonic()
-        self._next = ended + max(PERIOD_S, (ended - began) / MOST_SHARE)
+        # The first time sets things up (a widget, say), which is not to silence it for seconds.
+        cost = ended - began if self._told else 0.0
+        self._told = True
+        self._next = ended + max(PERIOD_S, cost / MOST_SHARE)
 
     @property
     def elapsed_s(self) -> float:

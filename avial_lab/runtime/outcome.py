@@ -163,14 +163,15 @@ _DEATH_HINTS = {
 
 
 def interrupted(
-    manifest: Manifest, elapsed_s: float, steps: Mapping[int, int | None]
+    manifest: Manifest, elapsed_s: float, steps: Mapping[int, int | None], *, then: str = ""
 ) -> RunInterrupted:
-    """The end of a run by Ctrl-C; `steps` as in `timed_out`."""
+    """The end of a run by Ctrl-C; `steps` as in `timed_out`, `then` is what happens now."""
     lines = [
         f"  rank {rank} was {describe_step(manifest, rank, -1 if step is None else step)}"
         for rank, step in steps.items()
     ]
     head = f"the run was stopped after {elapsed_s:.1f} s; the arrays are as they were before it"
+    head += f"; {then}" if then else ""
     return RunInterrupted("\n".join([head, *lines]))
 
 

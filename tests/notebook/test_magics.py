@@ -135,7 +135,7 @@ def test_run_and_check(page: Page, runs: list[tuple[Any, dict[str, Any]]]) -> No
     page.run(f"%%avial -q --run --timeout=2.5\n{CELL}")
     page.run(f"%%avial -q --check\n{CELL}")
     page.run(f"%%avial -q --run --no-trace\n{CELL}")
-    page.run("%avial run --no-trace")
+    page.run("%avial run --no-trace -q")
     assert runs == [
         (None, {"check": False, "timeout": 2.5, "trace": True}),
         (None, {"check": True, "timeout": None, "trace": True}),

@@ -1,0 +1,131 @@
+"""A run as the page shows it while it goes on: a line of text, and below it the view, if there can
+be one.
+
+Program, RunStates -> outputs that change in place, and stay as figures when the run has ended.
+Whoever closes the page loses what is shown, not the run: nothing here waits for an answer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import DisplayHandle, display
+
+from avial_lab.notebook.display import Note, escape_lines
+from avial_lab.plot.svg import escape
+from avial_lab.plot.views.live import live_data, live_figure, live_state
+from avial_lab.program import Program
+from avial_lab.runtime.live import RunState
+
+if TYPE_CHECKING:
+    from avial_lab.notebook.live_widget import LiveWidget
+
+
+@contextmanager
+def watched(program: Program, shell: InteractiveShell) -> Iterator[LiveRun]:
+    """A run of the program, asked for in a cell: shown as it goes, and what its ranks printed."""
+    in_page = getattr(shell, "kernel", None) is not None
+    live = LiveRun(program) if in_page else TerminalRun(program)
+    try:
+        yield live
+    finally:
+        live.close()
+        if program.printed:
+            display(Note("The ranks printed:", str(program.printed)))
+
+
+class LiveRun:
+    """What a run shows. A run so short that it is never asked how it is shows nothing, unless it
+    fails.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._line: DisplayHandle | None = None
+        self._picture: DisplayHandle | None = None
+        self._widget: LiveWidget | None = None
+        self._last: RunState | None = None
+
+    def __call__(self, state: RunState) -> None:
+        """`Program.run` tells how it stands."""
+        self._last = state
+        if state.ended and self._line is None and not (state.failed and state.tasks):
+            return
+        self._show_line(state)
+        if state.tasks and not state.ended:
+            self._show_widget(state)
+
+    def close(self) -> None:
+        """The run has ended: what cannot outlive the kernel is replaced by what can."""
+        state = self._last
+        if self._line is None or state is None:
+            return
+        if self._picture is None:
+            self._picture = DisplayHandle()
+            self._picture.display(_figure(state), raw=True)
+        else:
+            self._picture.update(_figure(state), raw=True)
+        if self._widget is not None:
+            self._widget.close()
+        self._line = self._widget = None
+
+    def _show_line(self, state: RunState) -> None:
+        if self._line is None:
+            self._line = DisplayHandle()
+            self._line.display(_words(self._program, state), raw=True)
+        else:
+            self._line.update(_words(self._program, state), raw=True)
+
+    def _show_widget(self, state: RunState) -> None:
+        if self._widget is not None:
+            self._widget.state = live_state(state)
+            return
+        if self._picture is not None:
+            return
+        self._picture = DisplayHandle()
+        self._widget = _widget(self._program, state)
+        if self._widget is None:
+            self._picture.display(_figure(state), raw=True)
+        else:
+            self._picture.display(self._widget)
+
+
+class TerminalRun(LiveRun):
+    """The line alone, over and over in its place, where that is a terminal."""
+
+    def __call__(self, state: RunState) -> None:
+        if not sys.stdout.isatty() or (state.ended and self._last is None):
+            return
+        self._last = state
+        line = f"{self._program.name}: {state}".partition("\n")[0]
+        sys.stdout.write(f"\r\x1b[2K{line[:100]}" + ("\n" if state.ended else ""))
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """The line has ended with the run."""
+
+
+def _widget(program: Program, state: RunState) -> LiveWidget | None:
+    """The view; None where widgets are not installed: the line has the same facts."""
+    try:
+        from avial_lab.notebook.live_widget import LiveWidget
+    except ImportError:
+        return None
+    title = f"{program.name} on {program.schedule.topology.ranks} ranks"
+    return LiveWidget(live_data(program.graph, program.schedule, state, title=title))
+
+
+def _words(program: Program, state: RunState) -> dict[str, Any]:
+    line = f"{program.name}: {state}"
+    return {"text/html": f"<p>{escape_lines(line)}</p>", "text/plain": line}
+
+
+def _figure(state: RunState) -> dict[str, Any]:
+    if not state.tasks:
+        return {"text/html": f"<p>{escape(str(state))}</p>", "text/plain": str(state)}
+    rows = "\n".join(f"  rank {rank.rank}: {rank.doing}" for rank in state.ranks)
+    return {"text/html": live_figure(state), "text/plain": rows}
