@@ -38,7 +38,8 @@ _TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 <style>
 body { max-width: 60rem; margin: 0 auto; padding: 1rem; }
 figure img { max-width: 100%; height: auto; }
-details.avial-solution > summary { cursor: pointer; padding: 4px 0; }
+details.avial-solution > summary { cursor: pointer; padding: 4px 0 4px 64px;
+  font-family: var(--jp-content-font-family); font-size: var(--jp-content-font-size1); }
 </style>
 {% endblock %}
 {% block codecell %}

@@ -13,6 +13,8 @@ from nbclient import NotebookClient
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
 
 def read(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=4)
@@ -51,9 +53,13 @@ def shown(notebook: nbformat.NotebookNode) -> list[str]:
 def _text(output: nbformat.NotebookNode) -> str:
     if output.output_type == "error":
         return f"{output.ename}: {output.evalue}\n"
-    return output.get("text", "") or output.get("data", {}).get("text/plain", "") + "\n"
+    data = output.get("data", {})
+    if WIDGET in data:  # its text is a Python object's address
+        return ""
+    return output.get("text", "") or data.get("text/plain", "") + "\n"
 
 
 def _without_times(text: str) -> str:
     text = re.sub(r"(?<=Where the time went).*?(?=^\S*$|^[✓✗]|\Z)", "", text, flags=re.S | re.M)
-    return re.sub(r"[\d.]+ (ns|µs|ms|s)\b|pid \d+", "#", text)
+    text = re.sub(r"[\d.]+ (ns|µs|ms|s)\b|pid \d+|cluster [0-9a-f]+,", "#", text)
+    return re.sub(r" +", " ", text)  # columns are as wide as their times

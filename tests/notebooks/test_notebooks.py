@@ -25,7 +25,12 @@ SENSIBLE = {
         "task 'task2' writes %c, which it does not list",
         "In [5]:18:24",
     ),
-    "03_lowering": ("mpi.recv(%y", "ptx:add", "y[0:8] from rank 0 to rank 1"),
+    "03_lowering": (
+        "mpi.recv(%y",
+        "PTX of add",
+        "host     %w = arith.addi %v, %v : i32\nllvm     %w = llvm.add",
+        "y[0:8] from rank 0 to rank 1",
+    ),
     "04_drop_in": (
         "rod[i - 1] is written by an earlier iteration of t: line 17",
         "✓ 160 bytes between ranks, planned and counted",
