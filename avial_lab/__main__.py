@@ -21,7 +21,6 @@ import numpy as np
 
 from avial_lab import doctor, plot, program
 from avial_lab.bench import bench_self
-from avial_lab.dag import TaskGraph
 from avial_lab.demo import demo
 from avial_lab.division import DIVISION
 from avial_lab.errors import AvialError, BindError, CheckError
@@ -92,7 +91,10 @@ def _parser() -> argparse.ArgumentParser:
 
     graph = commands.add_parser("graph", help="show tasks, dependencies and levels")
     _program_arguments(graph)
-    graph.add_argument("--format", choices=("text", "json", "dot", "svg"), default="text")
+    graph.add_argument("--format", choices=plot.FORMATS, help="default: what FILE ends in, or text")
+    graph.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there")
+    graph.add_argument("--lanes", action="store_true", help="the schedule, device by device")
+    _machine_arguments(graph, ranks=None)
     graph.set_defaults(command=_graph)
 
     lower = commands.add_parser("lower", help="show the program after a stage of the lowering")
@@ -185,12 +187,14 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--element", metavar="TYPE", help="of a kernel of ours: f32 or f64")
 
 
-def _machine_arguments(parser: argparse.ArgumentParser) -> None:
+def _machine_arguments(
+    parser: argparse.ArgumentParser, *, ranks: int | None = program.DEFAULT_RANKS
+) -> None:
     parser.add_argument(
         "-n",
         "--ranks",
         type=int,
-        default=program.DEFAULT_RANKS,
+        default=ranks,
         help="MPI ranks; each is a CPU device",
     )
     parser.add_argument(
@@ -360,15 +364,27 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _graph(options: argparse.Namespace) -> int:
-    analysis = _analyse(options)
-    graph = analysis.graph
-    shown = {
-        "text": lambda: plot.graph_text(graph),
-        "json": lambda: json.dumps(_graph_facts(graph), indent=2),
-        "dot": lambda: plot.dag_dot(graph),
-        "svg": lambda: plot.dag_svg(graph),
-    }
-    print(shown[options.format]())
+    """What waits for what; where a machine or lanes are asked for also who runs what, and what is
+    sent.
+    """
+    _check_folders(options.output)
+    ending = options.output.suffix.removeprefix(".") if options.output else "text"
+    form = options.format or ("text" if ending == "txt" else ending)
+    if form == "png" and options.output is None:
+        raise BindError("a PNG is not for a terminal", hint="give -o FILE.png")
+    placed = options.lanes or options.ranks is not None or options.gpus is not None
+    if not placed:
+        graph, schedule = _analyse(options).graph, None
+    else:
+        options.ranks = options.ranks or program.DEFAULT_RANKS
+        compiled = _compile(options, _question(options))
+        graph, schedule = compiled.graph, compiled.schedule
+    picture = plot.exported(form, graph, schedule, lanes=options.lanes)
+    if options.output is None:
+        print(picture.decode(), end="")
+        return 0
+    with _writing(options.output):
+        options.output.write_bytes(picture)
     return 0
 
 
@@ -483,7 +499,7 @@ def _facts(compiled: Program) -> dict[str, Any]:
     """What a run was and did, for another program to read."""
     schedule, trace = compiled.schedule, compiled.trace
     return {
-        **_graph_facts(compiled.graph),
+        **plot.graph_json(compiled.graph),
         "ranks": schedule.topology.ranks,
         "placements": [
             {
@@ -510,23 +526,6 @@ def _facts(compiled: Program) -> dict[str, Any]:
         "seconds": dict(compiled.seconds),
         "makespan_s": trace.makespan_s if trace is not None else None,
         "check": compiled.check_report,
-    }
-
-
-def _graph_facts(graph: TaskGraph) -> dict[str, Any]:
-    return {
-        "levels": [[task.name for task in level] for level in graph.levels],
-        "dependencies": [
-            {
-                "before": edge.before,
-                "after": edge.after,
-                "hazard": edge.hazard.value,
-                "buffer": edge.buffer,
-                "region": [str(box) for box in edge.region],
-                "bytes": edge.nbytes,
-            }
-            for edge in graph.dependencies
-        ],
     }
 
 

@@ -60,7 +60,7 @@ from avial_lab.messages import (
 from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
 from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
-from avial_lab.plot import report_html
+from avial_lab.plot import exported, report_html
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import Cluster
@@ -371,6 +371,19 @@ class Program:
     def command(self) -> str:
         """The line that makes it again from a file with its text, and runs it on random data."""
         return shlex.join(_command(self.name, self.question, self.schedule.topology))
+
+    def save_picture(self, path: str | Path, *, lanes: bool = False) -> Path:
+        """The task graph by level, or its schedule in `lanes`, as a file; its ending says which:
+        `.svg`, `.png`, `.dot`, `.json` (`plot.graph_from_json` reads it back) or `.txt`.
+        """
+        path = Path(path)
+        form = path.suffix.removeprefix(".").replace("txt", "text")
+        picture = exported(form, self.graph, self.schedule, self.trace, lanes=lanes)
+        try:
+            path.write_bytes(picture)
+        except OSError as error:
+            raise AvialError(f"cannot write {path}: {error.strerror or error}") from error
+        return path
 
     def report(self, path: str | Path) -> Path:
         """Write everything about the program into one HTML file that needs nothing else.

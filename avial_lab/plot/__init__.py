@@ -7,6 +7,7 @@ from avial_lab.plot.code import highlighted, stage_html, stage_text
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.dot import dag_dot
 from avial_lab.plot.explained import explained_html, explained_table
+from avial_lab.plot.export import FORMATS, exported
 from avial_lab.plot.facts import graph_text
 from avial_lab.plot.figure import (
     dag_figure,
@@ -19,6 +20,7 @@ from avial_lab.plot.figure import (
     timeline_figure,
 )
 from avial_lab.plot.film import Film, film_figure, film_text
+from avial_lab.plot.graph_json import graph_from_json, graph_json
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.messages import held_svg, messages_svg, plan_text
 from avial_lab.plot.report import Told, report_html
@@ -28,6 +30,7 @@ from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
 
 __all__ = [
+    "FORMATS",
     "Film",
     "Told",
     "dag_dot",
@@ -36,9 +39,12 @@ __all__ = [
     "dependence_table",
     "explained_html",
     "explained_table",
+    "exported",
     "figure_html",
     "film_figure",
     "film_text",
+    "graph_from_json",
+    "graph_json",
     "graph_text",
     "held_figure",
     "held_svg",
