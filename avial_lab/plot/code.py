@@ -24,6 +24,7 @@ from pygments.token import (
     Operator,
     Punctuation,
     String,
+    _TokenType,  # pyright: ignore[reportPrivateUsage] - it has no public name
 )
 
 from avial_lab.plot import svg
@@ -128,7 +129,7 @@ def _line_runs(runs: list[list[Any]]) -> str:
 
 
 @cache
-def _ink(kind: tuple[str, ...]) -> str:
+def _ink(kind: _TokenType) -> str:
     return next((letter for family, letter in _INKS if kind in family), PLAIN)
 
 

@@ -5,6 +5,7 @@ const ROW = 18; // px, as in stepper.css
 const COLUMNS = 500; // of a line, unless whole lines are asked for
 const CONTEXT = 3; // unchanged lines kept around a change
 let mounts = 0;
+let texts = 0;
 
 // Texts ------------------------------------------------------------------------------------------
 
@@ -291,8 +292,13 @@ class LinePane {
     this.scroller = make("div", { class: "avial-lines", role: "listbox", tabindex: "0", "aria-label": label }, this.canvas);
     this.ruler = make("div", { class: "avial-ruler", "aria-hidden": "true" });
     this.element = make("div", { class: "avial-pane" }, this.scroller, this.ruler);
+    // Where it is scrolled to and how high it is are kept: to ask the page costs a layout.
+    this.top = 0;
+    this.height = 0;
     this.scroller.addEventListener("scroll", () => {
-      this.paint();
+      const moved = this.top !== this.scroller.scrollTop;
+      this.top = this.scroller.scrollTop;
+      if (moved) this.paint();
       on.scroll?.(this);
     });
     this.scroller.addEventListener("mousemove", (event) => this.hover(this.rowAt(event)));
@@ -306,7 +312,7 @@ class LinePane {
     });
     this.scroller.addEventListener("keydown", (event) => this.key(event));
     this.scroller.addEventListener("focus", () => {
-      if (this.cursor < 0 && this.rows.length) this.cursor = Math.ceil(this.scroller.scrollTop / ROW);
+      if (this.cursor < 0 && this.rows.length) this.cursor = Math.ceil(this.top / ROW);
       this.paint();
     });
     this.ruler.addEventListener("click", (event) => {
@@ -314,7 +320,10 @@ class LinePane {
       this.reveal(Math.floor(share * this.rows.length));
     });
     // A pane that was hidden or grew shows more lines.
-    this.watch = new ResizeObserver(() => this.paint());
+    this.watch = new ResizeObserver(() => {
+      this.height = this.scroller.clientHeight;
+      this.paint();
+    });
     this.watch.observe(this.scroller);
   }
 
@@ -340,7 +349,7 @@ class LinePane {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 1);
+    const page = Math.max(1, Math.floor(this.height / ROW) - 1);
     const steps = { ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page, Home: -Infinity, End: Infinity };
     if (event.key in steps && !event.shiftKey) {
       const to = Math.max(0, Math.min(this.rows.length - 1, this.cursor + steps[event.key]));
@@ -357,21 +366,25 @@ class LinePane {
     this.reveal(k, true);
   }
 
+  scrollTo(top) {
+    this.scroller.scrollTop = top;
+    this.top = this.scroller.scrollTop; // no further than it goes
+  }
+
   /** Scrolls so that row k is in sight: in the middle, or (near) just so far as needed. */
   reveal(k, near = false) {
-    const height = this.scroller.clientHeight;
-    const top = this.scroller.scrollTop;
-    if (near) {
-      if (k * ROW < top) this.scroller.scrollTop = k * ROW;
-      else if ((k + 1) * ROW > top + height) this.scroller.scrollTop = (k + 1) * ROW - height;
-    } else if (k * ROW < top || (k + 1) * ROW > top + height) this.scroller.scrollTop = Math.max(0, k * ROW - height / 2);
+    const [from, to] = [k * ROW, (k + 1) * ROW];
+    const out = from < this.top || to > this.top + this.height;
+    if (out && !near) this.scrollTo(from - this.height / 2);
+    else if (from < this.top) this.scrollTo(from);
+    else if (out) this.scrollTo(to - this.height);
     this.paint();
   }
 
   paint() {
     if (!this.look) return;
-    const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - 8);
-    const last = Math.min(this.rows.length, first + Math.ceil((this.scroller.clientHeight || 400) / ROW) + 16);
+    const first = Math.max(0, Math.floor(this.top / ROW) - 8);
+    const last = Math.min(this.rows.length, first + Math.ceil((this.height || 400) / ROW) + 16);
     const shown = [];
     for (let k = first; k < last; k++) shown.push(this.row(k));
     this.canvas.replaceChildren(...shown);
@@ -407,10 +420,10 @@ class LinePane {
   /** Small marks beside the scroll bar, at most one a pixel or so: `kinds[k]` of row k, or "". */
   setTicks(kinds) {
     const most = 150;
-    const found = new Map();
-    kinds.forEach((kind, k) => kind && found.set(`${Math.floor((k / kinds.length) * most)} ${kind}`, kind));
-    const ticks = [...found].map(([place, kind]) =>
-      make("i", { class: `avial-tick-${kind}`, style: `top:${(parseInt(place) / most) * 100}%` }),
+    const found = {};
+    kinds.forEach((kind, k) => kind && (found[kind] ??= new Set()).add(Math.floor((k / kinds.length) * most)));
+    const ticks = Object.entries(found).flatMap(([kind, places]) =>
+      [...places].map((place) => make("i", { class: `avial-tick-${kind}`, style: `top:${(place / most) * 100}%` })),
     );
     this.ruler.replaceChildren(...ticks);
   }
@@ -447,7 +460,7 @@ class Version {
   put(stage, pass, book, spans, whole) {
     const key = `${stage} ${pass ?? ""}`;
     if (this.texts.get(key)?.whole && !whole) return;
-    this.texts.set(key, { lines: unpack(book, spans), whole });
+    this.texts.set(key, { lines: unpack(book, spans), whole, serial: ++texts });
   }
 
   /** The step whose text this is: an unchanged pass has that of the one before it. */
@@ -656,7 +669,6 @@ class Stepper {
   update(data) {
     const name = this.version.stages[this.step.stage]?.name;
     this.version.take(data);
-    this.diffs.clear();
     this.step = { stage: Math.max(0, this.version.stages.findIndex((stage) => stage.name === name)), pass: null };
     this.list();
     this.show();
@@ -777,8 +789,8 @@ class Stepper {
     const first = Math.max(0, marked < 0 ? changed : marked);
     for (const pane of [this.left, this.right]) {
       pane.cursor = first;
-      pane.scroller.scrollLeft = 0;
-      pane.scroller.scrollTop = Math.max(0, first * ROW - pane.scroller.clientHeight / 3);
+      if (pane.scroller.scrollLeft) pane.scroller.scrollLeft = 0;
+      pane.scrollTo(first * ROW - pane.height / 3);
     }
   }
 
@@ -833,7 +845,6 @@ class Stepper {
     this.keepDraft();
     const name = this.version.stages[this.step.stage].name;
     this.version = this.versions[number];
-    this.diffs.clear();
     const stage = Math.max(0, this.version.stages.findIndex((each) => each.name === name));
     this.step = { stage, pass: null };
     this.editing = false;
@@ -873,7 +884,6 @@ class Stepper {
         if (!answer?.text) return false;
         version.put(stage, pass, answer, answer.text, true);
         version.origins.delete(`${stage} ${pass ?? ""}`);
-        this.diffs.clear();
         return true;
       });
       this.loading.set(key, loaded);
@@ -896,26 +906,33 @@ class Stepper {
     this.show();
   }
 
+  /** The steps beside this one are got ready while nothing else is to do. */
   prefetch() {
     const { stage, pass } = this.step;
-    for (const near of [1, -1]) {
-      if (pass === null && this.version.stages[stage + near]) this.load(this.version, { stage: stage + near, pass: null });
-      if (pass !== null && this.version.stages[stage].passes[pass + near]) this.load(this.version, { stage, pass: pass + near });
+    const near = [1, -1].map((by) => (pass === null ? { stage: stage + by, pass } : { stage, pass: pass + by }));
+    for (const step of near.filter((each) => (pass === null ? this.version.stages[each.stage] : this.version.stages[stage].passes[each.pass]))) {
+      this.load(this.version, step);
+      const whenIdle = window.requestIdleCallback ?? setTimeout;
+      const showing = this.showing;
+      whenIdle(() => {
+        const compared = showing === this.showing && this.compared(step);
+        if (compared && compared.version.text(compared.step) && this.version.text(step)) this.diff(compared, step);
+      });
     }
   }
 
   // The text ---------------------------------------------------------------------------------------
 
   /** What the step is compared with: `{version, step}` or null. */
-  compared() {
+  compared(of = this.step) {
     if (this.mode === "one") return null;
     if (this.base === "before") {
-      const step = this.version.before(this.step);
+      const step = this.version.before(of);
       return step && { version: this.version, step };
     }
     const [number, name] = this.base.split(/ (.*)/);
     const version = this.versions[Number(number)] ?? this.version;
-    const wanted = name === "" ? this.version.stages[this.step.stage].name : name;
+    const wanted = name === "" ? this.version.stages[of.stage].name : name;
     const stage = version.stages.findIndex((each) => each.name === wanted);
     return stage < 0 ? null : { version, step: { stage, pass: null } };
   }
@@ -938,13 +955,11 @@ class Stepper {
     this.draw(compared);
     const wanted = [this.load(this.version, this.step)];
     if (compared) wanted.push(this.load(compared.version, compared.step));
-    if (this.ask && !this.gone) {
-      const before = wanted.length && this.missing(compared);
-      await Promise.all(wanted);
-      if (showing !== this.showing) return;
-      if (before) this.draw(compared);
-      this.prefetch();
-    }
+    const missing = this.missing(compared);
+    await Promise.all(wanted);
+    if (showing !== this.showing) return;
+    if (missing) this.draw(compared);
+    this.prefetch();
   }
 
   missing(compared) {
@@ -960,7 +975,7 @@ class Stepper {
     if (compared) {
       const a = this.selected(compared.version, compared.step);
       this.a = { ...a, origins: compared.version.originsOf(compared.step), version: compared.version };
-      const hunks = this.diff(a.lines, b.lines, compared);
+      const hunks = this.diff(compared);
       this.changes = hunks.reduce(([plus, minus], [a0, a1, b0, b1]) => [plus + b1 - b0, minus + a1 - a0], [0, 0]);
       this.rows = diffRows(hunks, a.lines.length, b.lines.length, { side: this.mode === "side", fold: this.fold && !this.query, opened: this.opened });
     } else this.rows = b.lines.map((_, k) => ({ kind: "same", a: -1, b: k }));
@@ -983,9 +998,13 @@ class Stepper {
     this.markLines();
   }
 
-  diff(aLines, bLines, compared) {
-    const key = JSON.stringify([compared.version.number, compared.step, this.version.number, this.step, this.part, this.ignore]);
-    if (!this.diffs.has(key)) this.diffs.set(key, diffLines(keysOf(aLines, this.ignore), keysOf(bLines, this.ignore)));
+  diff(compared, step = this.step) {
+    const [a, b] = [compared.version.text(compared.step), this.version.text(step)];
+    const key = JSON.stringify([a?.serial, b?.serial, this.part, this.ignore]);
+    if (!this.diffs.has(key)) {
+      const [aKeys, bKeys] = [this.selected(compared.version, compared.step), this.selected(this.version, step)].map(({ lines }) => keysOf(lines, this.ignore));
+      this.diffs.set(key, diffLines(aKeys, bKeys));
+    }
     return this.diffs.get(key);
   }
 
@@ -1025,7 +1044,10 @@ class Stepper {
 
   follow(from, to) {
     if (this.mode !== "side" || to.element.hidden) return;
-    if (to.scroller.scrollTop !== from.scroller.scrollTop) to.scroller.scrollTop = from.scroller.scrollTop;
+    if (to.top !== from.top) {
+      to.scrollTo(from.top);
+      to.paint();
+    }
     if (to.scroller.scrollLeft !== from.scroller.scrollLeft) to.scroller.scrollLeft = from.scroller.scrollLeft;
   }
 
@@ -1057,6 +1079,7 @@ class Stepper {
       this.cell.shown = source;
       const magic = this.version.data.source.name.startsWith("In ["); // its own line is line 1
       const width = source.reduce((most, { text }) => Math.max(most, text.length), 0);
+      this.painted = undefined;
       this.cell.set(source, (line, k) => ({ line, kind: "same", number: String(k + 1), marked: this.cellLines?.has(k + 1), words: k === 0 && !line.text && magic ? "%%avial …" : "" }), width);
     }
   }
@@ -1202,7 +1225,8 @@ class Stepper {
 
   markLines(from) {
     this.marks.textContent = this.marksInWords(from);
-    this.cell.paint();
+    if (this.painted !== this.cellLines) this.cell.paint();
+    this.painted = this.cellLines;
     this.right.paint();
     if (!this.left.element.hidden) this.left.paint();
     this.ticks();
