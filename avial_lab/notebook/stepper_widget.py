@@ -41,4 +41,10 @@ class StepperWidget(anywidget.AnyWidget):
         return self.stepping.versions
 
     def _receive(self, _: object, message: Mapping[str, Any], __: object) -> None:
-        self.send({"id": message["id"], "answer": self.stepping.answer(message["question"])})
+        try:
+            answer = self.stepping.answer(message["question"])
+        except Exception as error:  # told to the page, which waits for it; then as loud as any
+            told = {"message": f"{type(error).__name__}: {error}", "hint": None}
+            self.send({"id": message["id"], "answer": {"error": told}})
+            raise
+        self.send({"id": message["id"], "answer": answer})

@@ -253,9 +253,24 @@ def test_unchanged_lines_are_folded_and_opened(bare_page: Bare) -> None:
     expect(folds.first).to_contain_text("12 unchanged lines")
     folds.first.click()
     expect(folds).to_have_count(1)
+    page.get_by_role("button", name="One").click()
+    expect(folds).to_have_count(0)
+    page.get_by_role("button", name="Unified").click()
     text_pane(page).focus()
     press(page, "End", "Enter")
     expect(folds).to_have_count(0)
+
+
+def test_what_is_marked_is_seen_through_a_fold(bare_page: Bare) -> None:
+    text = "".join(f"line {k}\n" for k in range(30))
+    stages = [Stage("a", "", "mlir", text), Stage("b", "", "mlir", text + "more\n")]
+    inside = Inside((StageInside("b", ((),) * 9 + ((1,),)),))
+    page = bare_page("stepper", stepper_data(stages, inside, source="one", at="b"))
+    text_pane(page).focus()
+    press(page, "d")
+    expect(text_pane(page).get_by_role("option")).to_have_count(5)
+    page.get_by_role("listbox", name="the cell").get_by_role("option").first.hover()
+    assert [line[0] for line in lines(text_pane(page))] == ["~", "l", "l", "l", "m"]
 
 
 def test_a_task_alone(bare_page: Bare) -> None:

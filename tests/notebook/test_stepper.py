@@ -112,6 +112,17 @@ def test_the_widget_answers_messages(program: Program, monkeypatch: pytest.Monke
     assert sent[0]["answer"]["lines"] == ["avial.schedule %a {}"]
 
 
+def test_a_fault_is_told_to_the_page_and_is_loud(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widget = step(program)
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(widget, "send", sent.append)
+    with pytest.raises(KeyError):
+        widget._receive(widget, {"id": "8", "question": {"want": "the moon"}}, [])
+    assert "the moon" in sent[0]["answer"]["error"]["message"]
+
+
 def test_the_widget_needs_nothing_from_outside(program: Program) -> None:
     widget = step(program)
     code = str(widget._esm) + str(widget._css)

@@ -200,7 +200,7 @@ function diffRows(hunks, aCount, bCount, { side, fold, opened }) {
       return;
     }
     for (let k = 0; k < head; k++) rows.push({ kind: "same", a: a0 + k, b: b0 + k });
-    rows.push({ kind: "fold", a: -1, b: -1, at: a0, count: hidden });
+    rows.push({ kind: "fold", a: a0 + head, b: b0 + head, at: a0, count: hidden });
     for (let k = a1 - a0 - tail; k < a1 - a0; k++) rows.push({ kind: "same", a: a0 + k, b: b0 + k });
   };
   let [a, b] = [0, 0];
@@ -822,8 +822,10 @@ class Stepper {
     return `${where}, after pass ${pass.name}, ${pass.changed ? `${pass.added} lines added, ${pass.removed} removed` : "unchanged"}`;
   }
 
+  /** Shows the step otherwise; who was editing goes on reading, and the draft is kept. */
   set(some) {
-    Object.assign(this, some);
+    this.keepDraft();
+    Object.assign(this, some, { editing: false, fresh: true });
     this.show();
   }
 
@@ -1010,7 +1012,7 @@ class Stepper {
 
   /** How a row looks; `side` is the pane of two, "" the only one. */
   look(row, k, side) {
-    if (row.kind === "fold") return { kind: "fold", words: `⋯ ${plural(row.count, "unchanged line")} (Enter or click shows them)` };
+    if (row.kind === "fold") return { kind: "fold", words: `⋯ ${plural(row.count, "unchanged line")} (Enter or click shows them)`, marked: this.isRowMarked(row) };
     const left = side === "a" || (side === "" && row.b < 0);
     const [from, at] = left ? [this.a, row.a] : [this.b, row.b];
     if (at < 0) return { kind: "none" };
@@ -1140,7 +1142,7 @@ class Stepper {
       const left = `${(stage.lines - text.lines.length).toLocaleString("en")} of ${plural(stage.lines, "line")}`;
       notes.push(waiting ? `loading ${left} …` : `${left} are not kept here: they are loaded where a kernel is`);
     }
-    if (this.mode !== "one" && !compared) notes.push(this.base === "before" ? "nothing was before this stage to compare it with" : "that version has no such stage");
+    if (this.mode !== "one" && !compared && !this.editing) notes.push(this.base === "before" ? "nothing was before this stage to compare it with" : "that version has no such stage");
     if (compared && !compared.version.text(compared.step)) notes.push("the text compared with is not here");
     if (this.part && pass) notes.push("tasks are not known within passes: all of it is shown");
     else if (this.part && !stage.parts.some(([name]) => name === this.part)) notes.push(`${stage.name} has no ${this.part}: all of it is shown`);
@@ -1161,6 +1163,13 @@ class Stepper {
     const wanted = this.cellLines;
     if (!wanted || !from.origins) return false;
     return from.origins[from.first(at)]?.some((line) => wanted.has(line)) ?? false;
+  }
+
+  isRowMarked(row) {
+    if (!this.cellLines) return false;
+    if (row.kind !== "fold") return row.b < 0 ? this.isMarked(this.a, row.a) : this.isMarked(this.b, row.b);
+    for (let k = row.b; k < row.b + row.count; k++) if (this.isMarked(this.b, k)) return true;
+    return false;
   }
 
   /** The cell lines of a row, of the pane it is in; null for a fold. */
@@ -1215,7 +1224,7 @@ class Stepper {
 
   /** The first row that is marked, or -1. */
   markedRow() {
-    return this.cellLines ? this.rows.findIndex((row) => row.kind !== "fold" && this.isMarked(row.b < 0 ? this.a : this.b, row.b < 0 ? row.a : row.b)) : -1;
+    return this.cellLines ? this.rows.findIndex((row) => this.isRowMarked(row)) : -1;
   }
 
   revealMarked() {
@@ -1258,9 +1267,8 @@ class Stepper {
   ticks() {
     const kinds = this.rows.map((row, k) => {
       if (this.hits?.has(k)) return "found";
-      if (row.kind === "fold") return "";
-      if (this.isMarked(row.b < 0 ? this.a : this.b, row.b < 0 ? row.a : row.b)) return "marked";
-      return row.kind === "same" ? "" : row.kind;
+      if (this.isRowMarked(row)) return "marked";
+      return row.kind === "same" || row.kind === "fold" ? "" : row.kind;
     });
     this.right.setTicks(kinds);
   }
@@ -1283,7 +1291,7 @@ class Stepper {
     this.hits = new Set();
     if (this.query)
       this.rows.forEach((row, k) => {
-        const has = (from, at) => at >= 0 && from?.lines[at].text.toLowerCase().includes(this.query);
+        const has = (from, at) => at >= 0 && row.kind !== "fold" && from?.lines[at].text.toLowerCase().includes(this.query);
         if (has(this.b, row.b) || (this.a && has(this.a, row.a))) this.hits.add(k);
       });
     this.places = [...this.hits];
