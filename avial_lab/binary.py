@@ -62,6 +62,8 @@ class Manifest:
     the steps of rank r; step k of it writes its start and end to slot k of the trace.
     `devices[task]` is the device's name.
 
+    `edited` is the stage that was changed by hand, empty for a program as it was compiled.
+
     An `owned` program keeps its own books (`ownership.c`): it has no steps but `phases`, which say
     by number where it is, and its results are where it says at the end; `results` here are those
     foreseen.
@@ -79,6 +81,7 @@ class Manifest:
     uses_mpi: bool = True
     owned: bool = False
     phases: tuple[str, ...] = ()
+    edited: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,11 +105,8 @@ class MachineCode:
     seconds: float = field(compare=False, default=0.0)
 
 
-def build_binary(
-    llvm_ir: str, manifest: Manifest, *, ptx: Mapping[str, str], store: Cache | None = None
-) -> Binary:
-    """Compile `llvm_ir` for this host, or take what was compiled before from the cache."""
-    code = compile_llvm_ir(llvm_ir, store=store)
+def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) -> Binary:
+    """What engines run: machine code, PTX and what has to be known of them."""
     parts = [item for pair in sorted(ptx.items()) for item in pair]
     key = digest(code.shared_object, repr(manifest), *parts)
     return Binary(key, code.shared_object, dict(ptx), manifest)
@@ -150,20 +150,45 @@ def assembly_of(code: bytes) -> str:
     return _piped(LLC, code).decode()
 
 
+def verify_command() -> tuple[str, ...]:
+    """What tells whether LLVM IR is valid."""
+    return ("opt", "-passes=verify", "-disable-output")
+
+
+def assemble_command() -> tuple[str, ...]:
+    """What tells whether assembly is valid."""
+    return ("llvm-mc", "-filetype=null")
+
+
+def assembled(assembly: str, llvm_ir: str) -> MachineCode:
+    """Machine code of assembly written by hand; `llvm_ir` tells what is linked to it."""
+    store = Cache(default_folder() / "objects")
+    with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
+        folder = Path(name)
+        (folder / "program.s").write_text(assembly)
+        _run(["llvm-mc", "-filetype=obj", "program.s", "-o", "program.o"], folder)
+        return MachineCode(_linked(llvm_ir, folder, store), assembly)
+
+
 def _compile(llvm_ir: str, store: Cache) -> tuple[bytes, str]:
     """The shared object and the assembly it was assembled from."""
     with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
         folder = Path(name)
-        objects = ["program.o"]
         _assemble("program", llvm_ir, _opt(), folder)
-        if _needs_bfloat16(llvm_ir):
-            _assemble("bfloat16", _bfloat16(), ("opt",), folder)
-            objects.append("bfloat16.o")
-        if _needs_ownership(llvm_ir):
-            (folder / "ownership.o").write_bytes(compile_ownership(store=store))
-            objects.append("ownership.o")
-        _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
-        return (folder / "program.so").read_bytes(), (folder / "program.s").read_text()
+        return _linked(llvm_ir, folder, store), (folder / "program.s").read_text()
+
+
+def _linked(llvm_ir: str, folder: Path, store: Cache) -> bytes:
+    """The shared object of `program.o` in that folder and what its LLVM IR needs besides."""
+    objects = ["program.o"]
+    if _needs_bfloat16(llvm_ir):
+        _assemble("bfloat16", _bfloat16(), ("opt",), folder)
+        objects.append("bfloat16.o")
+    if _needs_ownership(llvm_ir):
+        (folder / "ownership.o").write_bytes(compile_ownership(store=store))
+        objects.append("ownership.o")
+    _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
+    return (folder / "program.so").read_bytes()
 
 
 def compile_ownership(*, store: Cache) -> bytes:

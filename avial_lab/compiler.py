@@ -38,6 +38,7 @@ from avial_lab.messages import (
     Propose,
     Question,
     Referenced,
+    Resume,
     RunReference,
 )
 from avial_lab.runtime.guardian import Guardian
@@ -127,6 +128,8 @@ class Compiler:
     def ask(self, question: PrintBack, *, timeout_s: float | None = None) -> Printed: ...
     @overload
     def ask(self, question: Propose, *, timeout_s: float | None = None) -> Proposal: ...
+    @overload
+    def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
     @overload
     def ask(self, question: RunReference, *, timeout_s: float | None = None) -> Referenced: ...
 

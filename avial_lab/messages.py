@@ -90,14 +90,34 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Look:
-    """Ask: what are the stages of this program made of? Answer: `Inside`.
+class Resume:
+    """Ask: what becomes of a program with this text in place of a stage's? Answer: `Built`.
 
-    `built` is the answer that the question `build` had.
+    `built` is the answer that the question `build` had, or one to an earlier Resume.
     """
 
     build: Build
     built: Built
+    stage: str
+    text: str
+
+    @property
+    def source(self) -> Source:
+        """What its errors are told in."""
+        return Source(self.text, f"stage {self.stage}", self.build.source.binding)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Ask: what are the stages of this program made of? Answer: `Inside`.
+
+    `built` is the answer that the question `build` had. With `after`, of the stages from the edited
+    one on, their lines' origins being lines of that.
+    """
+
+    build: Build
+    built: Built
+    after: Resume | None = None
 
     @property
     def source(self) -> Source:
@@ -199,5 +219,5 @@ class Referenced:
     seconds: float
 
 
-Question = Analyse | Build | Explore | Look | PrintBack | Propose | RunReference
+Question = Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference
 Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced

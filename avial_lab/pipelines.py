@@ -16,7 +16,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -30,12 +30,14 @@ from avial_lab.binary import (
     MachineCode,
     Manifest,
     assembly_command,
-    build_binary,
+    binary_of,
     compile_llvm_ir,
 )
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import AvialError, InternalError, PassError
+from avial_lab.notation.source import Source
+from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.check_bounds import CheckBounds
@@ -53,7 +55,7 @@ from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.place_tasks import PlaceTasks
-from avial_lab.passes.ptx import Kernels, make_kernels
+from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
@@ -134,8 +136,10 @@ TO_LLVM = (
 Watch = Callable[[Pass | str, ir.Operation, float], None]
 """Told of every pass after it ran: the pass, the module, the seconds it took."""
 
-Stages = Iterator[tuple[Stage, ir.Operation | None]]
-"""Each stage with its IR where it is MLIR: the live module, changed once the next is asked for."""
+Stages = Iterator[tuple[Stage, ir.Operation | MachineCode | None]]
+"""Each stage with what it is the text of: the live module, changed once the next is asked for, or
+the machine code.
+"""
 
 
 def lower(
@@ -189,8 +193,8 @@ def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
             yield stage, module
         machine = pool.submit(compile_llvm_ir, llvm_ir)
         if kernels is not None:
-            yield from ((stage, None) for stage in _kernel_stages(kernels.result()))
-        yield _object_stage(machine.result()), None
+            yield from ((stage, None) for stage in _gpu_stages(kernels.result()))
+        yield object_stage(machine.result())
 
 
 def _llvm_stages(work: ir.Operation, host_text: str, watch: Watch | None) -> Stages:
@@ -198,10 +202,14 @@ def _llvm_stages(work: ir.Operation, host_text: str, watch: Watch | None) -> Sta
     line = lower_to_llvm(work, host_text, watch=watch)
     seconds = time.perf_counter() - started
     yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
+    yield _translated(work), None
+
+
+def _translated(work: ir.Operation) -> Stage:
     started = time.perf_counter()
     llvm_ir = llvm.translate_module_to_llvmir(work)
     line = "mlir-translate --mlir-to-llvmir llvm.mlir -o llvmir.ll"
-    yield Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started), None
+    return Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started)
 
 
 def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
@@ -210,7 +218,15 @@ def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = 
     for stage, module in _llvm_stages(work, host_text, watch):
         llvm_ir = stage.text
         yield stage, module
-    yield _object_stage(compile_llvm_ir(llvm_ir)), None
+    yield object_stage(compile_llvm_ir(llvm_ir))
+
+
+def lower_llvm(work: ir.Operation) -> Stages:
+    """On from the LLVM dialect."""
+    check_lowered(work)
+    stage = _translated(work)
+    yield stage, None
+    yield object_stage(compile_llvm_ir(stage.text))
 
 
 def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None) -> str:
@@ -230,18 +246,37 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
 
 def build(module: ir.Module | ir.Operation, schedule: Schedule) -> tuple[tuple[Stage, ...], Binary]:
     """All stages in reading order, and what engines run."""
-    stages = [stage for stage, _ in lower(module, schedule)]
-    ptx = {
-        stage.name.removeprefix("ptx:"): stage.text
-        for stage in stages
-        if stage.name.startswith("ptx:") and stage.language == "ptx"
-    }
-    llvm_ir = next(stage.text for stage in stages if stage.name == "llvmir")
-    binary = build_binary(llvm_ir, manifest_of(schedule), ptx=ptx)
-    first = [stage for stage in stages if stage.name in ("avial", "placed", "mpi")]
-    gpu = [stage for stage in stages if stage.name == "gpu" or stage.name.startswith("ptx:")]
-    rest = [stage for stage in stages if stage not in first and stage not in gpu]
-    return (*first, *gpu, *rest), binary
+    stages, code = finished(lower(module, schedule))
+    binary = binary_of(code, manifest_of(schedule), ptx=ptx_in(stages))
+    return in_reading_order(stages), binary
+
+
+def finished(stages: Stages) -> tuple[list[Stage], MachineCode]:
+    """All of the stages, and the machine code at their end."""
+    made: list[Stage] = []
+    code: MachineCode | None = None
+    for stage, of in stages:
+        made.append(stage)
+        code = of if isinstance(of, MachineCode) else code
+    if code is None:
+        raise InternalError("the stages do not end in machine code")
+    return made, code
+
+
+def ptx_in(stages: Iterable[Stage]) -> dict[str, str]:
+    """The PTX by task."""
+    found = (s for s in stages if s.name.startswith("ptx:") and s.language == "ptx")
+    return {stage.name.removeprefix("ptx:"): stage.text for stage in found}
+
+
+_READING_ORDER = (
+    "source", "avial", "placed", "mpi", "gpu", "ptx", "host", "llvm", "llvmir", "object"
+)  # fmt: skip
+
+
+def in_reading_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
+    """The GPU's part before the host's."""
+    return tuple(sorted(stages, key=lambda s: _READING_ORDER.index(s.name.partition(":")[0])))
 
 
 def manifest_of(schedule: Schedule) -> Manifest:
@@ -347,9 +382,10 @@ def mlir_opt_line(passes: Sequence[str], source: str, result: str) -> str:
     return f"mlir-opt {pipeline} {source} -o {result}"
 
 
-def _object_stage(code: MachineCode) -> Stage:
+def object_stage(code: MachineCode) -> tuple[Stage, MachineCode]:
+    """The last stage: the assembly, to read."""
     line = assembly_command("llvmir.ll", "object.s")
-    return Stage("object", "machine code", "asm", code.assembly, line, code.seconds)
+    return Stage("object", "machine code", "asm", code.assembly, line, code.seconds), code
 
 
 def has_gpu_tasks(module: ir.Operation) -> bool:
@@ -365,14 +401,27 @@ def gpu_text(module: ir.Operation) -> str:
     return str(part.get_asm(enable_debug_info=True))
 
 
-def _kernel_stages(kernels: Kernels) -> Iterator[Stage]:
+def _gpu_stages(kernels: Kernels) -> Iterator[Stage]:
     line = f"python -m avial_lab.pipelines -p select-gpu-tasks mpi.mlir | {kernels.outline_command}"
-    note = "".join(f"// {remark}\n" for remark in kernels.remarks)
-    yield Stage("gpu", "kernels, outlined", "mlir", note + kernels.outlined, line, kernels.seconds)
-    for task, ptx in kernels.ptx.items():
-        yield Stage(f"ptx:{task}", f"PTX of {task}", "ptx", ptx, kernels.ptx_command)
-    for task, why in kernels.failures.items():
-        yield Stage(f"ptx:{task}", f"no PTX for {task}", "text", why, kernels.ptx_command)
+    title = "; ".join(["kernels, outlined", *kernels.remarks])
+    yield Stage("gpu", title, "mlir", kernels.outlined, line, kernels.seconds)
+    yield from _ptx_stages(kernels.ptx, kernels.failures, kernels.ptx_command)
+
+
+def kernel_stages(outlined: str, tasks: Sequence[str]) -> Iterator[Stage]:
+    """On from kernels that are outlined."""
+    yield from _ptx_stages(*compile_kernels(outlined, tasks), ptx_command())
+
+
+def _ptx_stages(
+    ptx: Mapping[str, str], failures: Mapping[str, str], command: str
+) -> Iterator[Stage]:
+    for task, text in ptx.items():
+        line = f"{command} | python -m avial_lab.passes.ptx {shlex.quote(task)}"
+        line += f" -o {shlex.quote(f'ptx:{task}.ptx')}"
+        yield Stage(f"ptx:{task}", f"PTX of {task}", "ptx", text, line)
+    for task, why in failures.items():
+        yield Stage(f"ptx:{task}", f"no PTX for {task}", "text", why, command)
 
 
 # -- the command line ------------------------------------------------------------------------------
@@ -417,7 +466,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     register(context)
     try:
         source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
-        module = ir.Module.parse(source, context).operation
+        with context:
+            parsed = ir.Module.parse(source)
+            name_printed(parsed, Source(source, options.file))
+        module = parsed.operation
         run_passes(module, parse_passes(options.passes))
     except (AvialError, ir.MLIRError) as error:
         sys.stderr.write(f"{error}\n")

@@ -43,6 +43,7 @@ from avial_lab.errors import (
     ScheduleError,
 )
 from avial_lab.files import written_whole
+from avial_lab.inside.carried import carried_over
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -53,6 +54,7 @@ from avial_lab.messages import (
     Look,
     PrintBack,
     Referenced,
+    Resume,
     RunReference,
     Scalar,
     Source,
@@ -182,6 +184,8 @@ class Program:
     trace: Trace | None = field(default=None, repr=False)
     check_report: str | None = field(default=None, repr=False)
     printed: Printed = field(default_factory=Printed, repr=False)
+    edited: tuple[Program, str, str] | None = field(default=None, repr=False)
+    """The program that this one was resumed from, the edited stage, and its text."""
 
     @property
     def text(self) -> str:
@@ -204,6 +208,20 @@ class Program:
         """The stages of the lowering by name, in order."""
         return {stage.name: stage for stage in self.built.stages}
 
+    def resume(self, stage: str, text: str) -> Program:
+        """The program with `text` in place of one of its stages, lowered on from there.
+
+        It works on the same arrays, its edited stages say so, and nothing of it is cached. A run
+        with `check=True` compares with the reference of the program as it was before any edit. In
+        `placed` a task's `avial.device` says where it goes; messages are found anew.
+
+        Raises ParseError or VerifyError with the place in the stage (`stage mpi:12:7`), and what
+        the passes from there on find.
+        """
+        edit = Resume(self.question, self.built, stage, text)
+        built = shared_compiler().ask(edit)
+        return Program(self.name, self.arrays, self.question, built, edited=(self, stage, text))
+
     @property
     def inside(self) -> Inside:
         """What the stages are made of: where each line comes from, what each pass did, counts.
@@ -214,7 +232,13 @@ class Program:
 
     @cached_property
     def _inside(self) -> Inside:
-        return shared_compiler().ask(Look(self.question, self.built))
+        if self.edited is None:
+            return shared_compiler().ask(Look(self.question, self.built))
+        before, stage, text = self.edited
+        edit = Resume(self.question, before.built, stage, text)
+        after = shared_compiler().ask(Look(self.question, self.built, edit))
+        old = before.stages[stage].text
+        return carried_over(before.inside, old, self.built.stages, stage, after)
 
     @property
     def binary(self) -> Binary:

@@ -146,7 +146,39 @@ def schedule_tasks(
 
     Raises ScheduleError for a target that no device satisfies.
     """
-    placements = _place_by_levels(graph, topology)
+    return _scheduled(graph, topology, _place_by_levels(graph, topology), policy, sync)
+
+
+def schedule_by_hand(
+    graph: TaskGraph, topology: Topology, devices: Mapping[str, str], *, sync: Sync = Sync.EDGES
+) -> Schedule:
+    """Every task on the device that `devices` names for it; messages and steps follow from that.
+
+    Raises ScheduleError for a device that is not there, or that the task's target forbids.
+    """
+    placements: list[Placement] = []
+    for level, tasks in enumerate(graph.levels):
+        for task in tasks:
+            fitting = _fitting_devices(task, topology)
+            device = next((d for d in fitting if d.name == devices[task.name]), None)
+            if device is None:
+                raise ScheduleError(
+                    f"task '{task.name}' cannot run on '{devices[task.name]}'",
+                    span=task.span,
+                    hint=f"the devices for {task.target} are: {', '.join(d.name for d in fitting)}",
+                )
+            placements.append(Placement(task.name, device.name, device.rank, level, "by hand"))
+    return _scheduled(graph, topology, tuple(placements), Policy.LEVELS, sync)
+
+
+def _scheduled(
+    graph: TaskGraph,
+    topology: Topology,
+    placements: tuple[Placement, ...],
+    policy: Policy,
+    sync: Sync,
+) -> Schedule:
+    """The schedule that follows from where every task runs."""
     flow = _derive_transfers(graph, placements)
     programs = _rank_programs(graph, topology, placements, flow.transfers, sync)
     return Schedule(

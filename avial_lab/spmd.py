@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from avial_lab.binary import Binary, Manifest, build_binary, compile_llvm_ir
+from avial_lab.binary import Binary, MachineCode, Manifest, binary_of
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function
@@ -36,6 +36,7 @@ from avial_lab.pipelines import (
     Pass,
     Stages,
     Watch,
+    finished,
     machine_stages,
     mlir_stage,
     our_line,
@@ -119,31 +120,35 @@ def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
     yield from machine_stages(work, host.text, watch=watch)
 
 
-def build_structured(
-    source: ir.Module | ir.Operation,
-    structured: ir.Operation,
-    topology: Topology,
-    division: Division,
-) -> tuple[tuple[Stage, ...], str, tuple[str, ...]]:
-    """All stages, the LLVM IR, and the names of the phases by their numbers."""
-    stages: list[Stage] = []
+def finished_phases(stages: Stages) -> tuple[list[Stage], MachineCode, tuple[str, ...]]:
+    """All of the stages, the machine code, and the names of the phases by their numbers where they
+    pass the stage that has them.
+    """
     phases: tuple[str, ...] = ()
-    for stage, module in lower_structured(source, structured, topology, division):
-        stages.append(stage)
-        if stage.name == "mpi" and module is not None:
-            names = program_function(module).attributes["avial.phases"]
-            phases = tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(names))
-    llvm_ir = next(stage.text for stage in stages if stage.name == "llvmir")
-    return tuple(stages), llvm_ir, phases
+
+    def watched() -> Stages:
+        nonlocal phases
+        for stage, module in stages:
+            if stage.name == "mpi" and isinstance(module, ir.Operation):
+                phases = phases_in(module)
+            yield stage, module
+
+    made, code = finished(watched())
+    return made, code, phases
+
+
+def phases_in(module: ir.Operation) -> tuple[str, ...]:
+    """The names of the phases by their numbers, from what every rank runs."""
+    names = program_function(module).attributes["avial.phases"]
+    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(names))
 
 
 def planned_binary(
-    llvm_ir: str, graph: TaskGraph, ranks: int, phases: tuple[str, ...]
+    code: MachineCode, graph: TaskGraph, ranks: int, phases: tuple[str, ...], *, edited: str = ""
 ) -> tuple[Binary, Plan]:
     """Machine code with the plan of its runs on that many ranks in the manifest."""
     temporary = {buffer.storage for buffer in graph.buffers if buffer.temporary}
-    code = compile_llvm_ir(llvm_ir).shared_object
-    plan = plan_run(code, graph.storages, ranks, temporary=temporary, phases=phases)
+    plan = plan_run(code.shared_object, graph.storages, ranks, temporary=temporary, phases=phases)
     manifest = Manifest(
         "main",
         ranks,
@@ -157,8 +162,9 @@ def planned_binary(
         uses_mpi=ranks > 1,
         owned=True,
         phases=phases,
+        edited=edited,
     )
-    return build_binary(llvm_ir, manifest, ptx={}), plan
+    return binary_of(code, manifest, ptx={}), plan
 
 
 def verdicts_on(structured: ir.Operation) -> Iterator[Verdict]:

@@ -15,7 +15,8 @@ class Stage:
 
     name is short and stable (`avial`, `mpi`, `gpu`, `llvm`, `llvmir`, `object`, `ptx`); language is
     what colours it (`mlir`, `llvm`, `ptx`, `asm`). `command` is the exact line that makes it from
-    the file of the stage before, empty where our own passes do. seconds is the time it took.
+    the file of the stage before, empty where what it needs stands in no file. seconds is the time
+    it took. `edited` is the stage changed by hand that this one is, or is made from.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Stage:
     text: str
     command: str = ""
     seconds: float = 0.0
+    edited: str = ""
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,8 @@ def _gpu(
     before: str,
 ) -> StageInside:
     lines = stage.text.splitlines()
-    # Remarks stand above what mlir-opt printed; it ends with an empty line.
-    head = len(lines) - len(outlined.lines)
-    fits = head >= 0 and lines[head:] == outlined.lines
-    origins = (*(((),) * head), *outlined.origins) if fits else ((),) * len(lines)
+    fits = lines == outlined.lines
+    origins = outlined.origins if fits else ((),) * len(lines)
     source = "\n".join(LocatedText(before, outlined.cell).lines)
     merged = [list(group)[-1] for _, group in groupby(_dumps(told.stderr), lambda d: d.argument)]
     steps = dumped_steps(_timed(merged, told.stderr), source)

@@ -7,7 +7,7 @@ what is told of a line here holds there.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -34,11 +34,11 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
     kernels: dict[str, Stage] = {}
     before_kernels, llvm_ir, marked = "", "", _Marked("", [])
     for stage, module in stages:
-        if stage.name == "mpi" and module is not None and has_gpu_tasks(module):
-            before_kernels = gpu_text(module)
-        if stage.name == "llvm" and module is not None:
-            marked = _with_debug_information(_located(module, cell))
-        if module is not None:
+        if isinstance(module, ir.Operation):
+            if stage.name == "mpi" and has_gpu_tasks(module):
+                before_kernels = gpu_text(module)
+            if stage.name == "llvm":
+                marked = _with_debug_information(_located(module, cell))
             found.append(_of_mlir(stage, module, log, cell))
         elif stage.name == "llvmir":
             found.append(_stage(stage, llvm_origins(stage.text, marked.llvm_ir, marked.table)))
@@ -50,6 +50,19 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
     if kernels:
         found += kernels_inside(before_kernels, kernels, cell)
     return Inside(tuple(found))
+
+
+def look_at_text(stages: Iterable[Stage], edited: str) -> Inside:
+    """Of stages that have only their texts, in lines of the edited one."""
+    return Inside(
+        tuple(
+            _stage(stage, _themselves(stage) if stage.name == edited else None) for stage in stages
+        )
+    )
+
+
+def _themselves(stage: Stage) -> tuple[Lines, ...]:
+    return tuple((line,) for line in range(1, len(stage.text.splitlines()) + 1))
 
 
 def _located(module: ir.Operation, cell: str) -> LocatedText:

@@ -16,6 +16,7 @@ from avial_lab.notation.source import Source
 
 _RESULT_BEFORE = re.compile(r"(%[\w$.-]+)(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*\s*=\s*\Z")
 _VALUE = re.compile(r"%([\w$.-]+)")
+_NUMBER = re.compile(r"(?<=\D)(?:_?\d+)$")
 _UNNAMED = "-"
 """What MLIR calls the file of a text without one."""
 
@@ -38,6 +39,36 @@ def read_mlir(source: Source) -> ir.Module | None:
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     _name_arguments(module, source)
     return module
+
+
+def name_printed(module: ir.Module, source: Source) -> None:
+    """The same for the module of a text that MLIR printed: the names that it makes up itself
+    (`%0`, `%c1`, `%arg2`) are left to it, and so are the numbers that it tells others apart by
+    (`%x_3`).
+    """
+    state = ir.AsmState(module.operation)
+    there = set(_VALUE.findall(source.text))
+
+    def place(location: ir.Location, made_up: str, *, result: bool) -> ir.Location:
+        found = _located(location, source, result=result)
+        if not found.is_a_name():
+            return found
+        name, plain = found.name_str, _NUMBER.sub("", found.name_str)
+        if name.isdecimal() or plain == _NUMBER.sub("", made_up.removeprefix("%")):
+            return found.child_loc
+        return ir.Location.name(plain if plain in there else name, found.child_loc)
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        made_up = op.results[0].get_name(state) if len(op.results) else ""
+        op.location = place(op.location, made_up, result=True)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    name = argument.get_name(state)
+                    argument.set_location(place(argument.location, name, result=False))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
 
 
 def _name_arguments(module: ir.Module, source: Source) -> None:

@@ -130,7 +130,10 @@ class _Entry:
 
     def _lower(self, op: ir.Operation) -> None:
         kind = op.name.removeprefix("mpi.")
-        with ir.InsertionPoint(op), op.location:
+        place = op.location
+        if place.is_a_name() and kind != "comm_rank":
+            place = place.child_loc  # a message's name is not that of its address
+        with ir.InsertionPoint(op), place:
             if kind == "comm_world":
                 return  # its handle is avial_comm, which the runtime's functions read
             if kind == "comm_rank":

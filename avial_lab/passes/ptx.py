@@ -7,12 +7,15 @@ else.
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from avial_lab.toolchain import tool
 
@@ -74,12 +77,12 @@ def make_kernels(text: str) -> Kernels:
         ptx, failures = {}, dict.fromkeys(archs, f"no kernels: {error}")
         outlined = f"// no kernels: {error}\n"
     else:
-        ptx, failures = _compile(outlined, tuple(archs))
+        ptx, failures = compile_kernels(outlined, tuple(archs))
     return Kernels(
         outlined=outlined,
         outline_command=f"{_line(outline)} -o gpu.mlir",
         ptx=ptx,
-        ptx_command=f"{_line(to_ptx(bare=True))} gpu.mlir",
+        ptx_command=ptx_command(),
         failures=failures,
         remarks=tuple(
             f"{name}: target '{arch}' names no compute capability; compiled for {DEFAULT_CHIP}"
@@ -88,6 +91,11 @@ def make_kernels(text: str) -> Kernels:
         ),
         seconds=time.perf_counter() - started,
     )
+
+
+def ptx_command() -> str:
+    """The line that compiles outlined kernels; the PTX is in what it prints."""
+    return f"{_line(to_ptx(bare=True))} gpu.mlir"
 
 
 def outline_passes(text: str) -> tuple[str, ...]:
@@ -105,8 +113,8 @@ def _archs(text: str) -> dict[str, str]:
     return {name.strip('"'): arch for name, arch in re.findall(function, text)}
 
 
-def _compile(outlined: str, tasks: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """PTX by task, and for every task without why there is none."""
+def compile_kernels(outlined: str, tasks: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """PTX by task from outlined kernels, and for every task without why there is none."""
     whys: dict[str, str] = {}
     assembled, error = _mlir_opt(to_ptx(bare=True), outlined)
     if error:
@@ -217,3 +225,28 @@ def _unescape(text: str) -> str:
 def belongs(kernel: str, task: str) -> bool:
     """Whether that kernel was outlined from that task's function."""
     return re.fullmatch(rf"{re.escape(task)}_kernel(_\d+)?", kernel) is not None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the PTX of a task's kernels out of a module whose kernels are compiled."""
+    parser = argparse.ArgumentParser(
+        prog="python -m avial_lab.passes.ptx", description=main.__doc__
+    )
+    parser.add_argument("task")
+    parser.add_argument("file", nargs="?", default="-", help="- (the default) reads standard input")
+    parser.add_argument("-o", dest="output", default="-")
+    options = parser.parse_args(arguments)
+    source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+    text = ptx_of(options.task, source)
+    if not text:
+        sys.stderr.write(f"there is no PTX of '{options.task}' in it\n")
+        return 1
+    if options.output == "-":
+        sys.stdout.write(text)
+    else:
+        Path(options.output).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -195,7 +195,7 @@ class _EntryWriter:
             for k, facts in enumerate(ir.ArrayAttr(attributes["avial.transfers"]))
         ]
         self.task_locations = {
-            text_attribute(task, "name"): task.location for task in tasks_of(self.function)
+            text_attribute(task, "name"): _place(task.location) for task in tasks_of(self.function)
         }
         self.function.attributes["sym_name"] = ir.StringAttr.get("the tasks, being lowered")
         self.names = _symbols(self.module)
@@ -350,7 +350,7 @@ class _EntryWriter:
         """The message from where the box lies or through a staging buffer; the call, the buffer."""
         i32 = ir.IntegerType.get_signless(32)
         request = [ir.Type.parse("!mpi.request")] if name in ("mpi.isend", "mpi.irecv") else []
-        place = _place(self.task_locations.get(task, self.function.location))
+        place = self.task_locations.get(task, _place(self.function.location))
         storage = self.storages[message.storage]
         with place:
             window = _window(storage, message.box)
@@ -390,7 +390,7 @@ class _EntryWriter:
         goes.
         """
         task = message.consumer if key == "post" else message.producer
-        with _place(self.task_locations.get(task, self.function.location)):
+        with self.task_locations.get(task, _place(self.function.location)):
             if flight.request is not None:
                 self._mpi("mpi.wait", [flight.request], [])
             if flight.staging is None:

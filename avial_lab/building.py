@@ -1,0 +1,189 @@
+"""A program as it was asked for, built: parsed, taken apart, placed, lowered, compiled.
+
+Build -> Built. Errors carry places without their text where they come from MLIR.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from mlir import ir
+
+from avial_lab.accesses import read_groups, read_program
+from avial_lab.accesses.rounding import reordered_storages
+from avial_lab.binary import Binary, MachineCode
+from avial_lab.dag import TaskGraph, build_dag
+from avial_lab.dialects.program import is_structured
+from avial_lab.errors import CellSpan, PassError
+from avial_lab.messages import Build, Built, Source
+from avial_lab.ownership import Plan
+from avial_lab.parse import is_plain, parse_cell
+from avial_lab.passes.one_task import OneTask
+from avial_lab.pipelines import Watch, build, in_reading_order, run_passes
+from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
+from avial_lab.spmd import (
+    finished_phases,
+    lower_structured,
+    planned_binary,
+    take_apart,
+    verdicts_on,
+)
+from avial_lab.topology import DeviceKind, Topology
+from avial_lab.verdicts import Verdict
+
+
+class Stopwatch:
+    """Seconds since the last lap, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now
+
+
+def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
+    return (
+        replace(span, text=source.text) if span is not None and span.cell == source.cell else span
+    )
+
+
+def parse(source: Source) -> ir.Module:
+    return parse_cell(
+        source.text,
+        cell=source.cell,
+        context=ir.Context(),
+        binding=source.binding,
+        scalars=source.scalars,
+        function=source.function,
+    )
+
+
+def graph_of(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
+    tasks, buffers, storages = read_program(module, source.binding)
+    placed = [replace(task, span=with_text(task.span, source)) for task in tasks]
+    groups = [replace(group, span=with_text(group.span, source)) for group in read_groups(module)]
+    return build_dag(placed, buffers, storages, groups)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A program as loops around tasks, or as one task (`whole`) where it cannot be that."""
+
+    module: ir.Operation
+    whole: bool
+
+
+def taken_apart(
+    module: ir.Module, source: Source, *, grid: bool = False, watch: Watch | None = None
+) -> Apart:
+    """The program as loops around tasks; a plain function that cannot be is one task."""
+    binding = source.binding
+    if binding is not None and any(storage.shared for storage in binding.storages):
+        return Apart(as_one(module, "its arrays share memory"), whole=True)
+    try:
+        return Apart(take_apart(module, grid=grid, watch=watch), whole=False)
+    except PassError as error:
+        if not is_plain(module):
+            raise
+        return Apart(as_one(module, error.message), whole=True)
+
+
+def build_program(question: Build) -> Built:
+    watch = Stopwatch()
+    module = parse(question.source)
+    watch.lap("parse")
+    if is_plain(module) or is_structured(module):
+        return build_loops(question, module, watch)
+    return build_tasks(question, module, watch)
+
+
+def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:
+    """A program of tasks alone: every message is known before it runs."""
+    graph = graph_of(module, question.source)
+    watch.lap("dag")
+    topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
+    schedule = schedule_tasks(graph, topology, policy=question.policy, sync=question.sync)
+    watch.lap("schedule")
+    stages, binary = build(module, schedule)
+    watch.lap("build")
+    return Built(schedule, stages, binary, watch.seconds)
+
+
+def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
+    """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
+    apart = taken_apart(module, question.source, grid=question.division.grid)
+    watch.lap("analysis")
+    if not apart.whole:
+        try:
+            return build_apart(question, module, apart.module, watch)
+        except PassError as error:
+            if not is_plain(module):
+                raise
+            apart = Apart(as_one(module, error.message), whole=True)
+    built = build_tasks(question, apart.module, watch)
+    return replace(built, verdicts=verdicts_in(apart.module, question.source))
+
+
+def build_apart(
+    question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, watch: Stopwatch
+) -> Built:
+    """The program whose loops around tasks are `structured`; `module` is what it was before."""
+    graph = graph_of(structured, question.source)
+    watch.lap("dag")
+    topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
+    stages, code, phases = finished_phases(
+        lower_structured(module, structured, topology, question.division)
+    )
+    watch.lap("build")
+    binary, plan, schedule = planned(code, graph, topology, phases)
+    watch.lap("plan")
+    verdicts = verdicts_in(structured, question.source)
+    binding = question.source.binding
+    reordered = reordered_storages(structured, binding) if topology.ranks > 1 else {}
+    made = in_reading_order(stages)
+    return Built(schedule, made, binary, watch.seconds, plan, verdicts, reordered)
+
+
+def planned(
+    code: MachineCode,
+    graph: TaskGraph,
+    topology: Topology,
+    phases: tuple[str, ...],
+    *,
+    edited: str = "",
+) -> tuple[Binary, Plan, Schedule]:
+    """A program of loops, the plan of its runs, and the schedule that follows from it."""
+    binary, plan = planned_binary(code, graph, topology.ranks, phases, edited=edited)
+    schedule = schedule_phases(
+        graph,
+        topology,
+        inputs=plan.inputs,
+        results=plan.results,
+        moves=plan.moves,
+        rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
+    )
+    return binary, plan, schedule
+
+
+def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
+    return tuple(
+        replace(verdict, span=with_text(verdict.span, source)) for verdict in verdicts_on(module)
+    )
+
+
+def as_one(module: ir.Module, why: str) -> ir.Operation:
+    whole = module.operation.clone().operation
+    run_passes(whole, ("lift-cf-to-scf", OneTask(why)))
+    return whole
+
+
+def gpus_of(question: Build, graph: TaskGraph) -> int:
+    """As many as asked for; else one where some task asks for a GPU."""
+    if question.gpus is not None:
+        return question.gpus
+    return int(any(task.target.kind is DeviceKind.GPU for task in graph.tasks))

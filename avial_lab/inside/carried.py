@@ -1,0 +1,54 @@
+"""The cell's lines behind a program whose stage was edited by hand.
+
+The stages before the edit, and what is inside of those after it in lines of the edited text ->
+Inside in lines of the cell. Needs no MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from avial_lab.inside.origins import Lines
+from avial_lab.stages import Inside, Stage
+
+
+def carried_over(
+    before: Inside, old: str, stages: Sequence[Stage], edited: str, after: Inside
+) -> Inside:
+    """Of all `stages`, in their order. `before` is what was inside of them when the edited one had
+    the text `old`.
+    """
+    were = {stage.name: stage for stage in before.stages}
+    are = {stage.name: stage for stage in after.stages}
+    text = next(stage.text for stage in stages if stage.name == edited)
+    lines = edited_origins(old, were[edited].origins, text)
+
+    def behind(origin: Lines) -> Lines:
+        return tuple(sorted({line for k in origin for line in lines[k - 1]}))
+
+    return Inside(
+        tuple(
+            replace(are[stage.name], origins=tuple(map(behind, are[stage.name].origins)))
+            if stage.name in are
+            else were[stage.name]
+            for stage in stages
+        )
+    )
+
+
+def edited_origins(old: str, origins: Sequence[Lines], new: str) -> list[Lines]:
+    r"""Of the edited text's lines: a line that stayed, or took one other's place, has that one's
+    origins; what was put in has none.
+
+    >>> edited_origins("a\nb\nc", [(1,), (2,), (3,)], "a\nB\nc\nd")
+    [(1,), (2,), (3,), ()]
+    """
+    theirs = new.splitlines()
+    result: list[Lines] = [()] * len(theirs)
+    matcher = SequenceMatcher(None, old.splitlines(), theirs, autojunk=False)
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        if kind == "equal" or (kind == "replace" and i_end - i == j_end - j):
+            result[j:j_end] = origins[i:i_end]
+    return result
