@@ -361,6 +361,7 @@ class View {
   draw({ fit = false } = {}) {
     const { state } = this;
     const members = this.members();
+    const held = this.area.contains(document.activeElement);
     this.boxes = [];
     this.links = [];
     this.remarks = this.data.hidden ? [`Not here: ${this.data.hidden}.`] : [];
@@ -387,6 +388,8 @@ class View {
     else this.scale(1);
     const first = this.boxes.find((box) => box.node);
     if (first) first.node.setAttribute("tabindex", "0");
+    // What had the focus is gone; keys are for this picture still.
+    if (held) this.area.focus({ preventScroll: true });
     this.details();
   }
 
