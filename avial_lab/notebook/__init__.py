@@ -12,6 +12,7 @@ from avial_lab.notebook.completion import register_completion
 from avial_lab.notebook.display import register_renderers
 from avial_lab.notebook.inspection import register_inspection
 from avial_lab.notebook.magics import AvialMagics
+from avial_lab.notebook.panel import register_panel
 from avial_lab.notebook.stepper import step
 
 
@@ -22,6 +23,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     shell.register_magics(magics)
     register_completion(shell, magics)
     register_inspection(shell, magics)
+    register_panel(shell, magics)
 
 
 __all__ = ["AvialMagics", "load_ipython_extension", "register_renderers", "step"]

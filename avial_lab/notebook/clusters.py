@@ -42,14 +42,9 @@ def start_cluster(
         shown.update(Note(f"Starting a cluster … {words} ({seconds:.0f} s)"))
 
     try:
-        left = None if profile else _left_here(cpu + gpu, gpu)
-        if left is not None:
-            cluster, title = Cluster.connect(left.id), "Taken up again, from before the restart"
-        else:
-            keep_s = float(os.environ.get("AVIAL_KEEP_S", KEEP_S))
-            start = start_or_reference if or_reference else Cluster.start
-            cluster = start(cpu=cpu, gpu=gpu, profile=profile, keep_s=keep_s, progress=tell)
-            title = "Started"
+        cluster, title = open_cluster(
+            cpu=cpu, gpu=gpu, profile=profile, or_reference=or_reference, tell=tell
+        )
     except BaseException as error:
         # What it was waiting for would stand there as if it still were.
         why = "" if isinstance(error, AvialError) else "Interrupted; nothing is left running."
@@ -61,6 +56,24 @@ def start_cluster(
     took = f"in {time.monotonic() - began:.1f} s"
     shown.update(Note(f"{title}: cluster {cluster.id}, {took}", str(cluster.status)))
     return cluster
+
+
+def open_cluster(
+    *,
+    cpu: int,
+    gpu: int,
+    profile: str | None = None,
+    or_reference: bool = False,
+    tell: Callable[[str], None],
+) -> tuple[Cluster | OneProcess, str]:
+    """As `start_cluster`, with nothing shown; the cluster, and where it is from."""
+    left = None if profile else _left_here(cpu + gpu, gpu)
+    if left is not None:
+        return Cluster.connect(left.id), "Taken up again, from before the restart"
+    keep_s = float(os.environ.get("AVIAL_KEEP_S", KEEP_S))
+    start = start_or_reference if or_reference else Cluster.start
+    cluster = start(cpu=cpu, gpu=gpu, profile=profile, keep_s=keep_s, progress=tell)
+    return cluster, "Started"
 
 
 def _left_here(ranks: int, gpus: int) -> Record | None:

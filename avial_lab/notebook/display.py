@@ -219,7 +219,7 @@ def program_table(programs: Sequence[Program]) -> Table:
             str(len(program.graph.tasks)),
             str(len(program.graph.levels)),
             str(program.schedule.topology.ranks),
-            _last_run(program),
+            last_run(program),
         )
         for program in programs
     )
@@ -229,14 +229,14 @@ def program_table(programs: Sequence[Program]) -> Table:
 
 
 def _headline(program: Program) -> str:
-    return f"{program.name}: {_last_run(program)}"
+    return f"{program.name}: {last_run(program)}"
 
 
 def _headline_html(program: Program) -> str:
-    return f"<p><b>{escape(program.name)}</b>: {escape(_last_run(program))}</p>"
+    return f"<p><b>{escape(program.name)}</b>: {escape(last_run(program))}</p>"
 
 
-def _last_run(program: Program) -> str:
+def last_run(program: Program) -> str:
     """`ran on 3 ranks in 1.2 ms (measured), every array equals the reference`, or that it has
     not run.
     """

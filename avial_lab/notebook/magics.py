@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -24,6 +24,7 @@ from traitlets import Float
 import avial_lab
 from avial_lab.division import DIVISION
 from avial_lab.errors import AvialError, CheckError, InternalError
+from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
     cluster_list,
     connect_cluster,
@@ -68,6 +69,8 @@ class AvialMagics(Magics):
         self.programs: dict[str, Program] = {}
         self._drafts: dict[str, dict[str, str]] = {}  # typed in a stepper, by program and stage
         self.cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
+        self.starting: BackgroundStart | None = None  # the last one; over, or still going on
+        self.tell: Callable[[], None] = lambda: None  # there is news of them; from any thread
         leave_at_restart(shell, lambda: self.cluster)
 
     @magic_arguments()
@@ -109,7 +112,7 @@ class AvialMagics(Magics):
           %avial report [NAME] FILE.html        everything about it in one page
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
-          %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference]
+          %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference] [--background]
           %avial cluster status | stop [--all] | list | connect [ID]
                                                list: all on this machine; connect: to one that a
                                                restart left, or a kernel that is gone
@@ -118,6 +121,7 @@ class AvialMagics(Magics):
             self._line(line)
             return
         options = _parse(self.avial.parser, line)
+        self._settle()
         if options.expect_error is not None:
             self._expect_error(options, cell)
             return
@@ -126,9 +130,9 @@ class AvialMagics(Magics):
     def _compile(self, options: argparse.Namespace, cell: str) -> Program:
         """One call of `avial_lab.compile`, and of `Program.run` where asked for."""
         parts_of(options.show)  # a wrong list is said before the work
+        number, magic_line = _running(self._shell)
         program = avial_lab.compile(
-            # The magic's own line is line 1, as in the editor.
-            "\n" + cell,
+            "\n" * magic_line + cell,  # so that lines are numbered as in the editor
             arrays=Namespace(self._shell.user_ns),
             scalars=self._scalars(options.define),
             ranks=options.ranks,
@@ -138,8 +142,8 @@ class AvialMagics(Magics):
             sync=options.sync,
             division=options.division,
             function=options.fn,
-            cell=f"In [{self._shell.execution_count}]",
-            name=options.name or options.out or f"cell{self._shell.execution_count}",
+            cell=f"In [{number}]",
+            name=options.name or options.out or f"cell{number}",
         )
         self.programs.pop(program.name, None)  # so that the latest stands last
         self.programs[program.name] = program
@@ -214,6 +218,7 @@ class AvialMagics(Magics):
         display(View(self._program(options.name), parts_of(options.show)))
 
     def _run(self, options: argparse.Namespace) -> None:
+        self._settle()
         program = self._program(options.name)
         self._go(program, options)
         if not options.quiet:
@@ -268,8 +273,12 @@ class AvialMagics(Magics):
         if options.action == "list":
             display(cluster_list())
             return
+        self._settle()
         if options.action == "start":
-            self._stop_cluster()
+            self.stop_cluster()
+            if options.background:
+                self.start_in_background(cpu=options.cpu, gpu=options.gpu)
+                return
             self.cluster = start_cluster(
                 cpu=options.cpu,
                 gpu=options.gpu,
@@ -279,16 +288,29 @@ class AvialMagics(Magics):
             return
         if options.action == "connect":
             connected = connect_cluster(options.id)
-            self._stop_cluster()
+            self.stop_cluster()
             self.cluster = connected
         if options.action == "stop":
-            self._stop_cluster()
+            self.stop_cluster()
             if options.all:
                 stop_clusters(clusters())
         status = "no cluster is running" if self.cluster is None else str(self.cluster.status)
         display(Note(status))
 
-    def _stop_cluster(self) -> None:
+    def start_in_background(self, *, cpu: int, gpu: int) -> None:
+        """A cluster, while the notebook goes on."""
+
+        def keep(cluster: avial_lab.Cluster | avial_lab.OneProcess) -> None:
+            self.cluster = cluster
+
+        self.starting = BackgroundStart(cpu=cpu, gpu=gpu, keep=keep, tell=lambda: self.tell())
+
+    def _settle(self) -> None:
+        """What needs a cluster waits for one that is being started."""
+        if self.starting is not None:
+            self.starting.wait()
+
+    def stop_cluster(self) -> None:
         if self.cluster is not None:
             self.cluster.stop()
         self.cluster = None
@@ -307,6 +329,19 @@ class AvialMagics(Magics):
             raise AvialError("there is no program yet", hint=hint)
         latest = next(reversed(everything))
         return everything[latest if name is None else _known("program", name, everything)]
+
+
+def _running(shell: InteractiveShell) -> tuple[int, int]:
+    """The N of `In [N]` of the cell that runs, and the line its magic stands in: IPython takes away
+    blank lines before it, and the editor counts them.
+    """
+    result = shell.displayhook.exec_result
+    if result is None or result.execution_count is None:
+        return shell.execution_count, 1
+    text = (result.info.raw_cell if result.info else None) or ""
+    blank = text[: len(text) - len(text.lstrip())]
+    # (`shell.execution_count` is the next cell's already in IPython 9, if there is a history.)
+    return result.execution_count, 1 + blank.count("\n")
 
 
 def parts_of(show: str | None) -> tuple[str, ...]:
@@ -375,4 +410,5 @@ def line_parser() -> MagicArgumentParser:
     cluster.add_argument("--gpu", type=int, default=1, metavar="N")
     cluster.add_argument("--profile")
     cluster.add_argument("--or-reference", action="store_true")
+    cluster.add_argument("--background", action="store_true")
     return parser

@@ -74,6 +74,8 @@ class Kernel:
     def do_inspect(self, code: str, cursor_pos: int, *_: Any) -> dict[str, Any]:
         return {"status": "ok", "found": False, "data": {}, "asked": (code, cursor_pos)}
 
+    def do_shutdown(self, restart: bool) -> None: ...
+
 
 def test_kernel_asks_us_first(page: Page) -> None:
     kernel = Kernel()
