@@ -20,6 +20,7 @@ from avial_lab.plot.facts import Table, count, format_seconds
 from avial_lab.plot.run_facts import time_label
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.graph import graph_data
+from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
@@ -37,6 +38,9 @@ STAGE_LINES = 160
 `Stage` shown by itself has more.
 """
 
+STEPPER_TEXT = (250_000, 100_000, 40_000)
+"""Characters of text that the stepper holds: the most that fits is taken."""
+
 NESTS = 2
 """Nests whose dependences are drawn in a program's own output; `program.nest(name)` shows any."""
 
@@ -53,10 +57,13 @@ MOST_EXPLORED_BYTES = 400_000
 
 @dataclass(frozen=True)
 class View:
-    """Some of a program's `PARTS`: what `--show` asks for."""
+    """Some of a program's `PARTS`: what `--show` asks for. The stages by themselves are a view to
+    step through, unless `explored` is not wanted.
+    """
 
     program: Program
     parts: Sequence[str] = PARTS
+    explored: bool = True
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,8 @@ def show_view(view: View) -> Bundle:
     if "messages" in parts and program.plan is not None:
         figures.append(_messages_figure(program, program.plan))
     if "stages" in parts:
-        figures.append(_stages_figure(program))
+        explored = view.explored and list(parts) == ["stages"]
+        figures.append(_stages_figure(program, explored=explored))
     if "timeline" in parts and program.trace is not None:
         figures.append(_timeline_figure(program.trace, program.schedule))
     return _bundle(program.name, *figures)
@@ -187,11 +195,26 @@ def _messages_figure(program: Program, plan: Plan) -> Figure:
     return Figure(html, plot.plan_text(plan, counted, storages=storages))
 
 
-def _stages_figure(program: Program) -> Figure:
+def _stages_figure(program: Program, *, explored: bool) -> Figure:
     stages = tuple(program.stages.values())
     limit = STAGE_LINES * 4 // max(4, len(stages))
     html = "".join(plot.stage_html(stage, line_limit=limit) for stage in stages)
-    return Figure(html, stage_table(program).to_text())
+    return Figure(
+        html, stage_table(program).to_text(), _stepper_view(program) if explored else None
+    )
+
+
+def _stepper_view(program: Program) -> Mapping[str, Any] | None:
+    """The stages with as much of their texts as an output may hold; with their passes and where
+    their lines come from, once that is known (`program.inside` takes as long as compiling).
+    """
+    inside = program.inside if "inside" in vars(program) else None
+    stages = program.stages.values()
+    for budget in STEPPER_TEXT:
+        data = stepper_data(stages, inside, source=program.text, cell=program.cell, budget=budget)
+        if len(json.dumps(data)) < 0.9 * MOST_EXPLORED_BYTES:
+            return {"kind": "stepper", "data": data}
+    return None
 
 
 def stage_table(program: Program) -> Table:

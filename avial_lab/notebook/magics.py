@@ -238,7 +238,7 @@ class AvialMagics(Magics):
         if options.stage is not None:
             _known("stage", options.stage, program.stages)
         display(stage_table(program))
-        display(View(program, ("stages",)))
+        display(View(program, ("stages",), explored=False))
         if getattr(self._shell, "kernel", None) is None:
             return  # a terminal: nothing there could show it
         drafts = self._drafts.setdefault(program.name, {})

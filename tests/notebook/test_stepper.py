@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from avial_lab.errors import CellSpan, VerifyError
 from avial_lab.notebook.magics import AvialMagics
 from avial_lab.notebook.stepper import Stepping, step
 from avial_lab.program import Program
-from avial_lab.stages import Inside, PassStep, StageInside
+from avial_lab.stages import Inside, PassStep, Stage, StageInside
 from tests.notebook.conftest import Page, recorded_program
 
 pytest.importorskip("anywidget", reason="the page's widgets need anywidget: the extra `lab`")
@@ -34,7 +35,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
             raise VerifyError("this is wrong", span=where, hint="do it right")
         return recorded_program(program.name)
 
-    monkeypatch.setattr(Program, "inside", INSIDE, raising=False)
+    monkeypatch.setattr(Program, "inside", INSIDE)
     monkeypatch.setattr(Program, "resume", resume, raising=False)
 
 
@@ -135,6 +136,30 @@ def test_a_terminal_gets_text(page: Page) -> None:
     assert page.run("%avial step") is None
     assert [set(bundle) for bundle in page.bundles] == [{"text/html", "text/plain"}] * 2
     assert "llc -march=nvptx64" in page.text
+
+
+def test_the_stages_alone_can_be_stepped_through_without_a_kernel(page: Page) -> None:
+    program = magics(page).programs["deck"] = recorded_program()
+    page.run("%avial stages")
+    view = page.bundles[-1]["application/vnd.avial+json"]["views"][-1]
+    assert view["kind"] == "stepper"
+    assert [stage["name"] for stage in view["data"]["stages"]] == ["avial", "ptx"]
+    assert not view["data"]["inside"]
+    vars(program)["inside"] = INSIDE
+    page.run("%avial stages")
+    assert page.bundles[-1]["application/vnd.avial+json"]["views"][-1]["data"]["inside"]
+    page.run("%avial show")
+    kinds = [each["kind"] for each in page.bundles[-1]["application/vnd.avial+json"]["views"]]
+    assert "stepper" not in kinds
+
+
+def test_a_long_stage_is_held_in_part(page: Page) -> None:
+    program = magics(page).programs["deck"] = recorded_program()
+    long = Stage("llvm", "", "mlir", "".join(f"%{k} = {'x' * 60}\n" for k in range(20_000)))
+    program.built = replace(program.built, stages=(long,))
+    page.run("%avial stages")
+    data = page.bundles[-1]["application/vnd.avial+json"]["views"][-1]["data"]
+    assert data["stages"][0]["kept"] < data["stages"][0]["lines"] == 20_000
 
 
 def test_a_notebook_gets_the_figure_and_then_the_widget(page: Page) -> None:

@@ -577,7 +577,7 @@ class Stepper {
     this.live = make("div", { class: "avial-hidden", "aria-live": "polite" });
     this.filterBox = make("input", { type: "search", placeholder: "filter stages and passes", "aria-label": "filter stages and passes by name", oninput: () => this.setFilter() });
     this.listBox = make("div", { class: "avial-list" });
-    this.nav = make("nav", { class: "avial-nav", "aria-label": "stages and passes" }, this.filterBox, this.listBox);
+    this.nav = make("div", { class: "avial-nav", role: "navigation", "aria-label": "stages and passes" }, this.filterBox, this.listBox);
 
     this.modeButtons = MODES.map(([mode, text, title]) => button(text, title, () => this.setMode(mode)));
     this.baseBox = make("select", { "aria-label": "compare with", onchange: () => this.setBase(this.baseBox.value) });
@@ -1072,7 +1072,8 @@ class Stepper {
     this.versionLabel.hidden = this.versions.length < 2;
     choices(this.versionBox, this.versions.map((version) => [String(version.number), version.label]), String(this.version.number));
     this.diffChecks.hidden = this.mode === "one";
-    const why = this.gone || !this.ask ? "editing needs the kernel" : this.step.pass === null ? "" : "the text of a stage can be edited, not that of a pass";
+    const why = this.gone ? "editing needs the kernel" : this.step.pass === null ? "" : "the text of a stage can be edited, not that of a pass";
+    this.editButton.hidden = !this.ask;
     this.editButton.disabled = Boolean(why);
     this.editButton.title = why || "edit the text of this stage and go on from it (e)";
     this.cellTitle.textContent = this.version.data.source.name;
