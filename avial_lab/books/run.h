@@ -121,7 +121,7 @@ static jmp_buf way_out;
 static Array *arrays;
 static ROWS(Phase) phases;
 static ROWS(Sum) sums;
-static i64 sum_hint, collectives_done;
+static i64 sum_hint, collectives_done, last_look;
 static ROWS(Buffer) pool;
 static ROWS(struct { void *site; i64 times; }) loops;
 static ROWS(i64) sketches; /* phase, rank, array, use, box */
@@ -206,7 +206,7 @@ static void log_event(Event e)
     Phase *p = &phases.rows[now];
     e.phase = now;
     e.turn = p->begun;
-    e.end = now_ns();
+    e.end = last_look = now_ns();
     Total *t = &p->totals[e.kind % PARTIAL];
     t->events++;
     t->ns += e.end - e.start;

@@ -47,6 +47,10 @@ if TYPE_CHECKING:  # imports mpi4py, which starts MPI
     from avial_lab.runtime.world import Communicator
 
 
+FIRST_EVENTS = 10_000
+"""Of a rank, for which there is memory before it begins: 1 MB."""
+
+
 @dataclass(frozen=True)
 class Facts:
     """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`)."""
@@ -202,9 +206,7 @@ def _run_owned(
     """One run of a program that keeps its own books of what is where."""
     temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
     books = Ownership(program, manifest.storages, temporary, manifest.phases)
-    # Memory for them costs only what is used.
-    room = -(-notes.most_events // manifest.ranks) if notes.traced else 0
-    events = mapped_bytes(room * EVENT_WORDS * 8).view(np.int64).reshape(-1, EVENT_WORDS)
+    events = _here.room_for_events(-(-notes.most_events // manifest.ranks) if notes.traced else 0)
     program.set_globals({"avial_events": _address(events), "avial_events_capacity": len(events)})
     program.set_globals(
         {"avial_counts": journal.counts_address, "avial_counts_capacity": MOST_PHASES}
@@ -287,6 +289,7 @@ class _Here:
 
     journal: Journal | None = None
     programs: dict[str, tuple[LoadedProgram, Manifest]] = field(default_factory=dict)
+    events: np.ndarray = field(default_factory=lambda: np.zeros((0, EVENT_WORDS), np.int64))
     kept_for: str = ""
     kept: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -295,6 +298,18 @@ class _Here:
         if key != self.kept_for:
             self.kept_for, self.kept = key, {}
         return self.kept
+
+    def room_for_events(self, rows: int) -> np.ndarray:
+        """Memory for so many, which costs only what is used; that of the last run is used again.
+
+        The first of it is touched here: what the kernel does for a fresh page takes longer than an
+        event, and would be seen in the times.
+        """
+        if len(self.events) < rows:
+            self.events = mapped_bytes(rows * EVENT_WORDS * 8).view(np.int64)
+            self.events = self.events.reshape(-1, EVENT_WORDS)
+            self.events[:FIRST_EVENTS] = 0
+        return self.events[:rows]
 
 
 _here = _Here()
