@@ -17,6 +17,9 @@ Link = tuple[Event, Event]
 
 Interval = tuple[float, float]
 
+Arrival = tuple[Event | None, float]
+"""What a wait ended by: when that was, and the last event before it where it happened."""
+
 
 @dataclass(frozen=True)
 class Share:
@@ -204,7 +207,7 @@ def critical_path(trace: Trace) -> tuple[Segment, ...]:
     """
     if not trace.events:
         return ()
-    before, arrival = _order(trace.events), _arrivals(trace.events)
+    before, arrivals = _order(trace.events), _arrivals(trace.events)
     last = max(trace.events, key=lambda event: (event.end_s, event.start_s))
     path: list[Segment] = []
     begin, time, event = trace.begin_s, last.end_s, last
@@ -212,10 +215,11 @@ def critical_path(trace: Trace) -> tuple[Segment, ...]:
         if time > event.end_s:
             path.append(Segment("between", "", event.rank, event.end_s, time))
             time = event.end_s
-        cause = arrival.get(id(event))
-        if cause is not None and event.start_s < cause.end_s < time:
-            path.append(Segment("message", event.name, event.rank, cause.end_s, time))
-            time, event = cause.end_s, cause
+        cause, at = arrivals.get(id(event), [(None, 0.0)])[0]
+        if cause is not None and event.start_s < at < time:
+            kind = "barrier" if event.kind is EventKind.BARRIER else "message"
+            path.append(Segment(kind, event.name, event.rank, at, time))
+            time, event = at, cause
             continue
         if event.start_s < time:
             path.append(Segment(event.kind.value, event.name, event.rank, event.start_s, time))
@@ -241,23 +245,22 @@ def _order(events: Iterable[Event]) -> dict[int, Event]:
     return before
 
 
-def _arrivals(events: Sequence[Event]) -> dict[int, Event]:
-    """For each wait and barrier the last event elsewhere that it waited for, by id().
-
-    A barrier is left when the last rank has come to it: the event before that rank's barrier.
+def _arrivals(events: Sequence[Event]) -> dict[int, list[Arrival]]:
+    """For each wait and barrier what elsewhere it waited for, by id(), the last of it first: sends,
+    and that the other ranks came to the barrier.
     """
-    arrival: dict[int, Event] = {}
+    arrivals: dict[int, list[Arrival]] = defaultdict(list)
     for sent, received in links(events):
-        known = arrival.get(id(received))
-        if known is None or sent.end_s > known.end_s:
-            arrival[id(received)] = sent
+        arrivals[id(received)].append((sent, sent.end_s))
     before = _order(events)
     for group in _barriers(events):
-        last = max(group, key=lambda event: (event.start_s, event.rank))
-        cause = before.get(id(last))
-        if cause is not None:
-            arrival |= {id(event): cause for event in group if event is not last}
-    return arrival
+        for event in group if len(group) > 1 else ():
+            arrivals[id(event)] += [
+                (before.get(id(other)), other.start_s) for other in group if other is not event
+            ]
+    for listed in arrivals.values():
+        listed.sort(key=lambda arrival: -arrival[1])
+    return arrivals
 
 
 def _barriers(events: Iterable[Event]) -> list[list[Event]]:
@@ -285,35 +288,60 @@ def slack(trace: Trace) -> Mapping[int, float]:
 
     Waiting is what gives way: a wait needs only what is left of it after the message was sent.
     """
-    before, arrival = _order(trace.events), _arrivals(trace.events)
-    waiters: dict[int, list[Event]] = defaultdict(list)
+    before, arrivals = _order(trace.events), _arrivals(trace.events)
+    waiters: dict[int, list[tuple[Event, float]]] = defaultdict(list)
     for event in trace.events:
-        if id(event) in arrival:
-            waiters[id(arrival[id(event)])].append(event)
+        for cause, at in arrivals.get(id(event), ()):
+            if cause is not None:
+                waiters[id(cause)].append((event, at))
     after = {id(previous): event for event in trace.events if (previous := before.get(id(event)))}
     end = trace.begin_s + trace.makespan_s
     latest: dict[int, float] = {}
-    for event in sorted(trace.events, key=lambda event: (event.end_s, event.start_s), reverse=True):
+    for event in _causes_last(trace.events, before, arrivals):
         bounds = [end]
         following = after.get(id(event))
-        if following is not None and id(following) in latest:
+        if following is not None:
             gap = max(0.0, following.start_s - event.end_s)
-            bounds.append(latest[id(following)] - _needs(following, arrival) - gap)
-        bounds += [
-            latest[id(waiter)] - _needs(waiter, arrival)
-            for waiter in waiters[id(event)]
-            if id(waiter) in latest
-        ]
+            bounds.append(latest[id(following)] - _needs(following, arrivals) - gap)
+        for waiter, at in waiters[id(event)]:
+            bounds.append(latest[id(waiter)] - _needs(waiter, arrivals) - (at - event.end_s))
         latest[id(event)] = min(bounds)
     return {id(event): max(0.0, latest[id(event)] - event.end_s) for event in trace.events}
 
 
-def _needs(event: Event, arrival: Mapping[int, Event]) -> float:
+def _causes_last(
+    events: Sequence[Event],
+    before: Mapping[int, Event],
+    arrivals: Mapping[int, Sequence[Arrival]],
+) -> list[Event]:
+    """The events, each after all that came of it. Times do not tell: many are equal, and clocks
+    err.
+    """
+    causes: dict[int, list[Event]] = {}
+    for event in events:
+        found = [before.get(id(event)), *(cause for cause, _ in arrivals.get(id(event), ()))]
+        causes[id(event)] = [cause for cause in found if cause is not None]
+    effects: dict[int, int] = defaultdict(int)
+    for found in causes.values():
+        for cause in found:
+            effects[id(cause)] += 1
+    ready = [event for event in events if not effects[id(event)]]
+    ordered: list[Event] = []
+    while ready:
+        event = ready.pop()
+        ordered.append(event)
+        for cause in causes[id(event)]:
+            effects[id(cause)] -= 1
+            if not effects[id(cause)]:
+                ready.append(cause)
+    return ordered
+
+
+def _needs(event: Event, arrivals: Mapping[int, Sequence[Arrival]]) -> float:
     """Seconds of the event that are not waiting for someone who came later."""
-    cause = arrival.get(id(event))
-    if cause is None:
+    if id(event) not in arrivals:
         return event.duration_s
-    return max(0.0, event.end_s - max(event.start_s, cause.end_s))
+    return max(0.0, event.end_s - max(event.start_s, arrivals[id(event)][0][1]))
 
 
 def task_times(trace: Trace) -> tuple[TaskTime, ...]:

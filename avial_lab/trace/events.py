@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 
@@ -96,12 +97,12 @@ class Trace:
     ends_s: tuple[float, ...] = ()
     machine: str = ""
 
-    @property
+    @cached_property
     def begin_s(self) -> float:
         """The first start; 0 for an empty trace."""
         return min((event.start_s for event in self.events), default=0.0)
 
-    @property
+    @cached_property
     def makespan_s(self) -> float:
         """From the first start to the last end; 0 for an empty trace."""
         if not self.events:

@@ -65,7 +65,7 @@ function roundStep(value) {
 
 /** Columns to arrays of absolute times; each row knows which of the events are its own. */
 function decoded(data) {
-  const { kind, name, gap, length, bytes, turn, merged } = data.events;
+  const { kind, name, gap, length, bytes, turn, what, merged } = data.events;
   const count = kind.length;
   const start = new Float64Array(count);
   const row = new Int32Array(count);
@@ -89,7 +89,7 @@ function decoded(data) {
       partners.get(one).push(other);
     }
   }
-  return { count, kind, name, start, length, bytes, turn, merged, row, rows, partners };
+  return { count, kind, name, start, length, bytes, turn, what, merged, row, rows, partners };
 }
 
 // The look of a kind: never its colour alone, also its height and pattern.
@@ -98,7 +98,7 @@ const STYLES = {
   send: { height: 0.6, pattern: "solid", mark: "▲" },
   post: { height: 0.35, pattern: "solid" },
   wait: { height: 0.6, pattern: "hatched" },
-  copy: { height: 0.6, pattern: "dotted", mark: "⧉" },
+  copy: { height: 0.6, pattern: "dotted" },
   barrier: { height: 0.85, pattern: "crossed" },
 };
 
@@ -210,7 +210,7 @@ class Timeline {
     if (this.data.path.length) check("path", "critical path", false);
     if (this.fullFrom < 0)
       check("around", "before and after the run", false, (on) =>
-        on ? this.show(this.fullFrom, this.fullTo) : this.show(0, this.data.span),
+        (this.resize(), on ? this.show(this.fullFrom, this.fullTo) : this.show(0, this.data.span)),
       );
     const search = element("input", "avial-timeline-search", "", {
       type: "search",
@@ -374,9 +374,13 @@ class Timeline {
     return found;
   }
 
+  rowAt(y) {
+    return this.events.rows[this.tops.findIndex((top) => top <= y && y < top + ROW)];
+  }
+
   /** The event at a place of the plot, or near it where it is short; -1 for none. */
   at(x, y) {
-    const row = this.events.rows[Math.floor(y / ROW)];
+    const row = this.rowAt(y);
     if (!row || x < GUTTER) return -1;
     const time = this.timeAt(x);
     const reach = (4 / this.width) * (this.to - this.from);
@@ -416,7 +420,8 @@ class Timeline {
     const turn = events.turn?.[index] ?? 0;
     if (turn) lines.push(`time ${turn} of this phase`);
     const bytes = events.bytes?.[index] ?? 0;
-    if (bytes) lines.push(formatBytes(bytes));
+    const what = data.names[events.what?.[index] ?? 0];
+    if (bytes || what) lines.push([what, bytes ? formatBytes(bytes) : ""].filter(Boolean).join(", "));
     for (const other of (events.partners.get(index) ?? []).slice(0, 4)) {
       const there = events.rows[events.row[other]];
       lines.push(`with rank ${there.rank} at ${formatTime(events.start[other])}`);
@@ -580,7 +585,14 @@ class Timeline {
   resize() {
     const scale = window.devicePixelRatio || 1;
     const width = this.chart.clientWidth;
-    for (const [canvas, height] of [[this.axis, AXIS], [this.plot, ROW * this.events.rows.length]]) {
+    let total = 0;
+    this.tops = this.events.rows.map((row, number) => {
+      const shown = !row.around || this.showsAround();
+      this.gutter.children[number].hidden = !shown;
+      total += shown ? ROW : 0;
+      return shown ? total - ROW : Infinity;
+    });
+    for (const [canvas, height] of [[this.axis, AXIS], [this.plot, total]]) {
       canvas.style.height = `${height}px`;
       canvas.width = Math.round(width * scale);
       canvas.height = Math.round(height * scale);
@@ -640,10 +652,10 @@ class Timeline {
   }
 
   drawGrid(context) {
-    this.events.rows.forEach((_, number) => {
-      context.fillStyle = number % 2 ? this.look.paper : this.look.band;
-      context.fillRect(0, number * ROW, this.plot.clientWidth, ROW);
-    });
+    for (let top = 0; top < this.plot.clientHeight; top += 2 * ROW) {
+      context.fillStyle = this.look.band;
+      context.fillRect(0, top, this.plot.clientWidth, ROW);
+    }
     context.strokeStyle = this.look.line;
     context.beginPath();
     for (const time of this.ticks()[0]) {
@@ -666,7 +678,7 @@ class Timeline {
       const special = k === this.selected || k === this.hovered;
       if (width < 1 && kind === drawnKind && x - drawn < 1 && !special && !this.query) continue;
       if (width < 1) [drawn, drawnKind] = [x, kind];
-      this.drawBar(context, k, x, Math.max(width, 1), number * ROW, row);
+      this.drawBar(context, k, x, Math.max(width, 1), this.tops[number], row);
     }
   }
 
@@ -785,7 +797,7 @@ class Timeline {
     for (const [rank, start, length] of this.data.path) {
       const row = this.rowOf(rank);
       if (row < 0) continue;
-      const y = row * ROW + ROW - 3;
+      const y = this.tops[row] + ROW - 3;
       context.beginPath();
       if (before !== null && before !== y) {
         context.moveTo(this.x(start), before);
@@ -817,8 +829,8 @@ class Timeline {
     const { start, length, row } = this.events;
     const down = row[received] > row[sent];
     const [x1, x2] = [this.x(start[sent]), this.x(start[received] + length[received])];
-    const y1 = row[sent] * ROW + (down ? ROW - 8 : 8);
-    const y2 = row[received] * ROW + (down ? 8 : ROW - 8);
+    const y1 = this.tops[row[sent]] + (down ? ROW - 8 : 8);
+    const y2 = this.tops[row[received]] + (down ? 8 : ROW - 8);
     const bend = Math.max(8, Math.min(60, Math.abs(x2 - x1) / 2));
     for (const [colour, width] of [[this.look.paper, 4], [this.look.ink, 1.5]]) {
       context.strokeStyle = context.fillStyle = colour;

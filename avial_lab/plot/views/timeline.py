@@ -39,6 +39,7 @@ class _Bar:
     length: int
     nbytes: int = 0
     turn: int = 0
+    what: str = ""
     merged: int = 1
     events: list[Event] = field(default_factory=list[Event])
 
@@ -102,7 +103,7 @@ def _by_device(trace: Trace, events: Iterable[Event]) -> dict[tuple[int, str], l
         start, end = _ns(event.start_s) - begin, _ns(event.end_s) - begin
         bar = _Bar(
             event.kind, event.name, start, max(0, end - start), event.nbytes, event.turn,
-            events=[event],
+            event.what, events=[event],
         )  # fmt: skip
         found[event.rank, event.device or first.get(event.rank, "")].append(bar)
     return found
@@ -138,11 +139,11 @@ def _together(group: list[_Bar]) -> list[_Bar]:
         length = sum(bar.length for bar in bars)
         nbytes = sum(bar.nbytes for bar in bars)
         merged = sum(bar.merged for bar in bars)
-        turn = bars[0].turn if merged == 1 else 0
+        turn, what = (bars[0].turn, bars[0].what) if merged == 1 else (0, "")
         events = [event for bar in bars for event in bar.events]
         made.append(
-            _Bar(kind, bars[0].name if len(names) == 1 else "", at, length, nbytes, turn, merged,
-                 events)
+            _Bar(kind, bars[0].name if len(names) == 1 else "", at, length, nbytes, turn, what,
+                 merged, events)
         )  # fmt: skip
         at += length
     return made
@@ -154,9 +155,9 @@ def _data(
     """Columns; starts are told by the gap to the end of the bar before, so that numbers are
     short.
     """
-    names: dict[str, int] = {}
+    names: dict[str, int] = {"": 0}
     columns: dict[str, list[int]] = {
-        name: [] for name in ("kind", "name", "gap", "length", "bytes", "turn", "merged")
+        name: [] for name in ("kind", "name", "gap", "length", "bytes", "turn", "what", "merged")
     }
     number: dict[int, int] = {}
     heads: list[Json] = []
@@ -172,9 +173,10 @@ def _data(
             columns["length"].append(bar.length)
             columns["bytes"].append(bar.nbytes)
             columns["turn"].append(bar.turn)
+            columns["what"].append(names.setdefault(bar.what, len(names)))
             columns["merged"].append(bar.merged)
             at = bar.start + bar.length
-    plain = {"bytes": 0, "turn": 0, "merged": 1}
+    plain = {"bytes": 0, "turn": 0, "what": 0, "merged": 1}
     messages = [
         (number[id(sent)], number[id(received)])
         for sent, received in links(trace.events)
