@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from IPython.display import DisplayHandle
 
 from avial_lab.errors import AvialError
 from avial_lab.notebook.display import Note
+from avial_lab.notebook.live import widgets_there
 from avial_lab.one_process import OneProcess, start_or_reference
 from avial_lab.runtime.cluster import Cluster
 from avial_lab.runtime.records import Record, cluster_called, clusters, this_owner
@@ -34,6 +36,7 @@ def start_cluster(
     """A new one, or that which this notebook's last kernel left, where it is of the same size;
     `or_reference`: one process, where MPI does not start.
     """
+    threading.Thread(target=widgets_there, daemon=True).start()  # the first run need not wait
     shown, began = DisplayHandle(), time.monotonic()
     shown.display(Note("Starting a cluster …"))
 

@@ -66,9 +66,9 @@ class LiveRun:
             return
         if self._picture is None:
             self._picture = DisplayHandle()
-            self._picture.display(_figure(state), raw=True)
+            self._picture.display(_figure(self._program, state), raw=True)
         else:
-            self._picture.update(_figure(state), raw=True)
+            self._picture.update(_figure(self._program, state), raw=True)
         if self._widget is not None:
             self._widget.close()
         self._line = self._widget = None
@@ -89,7 +89,7 @@ class LiveRun:
         self._picture = DisplayHandle()
         self._widget = _widget(self._program, state)
         if self._widget is None:
-            self._picture.display(_figure(state), raw=True)
+            self._picture.display(_figure(self._program, state), raw=True)
         else:
             self._picture.display(self._widget)
 
@@ -109,14 +109,28 @@ class TerminalRun(LiveRun):
         """The line has ended with the run."""
 
 
+def widgets_there() -> bool:
+    """Whether widgets are installed; importing them takes a while the first time."""
+    try:
+        import avial_lab.notebook.live_widget  # noqa: F401 - to be there
+    except ImportError:
+        return False
+    return True
+
+
 def _widget(program: Program, state: RunState) -> LiveWidget | None:
     """The view; None where widgets are not installed: the line has the same facts."""
-    try:
-        from avial_lab.notebook.live_widget import LiveWidget
-    except ImportError:
+    if not widgets_there():
         return None
-    title = f"{program.name} on {program.schedule.topology.ranks} ranks"
-    return LiveWidget(live_data(program.graph, program.schedule, state, title=title))
+    from avial_lab.notebook.live_widget import LiveWidget
+
+    return LiveWidget(
+        live_data(program.graph, program.schedule, state, title=_title(program, state))
+    )
+
+
+def _title(program: Program, state: RunState) -> str:
+    return f"{program.name}, rank by rank{', as it ended' if state.ended else ''}"
 
 
 def _words(program: Program, state: RunState) -> dict[str, Any]:
@@ -124,8 +138,8 @@ def _words(program: Program, state: RunState) -> dict[str, Any]:
     return {"text/html": f"<p>{escape_lines(line)}</p>", "text/plain": line}
 
 
-def _figure(state: RunState) -> dict[str, Any]:
+def _figure(program: Program, state: RunState) -> dict[str, Any]:
     if not state.tasks:
         return {"text/html": f"<p>{escape(str(state))}</p>", "text/plain": str(state)}
     rows = "\n".join(f"  rank {rank.rank}: {rank.doing}" for rank in state.ranks)
-    return {"text/html": live_figure(state), "text/plain": rows}
+    return {"text/html": live_figure(state, title=_title(program, state)), "text/plain": rows}

@@ -95,8 +95,9 @@ class RunState:
             if those:
                 more = f" and {len(those) - 3} more" if len(those) > 3 else ""
                 parts.append(f"{state.value}: {', '.join(map(_task_words, those[:3]))}{more}")
-        of = f" of {self.planned_bytes:,}" if self.planned_bytes else ""
-        parts.append(f"{self.sent_bytes:,}{of} bytes sent")
+        if self.sent_bytes or self.planned_bytes:
+            of = f" of {self.planned_bytes:,}" if self.planned_bytes else ""
+            parts.append(f"{self.sent_bytes:,}{of} bytes sent")
         return words + "; ".join([*parts, *([self.ended] if self.ended else [])])
 
 
@@ -135,7 +136,7 @@ class Teller:
 
     def wait_for(self, what: str) -> None:
         """The run cannot begin yet."""
-        self._tell(RunState(self.elapsed_s, waiting=what))
+        self._tell(lambda: RunState(self.elapsed_s, waiting=what))
 
     def begin(self, folder: Path, entries: Callable[[int], Entry | None] | None) -> None:
         """The run begins: `entries` are its ranks' journals, None where they are out of reach."""
@@ -152,20 +153,19 @@ class Teller:
             self._output.printed()  # it is to be short
             self._next = time.monotonic() + PERIOD_S
             return
-        self._tell(self._state())
+        self._tell(self._state)
 
-    def end(self, error: BaseException | None = None) -> RunState:
+    def end(self, error: BaseException | None = None) -> None:
         """Tell how the run ended. As long as the journals are there."""
-        state = self._state(ended=_ending(error), over=True, failed=error is not None)
-        self.printed = state.printed
-        self._tell(state)
-        return state
+        if self._output is not None:
+            self.printed = self._output.printed()
+        self._tell(lambda: self._state(_ending(error), over=True, failed=error is not None))
 
-    def _tell(self, state: RunState) -> None:
+    def _tell(self, stand: Callable[[], RunState]) -> None:
         if self._progress is None:
             return
         began = time.monotonic()
-        self._progress(state)
+        self._progress(stand())
         ended = time.monotonic()
         # The first time sets things up (a widget, say), which is not to silence it for seconds.
         cost = ended - began if self._told else 0.0
@@ -176,7 +176,7 @@ class Teller:
     def elapsed_s(self) -> float:
         return time.monotonic() - self._began
 
-    def _state(self, *, ended: str = "", over: bool = False, failed: bool = False) -> RunState:
+    def _state(self, ended: str = "", *, over: bool = False, failed: bool = False) -> RunState:
         printed = self._output.printed() if self._output else Printed()
         elapsed = self.elapsed_s
         if self._entries is None:

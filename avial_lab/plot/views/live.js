@@ -20,12 +20,12 @@ class Live {
     this.root = element("section", "avial-live", { "aria-labelledby": `${this.id}-title` });
     this.title = element("h4", "", { id: `${this.id}-title` });
     this.title.textContent = data.title;
-    // Not a live region: five times a second is too often for who listens. The end is said once.
-    this.line = element("p", "avial-line");
+    // The line of text stands above, in an output of its own, for pages without widgets as well. The
+    // bars are no live region: five times a second is too often for who listens.
     this.bar = progress(`${this.id}-title`);
     this.ranks = element("ul", "avial-ranks", { "aria-label": "ranks" });
     this.end = element("p", "avial-end", { role: "status" });
-    this.root.append(this.title, this.bar.node, this.line, this.ranks, this.end);
+    this.root.append(this.title, this.bar.node, this.ranks, this.end);
     host.append(this.root);
     if (data.graph && graph) {
       const place = element("div", "avial-drawn");
@@ -36,7 +36,6 @@ class Live {
 
   update({ state }) {
     if (!state) return;
-    this.line.textContent = state.line;
     this.bar.set(state.share, state.failed);
     for (const rank of state.ranks) this.rank(rank, state.failed);
     this.graph?.update({ status: state.status });

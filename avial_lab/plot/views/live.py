@@ -3,7 +3,7 @@
 RunState -> JSON for `live.js`, and a figure of the same that stays when the run has ended.
 
     live_data   {title, graph, state}; graph is what graph.js draws, null where it is too large
-    live_state  {line, ended, failed, share, counts, sent, status, ranks}, for `update({state})`
+    live_state  {line, ended, failed, share, status, ranks}, for `update({state})`
 
     status      {task: state | {state, note}}, as graph.js takes it
     ranks       [{rank, doing, share, sent, finished}]
@@ -26,7 +26,7 @@ MOST_TASKS = 1500
 
 _MOST_RANKS = 64
 _MOST_ROWS = 200
-_ROW, _LEFT, _BAR, _WIDTH = 26.0, 84.0, 200.0, 720.0
+_ROW, _LEFT, _BAR, _WIDTH = 26.0, 84.0, 180.0, 620.0
 
 
 def live_data(
@@ -48,8 +48,6 @@ def live_state(state: RunState) -> dict[str, Any]:
         "ended": state.ended,
         "failed": state.failed,
         "share": _share(state),
-        "counts": {kind.value: state.count(kind) for kind in TaskState if state.count(kind)},
-        "sent": _sent(state),
         "status": {task.name: _told(task) for task in told if task.state is not TaskState.WAITING},
         "ranks": [
             {
@@ -64,15 +62,16 @@ def live_state(state: RunState) -> dict[str, Any]:
     }
 
 
-def live_figure(state: RunState) -> str:
+def live_figure(state: RunState, *, title: str) -> str:
     """How a run stood when it ended: a bar for each rank, and every task in a table."""
-    return figure_html(live_svg(state), alt=f"Run: {state}", tables=(live_table(state),))
+    picture = live_svg(state, title=title)
+    return figure_html(picture, alt=f"{title}: {state}", tables=(live_table(state),))
 
 
-def live_svg(state: RunState) -> str:
+def live_svg(state: RunState, *, title: str) -> str:
     ranks = state.ranks[:_MOST_RANKS]
     colour = palette.VERMILION if state.failed else palette.GREEN
-    body = [svg.text(16, 26, svg.shorten(str(state), _WIDTH - 32, 13), size=13, bold=True)]
+    body = [svg.text(16, 26, svg.shorten(title, _WIDTH - 32, 13, bold=True), size=13, bold=True)]
     for k, rank in enumerate(ranks):
         y = 42 + k * _ROW
         filled = _BAR * _rank_share(rank)
@@ -94,7 +93,7 @@ def live_svg(state: RunState) -> str:
             ),
         ]
     height = 42 + len(ranks) * _ROW + 8
-    return svg.card(_WIDTH, height, "".join(body), title="Run", description=str(state))
+    return svg.card(_WIDTH, height, "".join(body), title=title, description=str(state))
 
 
 def live_table(state: RunState) -> Table:
@@ -119,11 +118,6 @@ def _rank_share(rank: RankNow) -> float:
     if rank.finished:
         return 1.0
     return round(rank.step / rank.steps, 3) if rank.steps else 0.0
-
-
-def _sent(state: RunState) -> str:
-    of = f" of {format_bytes(state.planned_bytes)}" if state.planned_bytes else ""
-    return f"{format_bytes(state.sent_bytes)}{of} sent"
 
 
 def _told(task: TaskNow) -> str | dict[str, str]:
