@@ -131,6 +131,9 @@ def _parser() -> argparse.ArgumentParser:
     cluster.add_argument("--all", action="store_true", help="also those that have an owner")
     cluster.set_defaults(command=_cluster)
 
+    kernel = commands.add_parser("kernel", help="a kernel for Jupyter that has all this loaded")
+    _kernel_arguments(kernel)
+
     export = commands.add_parser("export", help="a notebook as one page that needs nothing else")
     export.add_argument("notebook", type=Path, metavar="NOTEBOOK.ipynb")
     export.add_argument("-o", "--output", type=Path, metavar="FILE")
@@ -150,6 +153,22 @@ def _parser() -> argparse.ArgumentParser:
     lab.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for jupyter lab")
     lab.set_defaults(command=_lab)
     return parser
+
+
+def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, metavar="install|remove")
+    install = actions.add_parser("install", help="with the extension loaded, and a cluster")
+    where = install.add_mutually_exclusive_group()
+    where.add_argument("--user", action="store_true", help="for this user, the default")
+    where.add_argument("--sys-prefix", action="store_true", help="for this Python's environment")
+    where.add_argument("--prefix", help="in PREFIX/share/jupyter/kernels")
+    install.add_argument("--cpu", type=int, default=2, metavar="N", help="engines for CPU work")
+    install.add_argument("--gpu", type=int, default=1, metavar="N", help="engines with a GPU")
+    install.set_defaults(command=_install_kernel)
+    remove = actions.add_parser("remove", help="take it away again")
+    remove.set_defaults(command=_remove_kernel)
+    for action in (install, remove):
+        action.add_argument("--name", default="avial-mpi", help="by default avial-mpi")
 
 
 def _program_arguments(parser: argparse.ArgumentParser) -> None:
@@ -442,6 +461,22 @@ def _bench(options: argparse.Namespace) -> int:
             f"bench --self measures the lab, not {options.kernels[0]}", hint="leave one out"
         )
     return bench_self(as_json=options.json)
+
+
+def _install_kernel(options: argparse.Namespace) -> int:
+    from avial_lab.notebook.kernelspec import install_kernel  # Jupyter, as below
+
+    prefix = sys.prefix if options.sys_prefix else options.prefix
+    folder = install_kernel(options.name, cpu=options.cpu, gpu=options.gpu, prefix=prefix)
+    print(f"kernel '{options.name}' is in {folder}")
+    return 0
+
+
+def _remove_kernel(options: argparse.Namespace) -> int:
+    from avial_lab.notebook.kernelspec import remove_kernel
+
+    print(f"removed {remove_kernel(options.name)}")
+    return 0
 
 
 def _cluster(options: argparse.Namespace) -> int:
