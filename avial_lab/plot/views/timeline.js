@@ -614,6 +614,7 @@ class Timeline {
   draw() {
     if (!this.plot.clientWidth) return;
     this.look = this.colours();
+    [this.chart.dataset.from, this.chart.dataset.to] = [this.from, this.to]; // for whoever looks
     this.drawAxis();
     const context = this.plot.getContext("2d");
     context.clearRect(0, 0, this.plot.clientWidth, this.plot.clientHeight);
