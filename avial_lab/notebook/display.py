@@ -208,7 +208,7 @@ def _stepper_view(program: Program) -> Mapping[str, Any] | None:
     """The stages with as much of their texts as an output may hold; with their passes and where
     their lines come from, once that is known (`program.inside` takes as long as compiling).
     """
-    inside = program.inside if "inside" in vars(program) else None
+    inside = program.inside if "_inside" in vars(program) else None
     stages = program.stages.values()
     for budget in STEPPER_TEXT:
         data = stepper_data(stages, inside, source=program.text, cell=program.cell, budget=budget)

@@ -41,7 +41,6 @@ class Stepping:
     ) -> None:
         self.versions = [program]
         self.drafts: list[dict[str, str]] = [{} if drafts is None else drafts]
-        self._edited: list[str | None] = [None]
         self._on_version = on_version
 
     def widget(self, stage: str | None = None) -> StepperWidget:
@@ -55,13 +54,15 @@ class Stepping:
     def data(self, version: int = 0, *, inside: bool = False, at: str | None = None) -> Answer:
         """What the view shows; without `inside` it is there at once."""
         program = self.versions[version]
+        before, edited, _ = program.edited or (program, None, "")
         data = stepper_data(
             program.stages.values(),
             program.inside if inside else None,
             source=program.text,
             cell=program.cell,
             at=at,
-            edited=self._edited[version],
+            edited=edited,
+            unedited=before.stages.values(),
         )
         return data | {"drafts": dict(self.drafts[version])}
 
@@ -92,11 +93,9 @@ class Stepping:
         return {"data": self.data(question["version"], inside=True)}
 
     def _resume(self, question: Mapping[str, Any]) -> Answer:
-        stage: str = question["stage"]
-        made = self.versions[question["version"]].resume(stage, question["text"])
+        made = self.versions[question["version"]].resume(question["stage"], question["text"])
         self.versions.append(made)
         self.drafts.append({})
-        self._edited.append(stage)
         if self._on_version is not None:
             self._on_version(made)
         number = len(self.versions) - 1

@@ -373,9 +373,13 @@ def test_an_edited_stage_with_a_mistake_and_without(bare_page: Bare) -> None:
     expect(page.locator(".avial-gutter")).to_contain_text("✗8")
     area.fill(MPI.replace("mpi.barrier", "mpi.better"))
     page.get_by_role("button", name="Go on from here").click()
-    expect(heading(page)).to_contain_text("2 of 2 · mpi (edited by hand: mpi (1))")
+    # What the edit changed is shown at once, beside the stage as it was.
+    expect(heading(page)).to_contain_text(
+        "2 of 2 · − mpi (as compiled) + mpi (edited by hand: mpi (1)) (+1 −1)"
+    )
     expect(page.get_by_role("navigation")).to_contain_text("edited by hand")
     expect(text_pane(page)).to_contain_text("mpi.better")
+    expect(page.locator(".avial-differs").last).to_have_text("ett")
     page.get_by_label("version").select_option("as compiled")  # the way back
     expect(text_pane(page)).to_contain_text("mpi.barrier")
     page.get_by_label("compare with", exact=True).select_option(

@@ -33,7 +33,9 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
         if "wrong" in text:
             where = CellSpan("edited ptx", text, 2, 5)
             raise VerifyError("this is wrong", span=where, hint="do it right")
-        return recorded_program(program.name)
+        made = recorded_program(program.name)
+        made.edited = (program, stage, text)
+        return made
 
     monkeypatch.setattr(Program, "inside", INSIDE)
     monkeypatch.setattr(Program, "resume", resume, raising=False)
@@ -145,7 +147,7 @@ def test_the_stages_alone_can_be_stepped_through_without_a_kernel(page: Page) ->
     assert view["kind"] == "stepper"
     assert [stage["name"] for stage in view["data"]["stages"]] == ["avial", "ptx"]
     assert not view["data"]["inside"]
-    vars(program)["inside"] = INSIDE
+    vars(program)["_inside"] = INSIDE
     page.run("%avial stages")
     assert page.bundles[-1]["application/vnd.avial+json"]["views"][-1]["data"]["inside"]
     page.run("%avial show")

@@ -482,6 +482,12 @@ class Version {
     return own.before === null ? null : { stage: own.before, pass: null };
   }
 
+  /** Whether a stage was made from this one, directly or not. */
+  descends(stage, from) {
+    while (stage !== null && stage !== from) stage = this.stages[stage].before;
+    return stage === from;
+  }
+
   name({ stage, pass }) {
     const own = this.stages[stage];
     return pass === null ? own.name : `${own.name} after ${own.passes[pass].name}`;
@@ -554,7 +560,7 @@ class Stepper {
     this.ask = ask;
     this.told = say;
     this.prefix = `avial-stepper-${++mounts}`;
-    this.versions = [new Version(0, "as compiled", data)];
+    this.versions = [new Version(0, data.edited ? `edited by hand: ${data.edited}` : "as compiled", data)];
     this.version = this.versions[0];
     this.step = { stage: Math.max(0, this.version.stages.findIndex((stage) => stage.name === data.at)), pass: null };
     Object.assign(this, { mode: "one", base: "before", part: "", filter: "", query: "", hit: -1, editing: false, gone: "" });
@@ -687,7 +693,7 @@ class Stepper {
       const passes = stage.passes.map((pass, p) => ({ pass, p })).filter(({ pass }) => !wanted || fits(pass.name));
       if (wanted && !fits(stage.name) && !fits(stage.title) && !passes.length) return null;
       const badge = make("span", { class: "avial-badge" });
-      const marks = [edited === s ? "edited by hand" : edited >= 0 && s > edited ? "from the edited stage" : "", drafts.has(stage.name) ? "✎ draft" : ""].filter(Boolean);
+      const marks = [edited === s ? "edited by hand" : edited >= 0 && this.version.descends(s, edited) ? "made from the edited one" : "", drafts.has(stage.name) ? "✎ draft" : ""].filter(Boolean);
       const button = make(
         "button",
         { type: "button", class: "avial-stage", title: stage.title, onclick: () => this.goTo({ stage: s, pass: null }) },
@@ -1064,7 +1070,7 @@ class Stepper {
     for (const version of this.versions)
       if (version !== this.version) bases.push([`${version.number} `, `same stage, ${version.label}`]);
     choices(this.baseBox, bases, this.base);
-    this.base = this.baseBox.value;
+    this.base = this.baseBox.value; // the step before, where what was chosen is not there
     const parts = [...new Set(stages.flatMap((stage) => stage.parts.map(([name]) => name)))];
     this.partLabel.hidden = !parts.length;
     choices(this.partBox, [["", "everything"], ...parts.map((name) => [name, name])], this.part);
@@ -1147,7 +1153,6 @@ class Stepper {
     if (compared && !compared.version.text(compared.step)) notes.push("the text compared with is not here");
     if (this.part && pass) notes.push("tasks are not known within passes: all of it is shown");
     else if (this.part && !stage.parts.some(([name]) => name === this.part)) notes.push(`${stage.name} has no ${this.part}: all of it is shown`);
-    if (this.version.data.edited) notes.push(`made from ${this.version.data.edited}, edited by hand`);
     if (this.version.drafts.has(stage.name)) notes.push("there is a draft of yours for this stage: Edit shows it");
     if (this.notInside) notes.push(`passes and origins are not known: ${this.notInside}`);
     if (this.gone) notes.push(`no kernel answers (${this.gone}): what was loaded is kept; run the cell again for the rest`);
@@ -1476,11 +1481,10 @@ class Stepper {
     this.keepIn(version, name);
     const made = new Version(answer.version, `edited by hand: ${name} (${answer.version})`, answer.data);
     this.versions.push(made);
-    this.editing = false;
+    // What the edit changed, here and in every stage after it: each beside itself as it was.
+    Object.assign(this, { base: `${version.number} `, mode: this.mode === "one" ? "side" : this.mode, editing: false, fresh: true });
     this.setVersion(this.versions.length - 1);
-    this.step = { stage: Math.max(0, made.stages.findIndex((stage) => stage.name === name)), pass: null };
     if (!answer.data.inside) this.loadInside();
-    this.show();
     this.say(`went on from ${name}, edited by hand: ${plural(made.stages.length, "stage")}`);
   }
 

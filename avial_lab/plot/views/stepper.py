@@ -38,20 +38,23 @@ def stepper_data(
     cell: str = "cell",
     at: str | None = None,
     edited: str | None = None,
+    unedited: Iterable[Stage] = (),
     budget: int = BUDGET,
 ) -> dict[str, Any]:
     """The view's data; same stages, same bytes.
 
     `source` is the cell's text, its lines counted from 1 as `inside` does; `at` the stage shown
-    first, `edited` the one that a person wrote.
+    first, `edited` the one that a person wrote. It has no command that says what it was made
+    from; `unedited`, the stages before the edit, have.
     """
     stages = tuple(stages)
     book = _Book()
     told = {} if inside is None else {each.name: each for each in inside.stages}
     cell_text = book.add(lines_of(source), "avial")
     shares = _shares([len(stage.text) for stage in stages], budget)
+    before = _before(stages, {stage.name: stage.command for stage in unedited})
     shown = [
-        _stage(stage, told.get(stage.name), _before(stages, k), book, shares[k])
+        _stage(stage, told.get(stage.name), before[k], book, shares[k])
         for k, stage in enumerate(stages)
     ]
     left = budget - sum(shares)
@@ -202,13 +205,18 @@ def _first_lines(lines: Sequence[str], budget: int) -> int:
     return len(lines)
 
 
-def _before(stages: Sequence[Stage], k: int) -> int | None:
-    """The stage that this one was made from: the one whose file its command reads, else the one
-    before it in the list.
+def _before(stages: Sequence[Stage], commands: Mapping[str, str]) -> list[int | None]:
+    """The stage that each was made from: the one whose file its command reads, else the one before
+    it in the list.
     """
-    earlier = {stage.name: number for number, stage in enumerate(stages[:k])}
-    read = [name for name in _FILE_OF_A_STAGE.findall(stages[k].command) if name in earlier]
-    return earlier[read[0]] if read else (k - 1 if k else None)
+    earlier: dict[str, int] = {}
+    found: list[int | None] = []
+    for k, stage in enumerate(stages):
+        command = stage.command or commands.get(stage.name, "")
+        read = [name for name in _FILE_OF_A_STAGE.findall(command) if name in earlier]
+        found.append(earlier[read[0]] if read else (k - 1 if k else None))
+        earlier[stage.name] = k
+    return found
 
 
 def _origins(origins: Sequence[tuple[int, ...]], count: int) -> list[list[int]]:

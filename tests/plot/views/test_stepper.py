@@ -102,6 +102,13 @@ def test_a_stage_comes_from_the_one_whose_file_its_command_reads() -> None:
     assert before == [None, 0, 1, 0, 3]
 
 
+def test_an_edited_stage_comes_from_what_it_came_from_before() -> None:
+    stages = [stage("mpi", "1"), stage("gpu", "2"), stage("host", "3", "opt mpi.mlir")]
+    edited = [*stages[:2], stage("host", "edited")]
+    data = stepper_data(edited, source="", edited="host", unedited=stages)
+    assert [entry["before"] for entry in data["stages"]] == [None, 0, 0]
+
+
 def test_what_does_not_fit_is_left_out_and_counted() -> None:
     stages = [stage("small", "x\n" * 10), *(stage(name, "y" * 99 + "\n") for name in "ab")]
     stages += [stage("large", "".join(f"{k:098}\n" for k in range(1000)))]
