@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from avial_lab.cache import Cache, default_folder
@@ -326,6 +327,19 @@ def _mpi_advice(outcome: Outcome) -> str:
     return "run `mpiexec -n 2 python -c 'from mpi4py import MPI'` by hand to see all it says"
 
 
+def check_clusters() -> Iterator[Finding]:
+    """Clusters that a process left behind take memory, and cores from the next run."""
+    if find_spec("psutil") is None:
+        return  # then there is no cluster either
+    from avial_lab.runtime.records import clusters
+
+    left = [record for record in clusters() if not record.owned]
+    if left:
+        fact = f"{len(left)} left behind by a process that is gone: {', '.join(r.id for r in left)}"
+        advice = "take one up: `%avial cluster connect ID`; or `avial-lab cluster stop ID`"
+        yield Finding("clusters", Verdict.WARN, fact, advice)
+
+
 def check_shared_memory() -> Iterator[Finding]:
     """Ranks of one machine talk through /dev/shm; a full one is a SIGBUS (Docker gives 64 MiB)."""
     folder = Path("/dev/shm")
@@ -461,6 +475,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     check_dialect,
     check_mpi_owner,
     check_mpi_round,
+    check_clusters,
     check_shared_memory,
     check_hostname,
     check_cluster,

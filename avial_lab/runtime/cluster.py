@@ -521,7 +521,8 @@ class _Watch:
             )
         step = self._step(rank)
         self.teller.failed[rank] = -1 if step is None else step
-        return rank_died(self.binary.manifest, rank, step, deaths.get(rank), self.spans)
+        death = self.teller.cause(deaths.get(rank))
+        return rank_died(self.binary.manifest, rank, step, death, self.spans)
 
     def _step(self, rank: int) -> int | None:
         """Where the rank is in this run; -1 if it has not begun."""

@@ -125,6 +125,17 @@ def last_lines(text: str, *, count: int = 20) -> str:
     return "\n".join(text.splitlines()[-count:]) or "(no output)"
 
 
+def memory_kills() -> int:
+    """How often the system has killed a process of this machine because memory had run out; 0 where
+    it does not say.
+    """
+    try:
+        counters = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0  # not Linux
+    return next((int(line.split()[1]) for line in counters if line.startswith("oom_kill ")), 0)
+
+
 def is_alive(process: psutil.Process) -> bool:
     """Whether it still runs; a zombie, which only waits to be collected, does not."""
     try:

@@ -14,7 +14,8 @@ from pathlib import Path
 from avial_lab.binary import Manifest
 from avial_lab.ownership import Plan
 from avial_lab.runtime.journal import Entry, RankState
-from avial_lab.runtime.outcome import describe_step
+from avial_lab.runtime.launch import memory_kills
+from avial_lab.runtime.outcome import MEMORY, describe_step
 from avial_lab.runtime.printed import Output, Printed
 from avial_lab.schedule import StepKind
 
@@ -131,6 +132,7 @@ class Teller:
         self._entries: Callable[[int], Entry | None] | None = None
         self.failed: dict[int, int] = {}
         """The step at which ranks failed."""
+        self._memory_kills = memory_kills()
         self.printed = Printed()
         """What the ranks had printed when the run ended."""
 
@@ -161,6 +163,11 @@ class Teller:
             self.printed = self._output.printed()
         self._tell(lambda: self._state(_ending(error), over=True, failed=error is not None))
 
+    def cause(self, death: str | None) -> str | None:
+        """Of a rank's death; a SIGKILL while the system killed for memory was one of those."""
+        ran_out = death == "SIGKILL" and memory_kills() > self._memory_kills
+        return MEMORY if ran_out else death
+
     def _tell(self, stand: Callable[[], RunState]) -> None:
         if self._progress is None:
             return
@@ -183,6 +190,8 @@ class Teller:
             unknown = "its ranks' journals are on other machines: there is no live state"
             return RunState(elapsed, printed=printed, unknown=unknown, ended=ended, failed=failed)
         entries = [self._entries(rank) for rank in range(self._manifest.ranks)]
+        if not over and all(e is None or e.state is RankState.IDLE for e in entries):
+            return RunState(elapsed, printed=printed, waiting="its ranks to start")
         if over and not failed:
             entries = [_finished(entry) for entry in entries]
         read = _owned_state if self._manifest.owned else _task_state

@@ -212,7 +212,7 @@ def _await(
             step = _step(ranks, rank)
             if death is not None and step is not None:
                 teller.failed[rank] = step
-                raise rank_died(manifest, rank, step, death, spans)
+                raise rank_died(manifest, rank, step, teller.cause(death), spans)
         if ended:
             raise ClusterError(
                 f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",

@@ -152,12 +152,16 @@ def describe_step(manifest: Manifest, rank: int, step: int) -> str:
             )
 
 
+MEMORY = "SIGKILL: memory ran out"
+"""The death of a rank that the system ended so that others could go on."""
+
 _DEATH_HINTS = {
+    MEMORY: "use smaller arrays, or more machines; fewer ranks on one need less together",
     "SIGSEGV": "an index out of bounds is the usual reason; run with --check to find it",
     "SIGBUS": "an index out of bounds, or /dev/shm is full",
     "SIGFPE": "an integer division by zero is the usual reason",
     "SIGABRT": "the C library or MPI stopped the process; its message is in the engines' log",
-    "SIGKILL": "somebody killed it: you, or the system when memory ran out",
+    "SIGKILL": "somebody killed it: you, or an administrator's limit",
     "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
 }
 

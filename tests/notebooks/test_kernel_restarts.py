@@ -41,7 +41,8 @@ class Kernel:
 
     def end(self) -> None:
         self._client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
+        if self.manager.is_alive():
+            self.manager.shutdown_kernel(now=False)
         self.manager.cleanup_resources()
 
 
@@ -77,6 +78,28 @@ def test_a_cluster_outlives_a_restart_and_ends_with_its_kernel(kernel: Kernel) -
     assert engines[0].is_running()
     kernel.manager.shutdown_kernel(now=False)
     assert_gone(engines)
+
+
+def test_two_notebooks_at_once(kernel: Kernel, tmp_path: Path) -> None:
+    """Each has its own cluster, and neither can take the other's."""
+    (tmp_path / "other").mkdir()
+    other = Kernel(tmp_path / "other")
+    try:
+        sessions = kernel.session(), other.session()
+        for one in sessions:
+            _, error = one.run("%avial cluster start --cpu=1 --gpu=0")
+            assert error == ""
+        asked = [one.begin(program("-q --check", COPY)) for one in sessions]
+        assert [one.finish(a)[1] for one, a in zip(sessions, asked, strict=True)] == ["", ""]
+        ids = [one.value(f"{MAGICS}.cluster.id") for one in sessions]
+        assert len(set(ids)) == 2
+        _, error = sessions[0].run(f"%avial cluster connect {ids[1]}")
+        assert f"cluster '{ids[1]}' cannot be taken up: taken by" in error
+        assert sessions[0].value(f"{MAGICS}.cluster.id") == ids[0]
+        sessions[0].run("%avial cluster stop")
+        assert sessions[1].value(f"{MAGICS}.cluster.status.state.value") == "ready"
+    finally:
+        other.end()
 
 
 def test_a_notebook_closed_during_a_run_leaves_nothing(kernel: Kernel) -> None:

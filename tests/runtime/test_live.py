@@ -14,6 +14,7 @@ from avial_lab.errors import RunError, RunInterrupted
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import run
+from avial_lab.runtime.launch import memory_kills
 from avial_lab.runtime.live import MOST_SHARE, PERIOD_S, RunState, TaskState, Teller
 from avial_lab.runtime.printed import MOST_LINES, Output, output_path
 
@@ -143,6 +144,27 @@ def test_who_watches_slowly_is_told_rarely(build, a):
         assert following - ended >= max(PERIOD_S, (ended - began) / MOST_SHARE)
 
 
+def test_a_kill_for_memory_is_told_from_another(build, a, monkeypatch):
+    """The system counts its kills; nothing here is so large that it would really do one."""
+    binary = build({"a": a}, tasks={"big": "raise(SIGKILL);"}, programs=["run big"])
+    with pytest.raises(RunError, match="died of SIGKILL in task 'big'"):
+        mpiexec.run(binary, {"a": a}, timeout=60)
+    assert isinstance(memory_kills(), int)
+    counted = iter([3, 4])
+    monkeypatch.setattr("avial_lab.runtime.live.memory_kills", lambda: next(counted))
+    with pytest.raises(RunError, match="died of SIGKILL: memory ran out in task 'big'"):
+        mpiexec.run(binary, {"a": a}, timeout=60)
+
+
+def test_journals_out_of_reach_are_not_made_up(build, a, tmp_path):
+    told: list[RunState] = []
+    teller = Teller(build({"a": a}, tasks={}, programs=[""]).manifest, told.append)
+    teller.begin(tmp_path, None)
+    teller.end()
+    assert not told[0].tasks
+    assert "on other machines: there is no live state" in told[0].unknown
+
+
 def test_a_restart_is_waited_for_with_a_word(build, cluster, a):
     binary = build({"a": a}, tasks={"t": "raise(SIGABRT);"}, programs=["run t"])
     with pytest.raises(RunError):
@@ -201,9 +223,10 @@ def test_a_file_that_grows_without_end_is_emptied(tmp_path, monkeypatch):
         for _ in range(3):
             file.write("x\n" * 600)
             file.flush()
-            printed = output.printed()
+            output.printed()
             assert path.stat().st_size == 0
-        file.write("y" * 10)
+        file.write("half a line")
         file.flush()
+    printed = output.printed()
     assert set(printed.lines[0]) == {"x"}
     assert printed.more[0] == 1800 - MOST_LINES
