@@ -164,7 +164,8 @@ def show_view(view: View) -> Bundle:
     if "stages" in parts:
         explored = view.explored and list(parts) == ["stages"]
         figures.append(_stages_figure(program, explored=explored))
-    if "timeline" in parts and program.trace is not None:
+    # Of a run without ranks the headline has said all there is.
+    if "timeline" in parts and program.trace is not None and program.trace.ranks:
         figures.append(_timeline_figure(program.trace, program.schedule))
     return _bundle(program.name, *figures)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.dag import TaskKind
+from avial_lab.dag import Dependency, Hazard, TaskKind
 from avial_lab.errors import CellSpan, CheckError
 from avial_lab.program import Program
 from avial_lab.trace import Event, EventKind, Trace
@@ -89,6 +89,23 @@ def test_what_does_not_hold_says_what_was_found_and_where(
     for word in words:
         assert word in out
     assert error == "1 of 1 point not yet: see the ✗ above"
+
+
+def test_waiting_by_way_of_another_counts(
+    deck: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """task1 ─► task2 ─► task3, and no edge from the first to the last."""
+    schedule = deck.schedule
+    first = Dependency("task1", "task2", Hazard.EXPLICIT, "", (), 0)
+    rest = [edge for edge in schedule.graph.dependencies if edge.before == "task2"]
+    graph = replace(schedule.graph, dependencies=(first, *rest))
+    deck.built = replace(deck.built, schedule=replace(schedule, graph=graph))
+    out, error = told(capsys, deck, depends=[("task1", "task3")])
+    assert error == ""
+    assert "task2 for task1 (after %task1, as written), then task3 for task2 (RAW d" in out
+    out, error = told(capsys, deck, independent=[("task1", "task3")])
+    assert "no: task3 waits for task1: task2 for task1" in out
+    assert error
 
 
 def test_loops_say_why_they_are_not_divided(capsys: pytest.CaptureFixture[str]) -> None:
