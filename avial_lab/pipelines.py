@@ -54,7 +54,8 @@ from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.place_tasks import PlaceTasks
+from avial_lab.passes.place_phases import PlacePhasesHere
+from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
 from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
@@ -96,10 +97,10 @@ OURS: dict[str, type] = {
     "select-gpu-tasks": SelectGpuTasks,
     "check-bounds": CheckBounds,
     "signed-offsets": SignedOffsets,
+    "place-tasks": PlaceTasksHere,
+    "place-phases": PlacePhasesHere,
 }
-"""Passes that can be named on a command line. (place-tasks needs a schedule, place-phases a
-topology.)
-"""
+"""Passes that can be named on a command line."""
 
 TO_HOST: tuple[Pass | str, ...] = (
     EmulateGpu(),
@@ -152,8 +153,10 @@ def lower(
     """
     work = module.operation.clone().operation
     yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
-    seconds = run_passes(work, (PlaceTasks(schedule),), watch=watch)
-    yield mlir_stage("placed", "every task on its device, every message", work, "", seconds), work
+    place = PlaceTasks(schedule)
+    seconds = run_passes(work, (place,), watch=watch)
+    line = our_line((place,), "avial.mlir", "placed.mlir") if place.is_told else ""
+    yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
     yield from lower_placed(work, watch=watch)
 
 

@@ -97,8 +97,10 @@ def lower_structured(
     line = our_line(passes, "source.mlir", "avial.mlir")
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
-    seconds = run_passes(work, (PlacePhases(topology, division),), watch=watch)
-    yield mlir_stage("placed", "who takes part, and how it is divided", work, "", seconds), work
+    place = PlacePhases(topology, division)
+    seconds = run_passes(work, (place,), watch=watch)
+    line = our_line((place,), "avial.mlir", "placed.mlir") if place.is_told else ""
+    yield mlir_stage("placed", "who takes part, and how it is divided", work, line, seconds), work
     yield from lower_placed(work, watch=watch)
 
 

@@ -95,6 +95,11 @@ class Topology:
         )
         return Topology(ranks, cpus + emulated)
 
+    @property
+    def gpus(self) -> int:
+        """How many of the devices are GPUs, real or emulated."""
+        return sum(device.kind is DeviceKind.GPU for device in self.devices)
+
     def satisfying(self, target: Target) -> tuple[Device, ...]:
         return tuple(device for device in self.devices if device.satisfies(target))
 

@@ -24,7 +24,7 @@ from avial_lab.passes.ptx import (
     ptx_of,
     to_ptx,
 )
-from avial_lab.stages import Stage, StageInside
+from avial_lab.stages import PassStep, Stage, StageInside
 from avial_lab.toolchain import find_tool
 
 _NAMES = ("--mlir-use-nameloc-as-prefix",)
@@ -55,8 +55,12 @@ class _Dump:
     text: str
 
 
-def kernels_inside(gpu_text: str, stages: Mapping[str, Stage], cell: str) -> Iterator[StageInside]:
-    """The stages `gpu` and `ptx:…`; `gpu_text` is what they are made of, with its locations."""
+def kernels_inside(
+    selected: PassStep, gpu_text: str, stages: Mapping[str, Stage], cell: str
+) -> Iterator[StageInside]:
+    """The stages `gpu` and `ptx:…`; `gpu_text` is what they are made of, with its locations, and
+    `selected` the pass that left it.
+    """
     outline = outline_passes(gpu_text)
     with ThreadPoolExecutor(3) as pool:
         told = pool.submit(mlir_opt, outline, gpu_text, *_TELLING)
@@ -67,7 +71,7 @@ def kernels_inside(gpu_text: str, stages: Mapping[str, Stage], cell: str) -> Ite
         with_debug = (to_ptx(bare=True)[0], _SCOPE, to_ptx(bare=True)[1])
         debug = pool.submit(mlir_opt, with_debug, numbered)
         compiled = pool.submit(mlir_opt, to_ptx(bare=True), clean, *_TELLING)
-        yield _gpu(stages["gpu"], outlined, told.result(), outline, gpu_text)
+        yield _gpu(stages["gpu"], outlined, told.result(), outline, selected)
         for name, stage in stages.items():
             task = name.removeprefix("ptx:")
             if name != "gpu" and stage.language == "ptx":
@@ -82,20 +86,19 @@ def _gpu(
     outlined: LocatedText,
     told: subprocess.CompletedProcess[str],
     passes: Sequence[str],
-    before: str,
+    selected: PassStep,
 ) -> StageInside:
     lines = stage.text.splitlines()
     fits = lines == outlined.lines
     origins = outlined.origins if fits else ((),) * len(lines)
-    source = "\n".join(LocatedText(before, outlined.cell).lines)
     merged = [list(group)[-1] for _, group in groupby(_dumps(told.stderr), lambda d: d.argument)]
-    steps = dumped_steps(_timed(merged, told.stderr), source)
+    steps = dumped_steps(_timed(merged, told.stderr), selected.text or "")
     if len(steps) == len(passes):
         steps = with_commands(steps, passes, "gpu.0.mlir", "gpu")
     return StageInside(
         stage.name,
         origins,
-        steps,
+        (selected, *steps),
         parts_of(stage.text, "mlir"),
         counts_of(stage.text, "mlir"),
         {} if fits else {"lines": "where they come from is not known"},

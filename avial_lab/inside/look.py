@@ -20,9 +20,10 @@ from avial_lab.inside.kernels import kernels_inside
 from avial_lab.inside.machine import assembly_origins, llvm_origins
 from avial_lab.inside.origins import Lines, LocatedText
 from avial_lab.inside.parts import counts_of, parts_of
-from avial_lab.inside.steps import PassLog, dumped_steps
+from avial_lab.inside.steps import PassLog, dumped_steps, step_between
 from avial_lab.inside.work import work_of
-from avial_lab.pipelines import Stages, gpu_text, has_gpu_tasks
+from avial_lab.passes.select_gpu_tasks import SelectGpuTasks
+from avial_lab.pipelines import Stages, gpu_text, has_gpu_tasks, our_line
 from avial_lab.stages import Inside, PassStep, Stage, StageInside
 
 _SCOPE = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
@@ -32,11 +33,12 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
     """What is inside of `stages`, in the order they come; `cell` is whose lines are looked for."""
     found: list[StageInside] = []
     kernels: dict[str, Stage] = {}
-    before_kernels, llvm_ir, marked = "", "", _Marked("", [])
+    before_kernels, selected = "", PassStep("", "", 0.0, 0, 0, None)
+    llvm_ir, marked = "", _Marked("", [])
     for stage, module in stages:
         if isinstance(module, ir.Operation):
             if stage.name == "mpi" and has_gpu_tasks(module):
-                before_kernels = gpu_text(module)
+                before_kernels, selected = _selected(stage, module)
             if stage.name == "llvm":
                 marked = _with_debug_information(_located(module, cell))
             found.append(_of_mlir(stage, module, log, cell))
@@ -48,8 +50,19 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
         else:
             kernels[stage.name] = stage
     if kernels:
-        found += kernels_inside(before_kernels, kernels, cell)
+        found += kernels_inside(selected, before_kernels, kernels, cell)
     return Inside(tuple(found))
+
+
+def _selected(mpi: Stage, module: ir.Operation) -> tuple[str, PassStep]:
+    """The functions of GPU tasks with their places, and the pass that left them."""
+    started = time.perf_counter()
+    text = gpu_text(module)
+    seconds = time.perf_counter() - started
+    clean = "\n".join(LocatedText(text, "").lines) + "\n"
+    step = step_between("select-gpu-tasks", seconds, mpi.text, clean)
+    line = our_line((SelectGpuTasks(),), "mpi.mlir", "gpu.0.mlir")
+    return text, replace(step, command=line)
 
 
 def look_at_text(stages: Iterable[Stage], edited: str) -> Inside:
@@ -135,7 +148,7 @@ def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
         halfway = time.perf_counter()
         assembly_of(code)
         dumps = [
-            ("opt", halfway - started, to_read.result()),
+            ("opt", halfway - started, to_read.result().replace("<stdin>", "llvmir.ll", 1)),
             ("llc", time.perf_counter() - halfway, stage.text),
         ]
         origins = assembly_origins(stage.text, debug.result(), marked.table)

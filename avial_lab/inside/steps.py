@@ -52,7 +52,8 @@ def _command(item: Pass | str, source: str, result: str) -> str:
     """The line that runs this pass alone; none where it needs what stands in no file."""
     if isinstance(item, str):
         return mlir_opt_line((item,), source, result)
-    return our_line((item,), source, result) if str(item).partition("{")[0] in OURS else ""
+    told = str(item).partition("{")[0] in OURS and getattr(item, "is_told", True)
+    return our_line((item,), source, result) if told else ""
 
 
 def dumped_steps(dumps: Iterable[tuple[str, float, str]], before: str) -> tuple[PassStep, ...]:

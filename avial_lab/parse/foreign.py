@@ -16,7 +16,8 @@ from avial_lab.notation.source import Source
 
 _RESULT_BEFORE = re.compile(r"(%[\w$.-]+)(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*\s*=\s*\Z")
 _VALUE = re.compile(r"%([\w$.-]+)")
-_NUMBER = re.compile(r"(?<=\D)(?:_?\d+)$")
+_NUMBER = re.compile(r"(?<=.)_\d+$")
+_MADE_UP = re.compile(r"(?:arg)?\d+")
 _UNNAMED = "-"
 """What MLIR calls the file of a text without one."""
 
@@ -54,7 +55,7 @@ def name_printed(module: ir.Module, source: Source) -> None:
         if not found.is_a_name():
             return found
         name, plain = found.name_str, _NUMBER.sub("", found.name_str)
-        if name.isdecimal() or plain == _NUMBER.sub("", made_up.removeprefix("%")):
+        if _MADE_UP.fullmatch(name) or plain == _NUMBER.sub("", made_up.removeprefix("%")):
             return found.child_loc
         return ir.Location.name(plain if plain in there else name, found.child_loc)
 

@@ -63,4 +63,30 @@ class PlacePhases:
         return sorted({device.rank for device in devices})
 
     def __str__(self) -> str:
-        return f"place-phases{{division={self.division}}}"
+        return str(PlacePhasesHere(self.topology.ranks, self.topology.gpus, str(self.division)))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its text says all of it: the devices are those of this machine."""
+        topology = self.topology
+        return topology == Topology.local(topology.ranks, gpus=topology.gpus)
+
+
+@dataclass(frozen=True)
+class PlacePhasesHere:
+    """On ranks of this machine, the last `gpus` of which drive a GPU each: what `place-phases` is
+    on a command line.
+
+    before, after:  as PlacePhases
+    """
+
+    ranks: int = 1
+    gpus: int = 0
+    division: str = "block"
+
+    def __call__(self, module: ir.Operation) -> None:
+        topology = Topology.local(self.ranks, gpus=self.gpus)
+        PlacePhases(topology, Division.parse(self.division))(module)
+
+    def __str__(self) -> str:
+        return f"place-phases{{ranks={self.ranks} gpus={self.gpus} division={self.division}}}"

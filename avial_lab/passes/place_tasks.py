@@ -11,13 +11,15 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.arrays import Buffer, Storage
-from avial_lab.dag import TaskGraph
+from avial_lab.accesses import read_program
+from avial_lab.arrays import Buffer, Storage, row_major
+from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import scheduled_function, schedules_of, tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.program import text_attribute
-from avial_lab.schedule import Schedule, Transfer
+from avial_lab.schedule import Policy, Schedule, Sync, Transfer, schedule_tasks
+from avial_lab.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,52 @@ class PlaceTasks:
             )
 
     def __str__(self) -> str:
-        return f"place-tasks{{policy={self.schedule.policy.value} sync={self.schedule.sync.value}}}"
+        schedule = self.schedule
+        return str(
+            PlaceTasksHere(
+                schedule.topology.ranks,
+                schedule.topology.gpus,
+                schedule.policy.value,
+                schedule.sync.value,
+            )
+        )
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its text says all of it: ranks of this machine, whose arrays each have memory of
+        their own.
+        """
+        topology, graph = self.schedule.topology, self.schedule.graph
+        return topology == Topology.local(topology.ranks, gpus=topology.gpus) and all(
+            buffer.storage == buffer.name
+            and buffer.offset_bytes == 0
+            and buffer.strides == row_major(buffer.shape)
+            for buffer in graph.buffers
+        )
+
+
+@dataclass(frozen=True)
+class PlaceTasksHere:
+    """Schedule the tasks on ranks of this machine, the last `gpus` of which drive a GPU each, and
+    place them so: what `place-tasks` is on a command line.
+
+    before, after:  as PlaceTasks
+    """
+
+    ranks: int = 1
+    gpus: int = 0
+    policy: str = Policy.LEVELS.value
+    sync: str = Sync.EDGES.value
+
+    def __call__(self, module: ir.Operation) -> None:
+        graph = build_dag(*read_program(module, None))
+        topology = Topology.local(self.ranks, gpus=self.gpus)
+        policy, sync = Policy(self.policy), Sync(self.sync)
+        PlaceTasks(schedule_tasks(graph, topology, policy=policy, sync=sync))(module)
+
+    def __str__(self) -> str:
+        options = f"ranks={self.ranks} gpus={self.gpus} policy={self.policy} sync={self.sync}"
+        return f"place-tasks{{{options}}}"
 
 
 @dataclass(frozen=True)
