@@ -63,6 +63,17 @@ def test_a_task_tells_what_its_row_of_the_table_tells(bare_page: BarePage) -> No
     expect(page.locator(".avial-node[aria-pressed=true]")).to_have_count(1)
 
 
+def test_the_table_has_every_task_and_edge(bare_page: BarePage) -> None:
+    page = opened(bare_page, by_hand.deck_schedule())
+    page.get_by_text("the same as a table").click()
+    expect(page.locator(".avial-rows tbody tr")).to_have_count(6)
+    rows = page.locator(".avial-rows tr").all_text_contents()
+    assert any(
+        "task2task3WAW: overwrites what it wroted[0:20]80 Brank 1 → 2" in row for row in rows
+    )
+    assert serious_faults(page, "#host") == []
+
+
 def test_by_keyboard_alone(bare_page: BarePage) -> None:
     page = opened(bare_page, placed(layers(4, 3)))
     page.locator(".avial-area").focus()

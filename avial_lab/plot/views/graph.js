@@ -11,6 +11,7 @@ const MOST_MEMBERS = 100; // of an unfolded group
 const MOST_BARS = 40;
 const MOST_LABELS = 40;
 const MOST_LISTED = 14;
+const MOST_ROWS = 200;
 const LETTERS = ["C", "G", "G"];
 const LOOKS = ["CPU", "GPU", "GPU, emulated"];
 const GLYPHS = { waiting: "", running: "▶", done: "✓", failed: "✗" };
@@ -332,14 +333,17 @@ class View {
       html("span", {}, button("−", "smaller (-)", () => this.scale(1 / 1.25), { "aria-label": "zoom out" }), button("+", "larger (+)", () => this.scale(1.25), { "aria-label": "zoom in" }), button("Fit", "all of it in the window (0)", () => this.fit())),
     );
     this.paper = svg("svg", { class: "avial-picture", role: "group", "aria-label": `${data.title}: ${data.alt}` });
-    this.area = html("div", { class: "avial-area", tabindex: "0", role: "region", "aria-label": "task graph: arrow keys go from task to task, Enter selects" }, this.paper);
-    this.panel = html("aside", { class: "avial-panel", "aria-label": "details", tabindex: "0" });
+    this.area = html("div", { class: "avial-area", "data-lm-suppress-shortcuts": "true", tabindex: "0", role: "region", "aria-label": "task graph: arrow keys go from task to task, Enter selects" }, this.paper);
+    this.panel = html("aside", { class: "avial-panel", "data-lm-suppress-shortcuts": "true", "aria-label": "details", tabindex: "0" });
     this.progress = html("p", { class: "avial-progress" });
     this.told = html("p", { class: "avial-told" });
     this.legend = html("p", { class: "avial-legend" });
+    const rows = html("div", { class: "avial-rows", tabindex: "0", role: "region", "aria-label": "tables" });
+    this.tables = html("details", {}, html("summary", {}, "the same as a table"), rows);
+    this.tables.addEventListener("toggle", () => rows.replaceChildren(...(this.tables.open && this.graph ? this.rows() : [])));
     const heading = html("p", { class: "avial-heading" }, html("strong", {}, data.title), ` ${data.summary}`);
     if (data.machine) heading.append(html("span", { class: "avial-quiet" }, ` · ${data.machine}`));
-    this.root = html("div", { class: "avial-graph", "data-lm-suppress-shortcuts": "true" }, heading, this.tools, this.progress, html("div", { class: "avial-body" }, this.area, this.panel), this.told, this.legend);
+    this.root = html("div", { class: "avial-graph", "data-lm-suppress-shortcuts": "true" }, heading, this.tools, this.progress, html("div", { class: "avial-body" }, this.area, this.panel), this.told, this.legend, this.tables);
     this.host.replaceChildren(this.root);
     this.area.addEventListener("keydown", (event) => this.key(event));
     this.paper.addEventListener("click", (event) => this.click(event));
@@ -384,6 +388,7 @@ class View {
     this.told.textContent = this.remarks.join(" ");
     this.showLegend();
     this.mark();
+    if (this.tables.open) this.tables.dispatchEvent(new Event("toggle"));
     if (fit) this.fit();
     else this.scale(1);
     const first = this.boxes.find((box) => box.node);
@@ -1104,13 +1109,13 @@ class View {
     return [html("h4", {}, data.title), facts(rows), html("p", { class: "avial-quiet" }, "Point at a task or an arrow to see why it is there. Click or Enter keeps it; f: only what is around it; c: critical path; + − 0: size.")];
   }
 
-  taskDetails(task) {
+  taskFacts(task) {
     const { graph, data } = this;
     const { tasks } = graph;
     const word = (column) => graph.word("tasks", column, task);
     const note = this.notes.get(task);
     const state = this.status[task];
-    const rows = [
+    return [
       ["state", state === "waiting" ? "" : `${GLYPHS[state]} ${state}${note ? `, ${note}` : ""}`],
       ["level", String(tasks.level[task])],
       ["target", `${word("target")} (${LOOKS[tasks.look[task]]})`],
@@ -1124,7 +1129,11 @@ class View {
       ["slack", graph.path.has(task) ? "0, on the critical path" : graph.cost(tasks.slack[task])],
       ["cell line", tasks.line[task] ? String(tasks.line[task]) : ""],
     ];
-    return [html("h4", {}, graph.names[task]), facts(rows), ...this.edgeList("waits for", graph.into(task), graph.before), ...this.edgeList("needed by", graph.from(task), graph.after)];
+  }
+
+  taskDetails(task) {
+    const { graph } = this;
+    return [html("h4", {}, graph.names[task]), facts(this.taskFacts(task)), ...this.edgeList("waits for", graph.into(task), graph.before), ...this.edgeList("needed by", graph.from(task), graph.after)];
   }
 
   edgeList(title, edges, end) {
@@ -1145,26 +1154,36 @@ class View {
     return [html("h5", {}, `${title} (${edges.length})`), list];
   }
 
-  edgeDetails(line) {
+  edgeFacts(e) {
     const { graph } = this;
+    const [hazard, buffer] = ["hazard", "buffer"].map((column) => graph.word("edges", column, e));
+    return [
+      ["before", graph.names[graph.before[e]]],
+      ["after", graph.names[graph.after[e]]],
+      ["hazard", `${hazard}: ${WHY[hazard] ?? ""}`],
+      ["buffer", buffer],
+      ["region", graph.word("edges", "region", e)],
+      ["bytes", buffer ? bytes(graph.edges.bytes[e]) : ""],
+      ["between", graph.crosses(e)],
+      ["message", graph.edges.message?.[e] ? "sent from rank to rank" : ""],
+      ["round", graph.edges.carried[e] ? "a later one" : ""],
+      ["critical", graph.critical(e) ? "a step of the critical path" : ""],
+    ];
+  }
+
+  // The first tasks and edges of what is drawn, for who reads rather than looks.
+  rows() {
+    const { graph } = this;
+    const shown = new Set(this.members());
+    const tasks = [...shown];
+    const edges = tasks.slice(0, MOST_ROWS).flatMap((task) => [...graph.into(task)].filter((e) => shown.has(graph.before[e])));
+    const tasksTable = table("Tasks", tasks, (task) => [["task", graph.names[task]], ...this.taskFacts(task)]);
+    return [...tasksTable, ...table("Edges", edges, (e) => this.edgeFacts(e))];
+  }
+
+  edgeDetails(line) {
     const parts = [html("h4", {}, line.edges.length === 1 ? "Why this arrow" : `Why this arrow: ${line.edges.length} dependences`)];
-    for (const e of line.edges.slice(0, 8)) {
-      const hazard = graph.word("edges", "hazard", e);
-      parts.push(
-        facts([
-          ["before", graph.names[graph.before[e]]],
-          ["after", graph.names[graph.after[e]]],
-          ["hazard", `${hazard}: ${WHY[hazard] ?? ""}`],
-          ["buffer", graph.word("edges", "buffer", e)],
-          ["region", graph.word("edges", "region", e)],
-          ["bytes", graph.word("edges", "buffer", e) ? bytes(graph.edges.bytes[e]) : ""],
-          ["between", graph.crosses(e)],
-          ["message", graph.edges.message?.[e] ? "sent from rank to rank" : ""],
-          ["round", graph.edges.carried[e] ? "a later one" : ""],
-          ["critical", graph.critical(e) ? "a step of the critical path" : ""],
-        ]),
-      );
-    }
+    for (const e of line.edges.slice(0, 8)) parts.push(facts(this.edgeFacts(e)));
     if (line.edges.length > 8) parts.push(html("p", { class: "avial-quiet" }, `and ${line.edges.length - 8} more`));
     return parts;
   }
@@ -1222,6 +1241,18 @@ function made(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
+}
+
+// The first rows, each [[column, value], …]; a column that is empty in all of them is left out.
+function table(title, items, row) {
+  const rows = items.slice(0, MOST_ROWS).map(row);
+  if (!rows.length) return [];
+  const used = rows[0].map((_, k) => rows.some((each) => each[k][1]));
+  const cells = (name, values) => html("tr", {}, ...values.filter((_, k) => used[k]).map((value) => html(name, name === "th" ? { scope: "col" } : {}, value)));
+  const head = html("thead", {}, cells("th", rows[0].map(([column]) => column)));
+  const body = html("tbody", {}, ...rows.map((each) => cells("td", each.map(([, value]) => value))));
+  const rest = items.length - rows.length;
+  return [html("table", {}, html("caption", {}, title), head, body), ...(rest > 0 ? [html("p", { class: "avial-quiet" }, `and ${rest.toLocaleString("en")} more, not listed`)] : [])];
 }
 
 // Those that have a value, as a list of terms.
