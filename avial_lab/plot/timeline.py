@@ -6,7 +6,7 @@ Trace -> SVG. Times are shown as they were measured (or modelled); the trace's o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import floor, log10
 
 from avial_lab.plot import facts, run_facts, svg
@@ -39,12 +39,15 @@ _FILL = {
 
 @dataclass(frozen=True)
 class Bar:
-    """One event, or (`merged` > 1) several neighbours of one kind too short to be told apart."""
+    """One event, or (`merged` > 1) neighbours too short to be told apart, and what each kind of
+    them took.
+    """
 
     event: Event
     start_s: float
     end_s: float
     merged: int = 1
+    spent_s: Mapping[EventKind, float] = field(default_factory=dict[EventKind, float])
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,13 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
     ranks = sorted(by_rank)
     shown = ranks[:ROW_LIMIT]
     budget = BAR_LIMIT // len(shown)
-    rows = {rank: _bars(by_rank[rank], scale) for rank in shown}
+    rows = {rank: _fitting_bars(by_rank[rank], scale, budget) for rank in shown}
     height = AXIS + PITCH * len(shown)
     tops = {rank: AXIS + k * PITCH for k, rank in enumerate(shown)}
     shapes = [_row_head(rank, by_rank[rank], top) for rank, top in tops.items()]
     shapes.append(_axis(trace.makespan_s, height))
     for rank, top in tops.items():
-        bars = rows[rank][:budget]
+        bars = rows[rank]
         shapes += [_bar(bar, top, scale, trace, schedule) for bar in bars]
         shapes += _names_beside(bars, top, scale)
     arrows = links(trace.events)
@@ -101,7 +104,7 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
         description=f"{summary}. {_longest(trace)}",
         legend=_legend(trace, schedule, arrows=0 < len(arrows) <= ARROW_LIMIT),
         notes=[
-            *_notes(rows, budget, hidden_ranks=len(ranks) - len(shown), arrows=len(arrows)),
+            *_notes(rows, hidden_ranks=len(ranks) - len(shown), arrows=len(arrows)),
             *filter(None, (run_facts.dropped_words(trace), run_facts.clock_words(trace))),
         ],
     )
@@ -122,42 +125,59 @@ def _arrow(send: Event, wait: Event, tops: Mapping[int, float], scale: Scale) ->
     )
 
 
-def _notes(rows: dict[int, list[Bar]], budget: int, *, hidden_ranks: int, arrows: int) -> list[str]:
+def _notes(rows: dict[int, list[Bar]], *, hidden_ranks: int, arrows: int) -> list[str]:
     notes: list[str] = []
     if arrows > ARROW_LIMIT:
         notes.append(f"{facts.count(arrows, 'message')} are too many to draw them as arrows.")
     merged = sum(bar.merged for bars in rows.values() for bar in bars if bar.merged > 1)
-    cut = sum(max(0, len(bars) - budget) for bars in rows.values())
     if merged:
-        words = "shorter than a pixel are drawn with their neighbours."
-        notes.append(f"{facts.count(merged, 'event')} {words}")
-    if cut:
-        notes.append(f"Hidden: {facts.count(cut, 'bar')} at the ends of the rows.")
+        notes.append(
+            f"{facts.count(merged, 'event')} too short to be told apart are drawn together: how "
+            "high a colour stands is its share of the time there."
+        )
     if hidden_ranks:
         notes.append(f"Hidden: {facts.count(hidden_ranks, 'more rank')}.")
     return notes
 
 
-def _bars(events: Sequence[Event], scale: Scale) -> list[Bar]:
-    """The events in order; runs of one kind below a pixel become one bar."""
+def _fitting_bars(events: Sequence[Event], scale: Scale, most: int) -> list[Bar]:
+    """The events in order, neighbours put together over as many pixels as it takes."""
+    pixels = 1.5
+    while True:
+        bars = _bars(events, pixels / scale.pixels_per_s)
+        if len(bars) <= most or pixels > WIDTH:
+            return bars
+        pixels *= 2
+
+
+def _bars(events: Sequence[Event], together_s: float) -> list[Bar]:
+    """What lies within so many seconds becomes one bar."""
     bars: list[Bar] = []
+    group: list[Event] = []
     for event in events:
-        last = bars[-1] if bars else None
-        if (
-            last is not None
-            and last.event.kind is event.kind
-            and last.event.device == event.device
-            and (event.end_s - last.start_s) * scale.pixels_per_s < 1.5
-        ):
-            bars[-1] = Bar(last.event, last.start_s, max(last.end_s, event.end_s), last.merged + 1)
-        else:
-            bars.append(Bar(event, event.start_s, event.end_s))
-    return bars
+        if group and event.end_s > group[0].start_s + together_s:
+            bars.append(_together(group))
+            group = []
+        group.append(event)
+    return [*bars, _together(group)] if group else bars
+
+
+def _together(group: Sequence[Event]) -> Bar:
+    first = group[0]
+    if len(group) == 1:
+        return Bar(first, first.start_s, first.end_s)
+    spent = dict.fromkeys(EventKind, 0.0)
+    for event in group:
+        spent[event.kind] += event.duration_s
+    end_s = max(event.end_s for event in group)
+    return Bar(first, first.start_s, end_s, len(group), {k: s for k, s in spent.items() if s > 0})
 
 
 def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | None) -> str:
+    if bar.merged > 1:
+        return _mixed(bar, top, scale, trace, schedule)
     x, width, event = scale.x(bar.start_s), scale.width(bar), bar.event
-    words = run_facts.event_words(event) if bar.merged == 1 else f"{bar.merged:,} events"
+    words = run_facts.event_words(event)
     time = facts.format_seconds(bar.end_s - bar.start_s)
     tip = f"{words}: {time} from {facts.format_seconds(bar.start_s - scale.begin_s)}"
     tip += f" on {event.device}" if event.device else ""
@@ -170,6 +190,21 @@ def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | 
         if event.kind is EventKind.WAIT and width > svg.text_width(words, 10.5) + 8:
             shape += svg.text(x + 5, top + 21, words, size=10.5, fill=svg.QUIET)
     return svg.group(shape, title=tip, label=event.kind.value)
+
+
+def _mixed(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | None) -> str:
+    """The kinds of several events one upon the other, as high as their share of the time."""
+    x, width, low = scale.x(bar.start_s), scale.width(bar), top + ROW
+    whole = max(bar.end_s - bar.start_s, sum(bar.spent_s.values()), 1e-12)
+    shapes, words = "", f"{bar.merged:,} events"
+    for kind, seconds in bar.spent_s.items():
+        task = kind is EventKind.TASK
+        fill = _look(bar.event.device, trace, schedule).colour if task else _FILL[kind]
+        height = ROW * seconds / whole
+        shapes += svg.rectangle(x, low - height, width, height, fill=fill)
+        words += f", {run_facts.KIND_WORDS[kind]} {100 * seconds / whole:.0f} %"
+        low -= height
+    return svg.group(shapes, title=words, label="several")
 
 
 def _task(x: float, top: float, width: float, name: str, time: str, look: Look) -> str:

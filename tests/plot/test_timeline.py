@@ -10,6 +10,7 @@ from inline_snapshot import snapshot
 
 from avial_lab.plot import timeline_figure, timeline_svg, trace_text
 from avial_lab.plot.run_facts import event_table, rank_table
+from avial_lab.plot.timeline import GUTTER, WIDTH
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
 from tests.plot.by_hand import words
@@ -108,7 +109,23 @@ def test_40000_events_stay_below_the_limit_and_short_ones_are_said() -> None:
     picture = timeline_svg(Trace(4, events))
     assert len(picture) < 1_000_000
     shown = " ".join(words(picture))
-    assert "shorter than a pixel" in shown or "Hidden:" in shown
+    assert "40,000 events too short to be told apart are drawn together" in shown
+    assert "Hidden:" not in shown
+    rectangles = ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}rect")
+    ends = [float(r.get("x", 0)) + float(r.get("width", 0)) for r in rectangles]
+    assert sum(end > GUTTER + WIDTH - 20 for end in ends) > 4, "no row ends early"
+
+
+def test_how_high_a_colour_stands_is_its_share() -> None:
+    """A hundred times 3 ns of a task and 1 ns of a wait, and a long task that sets the scale."""
+    short = [
+        Event(EventKind.TASK if k % 2 == 0 else EventKind.WAIT, "s", 0, "cpu0" * (k % 2 == 0),
+              (k // 2 * 4 + k % 2 * 3) * 1e-9, (k // 2 * 4 + 3 + k % 2) * 1e-9)
+        for k in range(200)
+    ]  # fmt: skip
+    long = Event(EventKind.TASK, "long", 0, "cpu0", 1e-3, 2e-3)
+    picture = timeline_svg(Trace(1, (*short, long)))
+    assert "200 events, task 75 %, wait for a message 25 %" in picture
 
 
 @pytest.mark.parametrize("ranks", [1, 200])
