@@ -64,6 +64,7 @@ from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
 from avial_lab.plot import exported, report_html
 from avial_lab.regions import Box
+from avial_lab.reproducer import reproducer
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import Cluster
 from avial_lab.runtime.cluster import run as run_on_cluster
@@ -408,6 +409,37 @@ class Program:
         except OSError as error:
             raise AvialError(f"cannot write {path}: {error.strerror or error}") from error
         return path
+
+    def save_repro(self, path: str | Path, *, stage: str | None = None) -> Path:
+        """Write a Python file that builds the program again, edits by hand included, and compares
+        a stage (the last of MLIR by default) with what it is now; versions and commands stand in
+        it. It needs nothing but avial_lab; arrays of more than 200 kB together are left out.
+        """
+        path, stages = Path(path), self.stages
+        if stage is not None and stage not in stages:
+            raise AvialError(f"there is no stage '{stage}'", hint=f"there are: {', '.join(stages)}")
+        text = reproducer(
+            self.question,
+            stages,
+            self.arrays,
+            storages=self.graph.storages,
+            topology=self.schedule.topology,
+            edits=self._edits,
+            stage=stage or "llvm",
+            name=self.name,
+            file=path.name,
+        )
+        with written_whole(path) as file:
+            file.write(text)
+        return path
+
+    @property
+    def _edits(self) -> list[tuple[str, str]]:
+        """The stages edited by hand and their texts, the first edit first."""
+        if self.edited is None:
+            return []
+        before, stage, text = self.edited
+        return [*before._edits, (stage, text)]
 
     def report(self, path: str | Path) -> Path:
         """Write everything about the program into one HTML file that needs nothing else.
