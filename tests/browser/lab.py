@@ -24,7 +24,8 @@ import nbformat
 import psutil
 from playwright.sync_api import Locator, Page, expect
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = ROOT / "notebooks"
 START_S = 90.0
 CELL_S = 90.0
 """A cell is done, or the server up, within so long on a machine that does much else."""
@@ -58,6 +59,7 @@ class Lab:
             file = settings / f"{plugin}.jupyterlab-settings"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(values))
+        _install_extension(folder / "data" / "labextensions" / "jupyterlab-avial")
         variables = {
             MARK: self.mark,
             "JUPYTER_CONFIG_DIR": folder / "config",
@@ -69,7 +71,7 @@ class Lab:
             "IPYTHONDIR": folder / "ipython",
             "XDG_CACHE_HOME": folder / "cache",
             "XDG_RUNTIME_DIR": folder / "run",
-            "PYTHONPATH": NOTEBOOKS.parent,
+            "PYTHONPATH": ROOT,
         }
         (folder / "run").mkdir(mode=0o700)
         command = [
@@ -191,6 +193,16 @@ class Lab:
         return [command for _, command in left]
 
 
+def _install_extension(home: Path) -> None:
+    """As the checkout has it, before any that pip put elsewhere (`hatch_build.py`)."""
+    shutil.copytree(ROOT / "extensions" / "jupyterlab-avial", home)
+    views = home / "static" / "views"
+    views.mkdir(exist_ok=True)
+    for file in (ROOT / "avial_lab" / "plot" / "views").glob("*"):
+        if file.suffix in (".js", ".css"):
+            shutil.copy(file, views)
+
+
 @dataclass(frozen=True)
 class Notebook:
     """A notebook open in a page; cells are counted from 0, as in the file."""
@@ -259,11 +271,19 @@ class Notebook:
         self._begin("notebook:run-cell", [number])
 
     def wait_for(self, number: int, *, timeout_s: float = CELL_S) -> None:
-        """Until the cell has run, however it was started."""
-        done = self.panel.locator(f".jp-Cell >> nth={number} >> :scope:not([data-going])")
-        expect(done).to_be_attached(timeout=timeout_s * 1000)
-        prompt = self.cell(number).locator(".jp-InputPrompt").first
-        expect(prompt).to_have_text(re.compile(r"^\[\d+\]:$"), timeout=timeout_s * 1000)
+        """Until the cell has run, however it was started. (Its number is not always to be seen:
+        an input may be folded.)
+        """
+        self.page.wait_for_function(
+            """number => {
+                const cell = window.jupyterapp.shell.currentWidget.content.widgets[number];
+                const { executionCount, executionState } = cell.model;
+                return cell.node.dataset.going === undefined && executionCount !== null &&
+                    (executionState ?? "idle") === "idle";
+            }""",
+            arg=number,
+            timeout=timeout_s * 1000,
+        )
 
     def run(self, number: int, *, timeout_s: float = CELL_S) -> Locator:
         """Run one cell and wait; its outputs."""
