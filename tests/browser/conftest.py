@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.lab import Lab, Notebook
 from tests.browser.pages import Watch, mount_view
 
 HERE = Path(__file__).parent
+expect.set_options(timeout=30_000)  # milliseconds; a machine that does much else is slow, not wrong
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -123,6 +124,7 @@ def open_notebook(lab: Lab, page: Page) -> Iterator[Callable[..., Notebook]]:
         path = name if name.endswith(".ipynb") else lab.add(name, cells)
         notebook = Notebook(lab, page, path)
         page.goto(lab.address(path))
+        notebook.wait_until_drawn()
         if ready:
             notebook.wait_until_ready()
         return notebook

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import secrets
 import shutil
 import subprocess
@@ -231,15 +230,23 @@ class Notebook:
         """All outputs of a cell."""
         return self.cell(number).locator(".jp-Cell-outputArea")
 
-    def command(self, name: str, **arguments: Any) -> None:
-        """One of JupyterLab's own commands, as a menu calls it."""
+    def command(self, name: str, *, wait: bool = True) -> None:
+        """One of JupyterLab's own commands, as a menu calls it; not waited for where it asks."""
         self.page.evaluate(
-            "([name, given]) => window.jupyterapp.commands.execute(name, given)", [name, arguments]
+            """([name, wait]) => {
+                const done = window.jupyterapp.commands.execute(name);
+                if (wait) return done.then(() => {});
+                done.catch(() => {});
+            }""",
+            [name, wait],
         )
+
+    def wait_until_drawn(self) -> None:
+        expect(self.cells.first).to_be_visible(timeout=START_S * 1000)
 
     def wait_until_ready(self) -> None:
         """The cells are drawn and the kernel waits for work."""
-        expect(self.cells.first).to_be_visible(timeout=START_S * 1000)
+        self.wait_until_drawn()
         self.wait_until_idle()
 
     def wait_until_idle(self) -> None:
