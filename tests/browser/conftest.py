@@ -83,7 +83,7 @@ def page(browser_context: BrowserContext, request: pytest.FixtureRequest) -> Ite
     opened = browser_context.new_page()
     yield opened
     folder = os.environ.get("AVIAL_SCREENSHOTS")
-    if folder is not None and not opened.is_closed():
+    if folder is not None:
         name = re.sub(r"\W+", "-", request.node.name).strip("-")
         opened.screenshot(path=Path(folder) / f"{name}.png")
 
@@ -118,15 +118,11 @@ def open_notebook(lab: Lab, page: Page) -> Iterator[Callable[..., Notebook]]:
     `open_notebook("mine", [text, …])` for one of these cells. Its kernel ends with the test.
     """
 
-    def open_one(
-        name: str, cells: Sequence[str] | None = None, *, page: Page = page, ready: bool = True
-    ) -> Notebook:
+    def open_one(name: str, cells: Sequence[str] | None = None, *, page: Page = page) -> Notebook:
         path = name if name.endswith(".ipynb") else lab.add(name, cells)
         notebook = Notebook(lab, page, path)
         page.goto(lab.address(path))
-        notebook.wait_until_drawn()
-        if ready:
-            notebook.wait_until_ready()
+        notebook.wait_until_ready()
         return notebook
 
     yield open_one
