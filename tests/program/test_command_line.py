@@ -16,6 +16,7 @@ from avial_lab import suite
 from avial_lab.__main__ import main
 from avial_lab.errors import BindError, CheckError
 from avial_lab.runtime import mpiexec
+from avial_lab.trace import EventKind, Trace
 from tests.parse.test_functions import HELPERS, POLYGEIST
 
 SUM = """\
@@ -220,3 +221,24 @@ def test_a_function_without_arguments(capsys: pytest.CaptureFixture[str]) -> Non
     out, err = capsys.readouterr()
     assert "define" in out
     assert err == ""
+
+
+@pytest.mark.mpi
+def test_what_happened_when_goes_into_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run("gemm", "--size=mini", "-n", "2", "--trace=t.json", capsys=capsys)
+    trace = Trace.load("t.json")
+    assert trace.ranks == 2
+    assert {event.rank for event in trace.events if event.kind is EventKind.TASK} == {0, 1}
+    assert {event.name for event in trace.around} == {"put the inputs in place", "take the results"}
+    assert 0 < trace.clock_error_s < 1e-3
+    assert "Critical path, as measured" in out
+
+
+@pytest.mark.mpi
+def test_no_times_are_taken_where_none_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run("gemm", "--size=mini", "-n", "2", "--no-trace", "--check", capsys=capsys)
+    assert "measured: no times were taken" in out
+    assert "bit for bit" in out
+    with pytest.raises(SystemExit):
+        main(["run", "gemm", "--no-trace", "--trace=t.json"])
+    assert "not allowed with" in capsys.readouterr().err
