@@ -278,6 +278,23 @@ def test_a_hundred_thousand_tasks_are_levels_that_open(bare_page: BarePage) -> N
     expect(page.locator(".avial-picture")).to_contain_text("level 39")
 
 
+def test_levels_count_the_tasks_that_are_not_carried(bare_page: BarePage) -> None:
+    graph = layers(60, 60)
+    page = bare_page("graph", graph_data(graph, most_bytes=500))
+    expect(page.locator(".avial-run")).to_have_count(30)
+    expect(page.locator(".avial-told")).to_contain_text("3,600 tasks are too many")
+    expect(page.locator(".avial-told")).to_contain_text("critical path are carried here")
+    expect(page.locator(".avial-run").first).to_contain_text("120 tasks, 2 critical")
+
+
+def test_the_empty_graph_and_what_is_pressed_too_early(bare_page: BarePage) -> None:
+    page = bare_page("graph", graph_data(TaskGraph((), (), (), ())))
+    expect(page.locator(".avial-told")).to_have_text("There are no tasks.")
+    page.get_by_role("button", name="Critical path", exact=True).click()
+    page.get_by_role("searchbox").fill("a")
+    page.get_by_role("button", name="Fit").click()
+
+
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x>', "a&b", "__proto__"])
 def test_names_stay_text(bare_page: BarePage, name: str) -> None:
     tasks = (task(name, CPU, "a", "b"), task("next", CPU, "b", "c"))

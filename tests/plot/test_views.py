@@ -87,7 +87,7 @@ def test_what_there_is_no_room_for_is_said() -> None:
     kept = names(part)
     assert 0 < len(kept) <= 1500
     assert set(graph.critical.path) <= set(kept)
-    assert sum(sum(row[:3]) for row in part["runs"]["rows"]) == 3600  # levels count all the same
+    assert sum(map(sum, part["runs"]["rows"])) == 3600  # levels count all the same
 
 
 def test_a_hundred_thousand_tasks_are_small() -> None:

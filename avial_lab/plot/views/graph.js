@@ -154,7 +154,11 @@ function bytes(value) {
 
 function seconds(value) {
   if (!value) return "0 s";
-  for (const [scale, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]])
+  for (const [scale, unit] of [
+    [1, "s"],
+    [1e-3, "ms"],
+    [1e-6, "µs"],
+  ])
     if (Math.abs(value) >= scale) return `${Number((value / scale).toPrecision(3))} ${unit}`;
   return `${Number((value / 1e-9).toPrecision(3))} ns`;
 }
@@ -198,7 +202,10 @@ function layOut(boxes, lines) {
   };
   for (const members of rows) {
     let at = 0;
-    spread(members, members.map((k) => (at += widths[k] + gap) - widths[k] / 2));
+    spread(
+      members,
+      members.map((k) => (at += widths[k] + gap) - widths[k] / 2),
+    );
   }
   for (let sweep = 0; sweep < 8; sweep++)
     for (const members of sweep % 2 ? rows.slice().reverse() : rows) {
@@ -206,7 +213,10 @@ function layOut(boxes, lines) {
         members.map((k) => [k, near[k].length ? near[k].reduce((s, n) => s + x[n], 0) / near[k].length : x[k]]),
       );
       members.sort((a, b) => wish.get(a) - wish.get(b));
-      spread(members, members.map((k) => wish.get(k)));
+      spread(
+        members,
+        members.map((k) => wish.get(k)),
+      );
     }
   const least = Math.min(...x.map((value, k) => value - widths[k] / 2));
   const labels = lines.reduce((most, line) => Math.max(most, line.h || 0), 0);
@@ -234,11 +244,19 @@ function layOut(boxes, lines) {
     line.stops = stops;
     if (!line.w) return;
     line.at = [0.5, 0.36, 0.64, 0.24, 0.76]
-      .map((t) => [stops[0][0] + (stops[1][0] - stops[0][0]) * (3 * t * t - 2 * t ** 3), stops[0][1] + (stops[1][1] - stops[0][1]) * (1.5 * t - 1.5 * t * t + t ** 3)])
-      .find(([a, b]) => placed.every(([c, d, o]) => Math.abs(a - c) >= (line.w + o.w) / 2 || Math.abs(b - d) >= (line.h + o.h) / 2));
+      .map((t) => [
+        stops[0][0] + (stops[1][0] - stops[0][0]) * (3 * t * t - 2 * t ** 3),
+        stops[0][1] + (stops[1][1] - stops[0][1]) * (1.5 * t - 1.5 * t * t + t ** 3),
+      ])
+      .find(([a, b]) =>
+        placed.every(([c, d, o]) => Math.abs(a - c) >= (line.w + o.w) / 2 || Math.abs(b - d) >= (line.h + o.h) / 2),
+      );
     if (line.at) placed.push([...line.at, line]);
   });
-  return { w: Math.max(...x.map((value, k) => value + widths[k] / 2)) - least, h: height - 44 - labels };
+  return {
+    w: Math.max(...x.map((value, k) => value + widths[k] / 2)) - least,
+    h: height - 44 - labels,
+  };
 }
 
 // A chain of curves that are upright at every stop.
@@ -262,7 +280,14 @@ class View {
     this.say = say ?? (() => {});
     this.id = `avial-graph-${++mounts}`;
     this.pen = document.createElement("canvas").getContext("2d");
-    this.state = { mode: "graph", folded: new Set(), unfolded: new Set(), chosen: null, hops: 1, critical: false };
+    this.state = {
+      mode: "graph",
+      folded: new Set(),
+      unfolded: new Set(),
+      chosen: null,
+      hops: 1,
+      critical: false,
+    };
     this.status = [];
     this.early = []; // news that came before the columns were unpacked
     this.hits = [];
@@ -279,6 +304,11 @@ class View {
       this.graph = new Graph(data, columns);
     } catch (error) {
       this.told.textContent = `The graph cannot be drawn here (${error.message}); the figures and tables say the same.`;
+      return;
+    }
+    if (!this.graph.count) {
+      this.graph = null;
+      this.told.textContent = "There are no tasks.";
       return;
     }
     this.status = new Array(this.graph.count).fill("waiting");
@@ -300,54 +330,129 @@ class View {
     const { data } = this;
     const button = (label, title, act, more = {}) => {
       const made = html("button", { type: "button", title, ...more }, label);
-      made.addEventListener("click", () => act(made));
+      made.addEventListener("click", () => this.graph && act(made));
       return made;
     };
-    this.search = html("input", { type: "search", placeholder: "task or buffer", "aria-label": "search tasks and buffers" });
+    this.search = html("input", {
+      type: "search",
+      placeholder: "task or buffer",
+      "aria-label": "search tasks and buffers",
+    });
     this.search.addEventListener("input", () => this.find(this.search.value));
     this.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.nextHit(event.shiftKey ? -1 : 1);
     });
     this.found = html("output", { class: "avial-quiet" });
     this.hops = html("select", { "aria-label": "steps around a task" });
-    for (const [hops, label] of [[1, "1 step"], [2, "2 steps"], [3, "3 steps"], [1e9, "all"]])
+    for (const [hops, label] of [
+      [1, "1 step"],
+      [2, "2 steps"],
+      [3, "3 steps"],
+      [1e9, "all"],
+    ])
       this.hops.append(html("option", { value: hops }, label));
     this.hops.addEventListener("change", () => {
       this.state.hops = Number(this.hops.value);
       if (this.state.around) this.focus(this.state.around);
     });
     const pressed = { "aria-pressed": "false" };
-    this.lanes = button("Lanes", "one row a device, boxes as long as their cost", () => this.show(this.state.mode === "lanes" ? "graph" : "lanes"), pressed);
-    if (!data.devices.length) Object.assign(this.lanes, { disabled: true, title: "lanes are drawn of a program that has been placed" });
+    this.lanes = button(
+      "Lanes",
+      "one row a device, boxes as long as their cost",
+      () => this.show(this.state.mode === "lanes" ? "graph" : "lanes"),
+      pressed,
+    );
+    if (!data.devices.length)
+      Object.assign(this.lanes, {
+        disabled: true,
+        title: "lanes are drawn of a program that has been placed",
+      });
     this.bold = button("Critical path", data.path.words, () => this.emphasise(), pressed);
-    this.whole = button("Whole graph", "everything again (Escape)", () => this.showAll(), { disabled: "" });
+    this.whole = button("Whole graph", "everything again (Escape)", () => this.showAll(), {
+      disabled: "",
+    });
     this.tools = html(
       "div",
       { class: "avial-tools", role: "toolbar", "aria-label": "task graph" },
       html("span", { class: "avial-search" }, this.search, this.found),
       this.lanes,
       this.bold,
-      html("span", {}, button("Around it", "only the selected task and its neighbours (f)", () => this.focus()), this.hops),
+      html(
+        "span",
+        {},
+        button("Around it", "only the selected task and its neighbours (f)", () => this.focus()),
+        this.hops,
+      ),
       this.whole,
-      html("span", {}, button("Fold", "draw groups as one box (g)", () => this.fold(true)), button("Unfold", "draw every task, as far as that can be read (u)", () => this.fold(false))),
-      html("span", {}, button("−", "smaller (-)", () => this.scale(1 / 1.25), { "aria-label": "zoom out" }), button("+", "larger (+)", () => this.scale(1.25), { "aria-label": "zoom in" }), button("Fit", "all of it in the window (0)", () => this.fit())),
+      html(
+        "span",
+        {},
+        button("Fold", "draw groups as one box (g)", () => this.fold(true)),
+        button("Unfold", "draw every task, as far as that can be read (u)", () => this.fold(false)),
+      ),
+      html(
+        "span",
+        {},
+        button("−", "smaller (-)", () => this.scale(1 / 1.25), { "aria-label": "zoom out" }),
+        button("+", "larger (+)", () => this.scale(1.25), { "aria-label": "zoom in" }),
+        button("Fit", "all of it in the window (0)", () => this.fit()),
+      ),
     );
-    this.paper = svg("svg", { class: "avial-picture", role: "group", "aria-label": `${data.title}: ${data.alt}` });
-    this.area = html("div", { class: "avial-area", "data-lm-suppress-shortcuts": "true", tabindex: "0", role: "region", "aria-label": "task graph: arrow keys go from task to task, Enter selects" }, this.paper);
-    this.panel = html("aside", { class: "avial-panel", "data-lm-suppress-shortcuts": "true", "aria-label": "details", tabindex: "0" });
+    this.paper = svg("svg", {
+      class: "avial-picture",
+      role: "group",
+      "aria-label": `${data.title}: ${data.alt}`,
+    });
+    this.area = html(
+      "div",
+      {
+        class: "avial-area",
+        "data-lm-suppress-shortcuts": "true",
+        tabindex: "0",
+        role: "region",
+        "aria-label": "task graph: arrow keys go from task to task, Enter selects",
+      },
+      this.paper,
+    );
+    this.panel = html("aside", {
+      class: "avial-panel",
+      "data-lm-suppress-shortcuts": "true",
+      "aria-label": "details",
+      tabindex: "0",
+    });
     this.progress = html("p", { class: "avial-progress" });
     this.told = html("p", { class: "avial-told" });
     this.legend = html("p", { class: "avial-legend" });
-    const rows = html("div", { class: "avial-rows", tabindex: "0", role: "region", "aria-label": "tables" });
+    const rows = html("div", {
+      class: "avial-rows",
+      tabindex: "0",
+      role: "region",
+      "aria-label": "tables",
+    });
     this.tables = html("details", {}, html("summary", {}, "the same as a table"), rows);
-    this.tables.addEventListener("toggle", () => rows.replaceChildren(...(this.tables.open && this.graph ? this.rows() : [])));
+    this.tables.addEventListener("toggle", () =>
+      rows.replaceChildren(...(this.tables.open && this.graph ? this.rows() : [])),
+    );
     const heading = html("p", { class: "avial-heading" }, html("strong", {}, data.title), ` ${data.summary}`);
     if (data.machine) heading.append(html("span", { class: "avial-quiet" }, ` · ${data.machine}`));
-    this.root = html("div", { class: "avial-graph", "data-lm-suppress-shortcuts": "true" }, heading, this.tools, this.progress, html("div", { class: "avial-body" }, this.area, this.panel), this.told, this.legend, this.tables);
+    this.root = html(
+      "div",
+      { class: "avial-graph", "data-lm-suppress-shortcuts": "true" },
+      heading,
+      this.tools,
+      this.progress,
+      html("div", { class: "avial-body" }, this.area, this.panel),
+      this.told,
+      this.legend,
+      this.tables,
+    );
     this.host.replaceChildren(this.root);
     this.area.addEventListener("keydown", (event) => this.key(event));
     this.paper.addEventListener("click", (event) => this.click(event));
-    for (const [over, out] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
+    for (const [over, out] of [
+      ["pointerover", "pointerout"],
+      ["focusin", "focusout"],
+    ]) {
       this.paper.addEventListener(over, (event) => this.point(event.target));
       this.paper.addEventListener(out, () => this.point(null));
     }
@@ -423,6 +528,7 @@ class View {
   // too many.
   grouped(members) {
     const { graph, state } = this;
+    if (this.data.runs && !state.chosen) return null;
     const groups = new Map();
     for (const task of members) {
       const key = `${graph.tasks.level[task]} ${graph.tasks.target[task]} ${graph.tasks.kind[task]}`;
@@ -441,7 +547,10 @@ class View {
       if (rest.length) boxes.push(this.groupBox(rest, key, apart));
     }
     const drawn = boxes.filter((box) => box.kind === "group").reduce((sum, box) => sum + box.members.length, 0);
-    if (drawn) this.remarks.push(`${many(drawn, "task")} drawn as groups (same level, target and kind): Enter or a double click unfolds one.`);
+    if (drawn)
+      this.remarks.push(
+        `${many(drawn, "task")} drawn as groups (same level, target and kind): Enter or a double click unfolds one.`,
+      );
     return boxes;
   }
 
@@ -449,7 +558,11 @@ class View {
   worthShowing(tasks, most) {
     if (tasks.length <= most) return tasks;
     const weight = (task) => (this.status[task] === "failed" ? 0 : this.graph.path.has(task) ? 1 : 2);
-    return tasks.slice().sort((a, b) => weight(a) - weight(b) || a - b).slice(0, most).sort((a, b) => a - b);
+    return tasks
+      .slice()
+      .sort((a, b) => weight(a) - weight(b) || a - b)
+      .slice(0, most)
+      .sort((a, b) => a - b);
   }
 
   taskBox(task, key = null) {
@@ -458,7 +571,16 @@ class View {
     const reads = graph.word("tasks", "reads", task).replace(/\[[^\]]*\]/g, "");
     const writes = graph.word("tasks", "writes", task).replace(/\[[^\]]*\]/g, "");
     const lines = [`${reads || "–"} → ${writes || "–"}`, this.where(task)];
-    return this.sized({ kind: "task", key, members: [task], level: tasks.level[task], look: tasks.look[task], title: graph.names[task], lines, stacked: graph.lanes(task).length > 1 });
+    return this.sized({
+      kind: "task",
+      key,
+      members: [task],
+      level: tasks.level[task],
+      look: tasks.look[task],
+      title: graph.names[task],
+      lines,
+      stacked: graph.lanes(task).length > 1,
+    });
   }
 
   where(task) {
@@ -471,14 +593,31 @@ class View {
   groupBox(tasks, key, rest) {
     const { graph } = this;
     const [first, last] = [graph.names[tasks[0]], graph.names[tasks.at(-1)]];
-    const box = { kind: "group", key, members: tasks, level: graph.tasks.level[tasks[0]], look: Math.max(...tasks.map((task) => graph.tasks.look[task])) };
+    const box = {
+      kind: "group",
+      key,
+      members: tasks,
+      level: graph.tasks.level[tasks[0]],
+      look: Math.max(...tasks.map((task) => graph.tasks.look[task])),
+    };
     const title = rest ? `${tasks.length.toLocaleString("en")} more` : many(tasks.length, "task");
-    return this.sized({ ...box, title, lines: [`${first} … ${last}`, graph.word("tasks", "target", tasks[0])], stacked: true });
+    return this.sized({
+      ...box,
+      title,
+      lines: [`${first} … ${last}`, graph.word("tasks", "target", tasks[0])],
+      stacked: true,
+    });
   }
 
   sized(box) {
-    const words = Math.max(this.width(box.title, "bold 13px") + 22, ...box.lines.map((line) => this.width(line, "11px")));
-    return Object.assign(box, { w: Math.min(230, Math.max(100, words + 42)), h: 26 + 15 * box.lines.length });
+    const words = Math.max(
+      this.width(box.title, "bold 13px") + 22,
+      ...box.lines.map((line) => this.width(line, "11px")),
+    );
+    return Object.assign(box, {
+      w: Math.min(230, Math.max(100, words + 42)),
+      h: 26 + 15 * box.lines.length,
+    });
   }
 
   width(words, font) {
@@ -524,12 +663,29 @@ class View {
       const title = `${loop ? "↻" : "?"} ${name}`;
       if (this.state.folded.has(key)) {
         const lines = [words, many(tasks.length, "task")];
-        return this.sized({ kind: "group", key, members: tasks, look: graph.tasks.look[tasks[0]], title, lines, stacked: true });
+        return this.sized({
+          kind: "group",
+          key,
+          members: tasks,
+          look: graph.tasks.look[tasks[0]],
+          title,
+          lines,
+          stacked: true,
+        });
       }
       const inside = svg("g", {});
       const size = this.composeInside(tasks, group, inside);
       const head = this.width(`${title}  ${words}`, "bold 13px") + 40;
-      const box = { kind: "frame", key, members: [], tasks, title, words, w: Math.max(head, size.w + 32), h: size.h + 52 };
+      const box = {
+        kind: "frame",
+        key,
+        members: [],
+        tasks,
+        title,
+        words,
+        w: Math.max(head, size.w + 32),
+        h: size.h + 52,
+      };
       inner.set(box, [inside, size]);
       return box;
     });
@@ -543,7 +699,8 @@ class View {
         if (n !== undefined && n !== k && !graph.edges.carried[e]) forward.push([k, n]);
       }
     forward.sort((a, b) => a[0] - b[0]);
-    for (let again = 0; again < boxes.length; again++) for (const [k, n] of forward) boxes[n].row = Math.max(boxes[n].row, boxes[k].row + 1);
+    for (let again = 0; again < boxes.length; again++)
+      for (const [k, n] of forward) boxes[n].row = Math.max(boxes[n].row, boxes[k].row + 1);
     const size = this.compose(boxes, layer, place);
     for (const [box, [inside, { w }]] of inner) {
       inside.setAttribute("transform", `translate(${round(box.x + (box.w - w) / 2)} ${round(box.y + 36)})`);
@@ -574,7 +731,8 @@ class View {
     const labelled = lines.length <= MOST_LABELS;
     for (const line of lines) {
       if (!labelled) continue;
-      line.words = line.edges.length > 3 ? [`${line.edges.length} dependences`] : line.edges.map((e) => graph.edgeWords(e));
+      line.words =
+        line.edges.length > 3 ? [`${line.edges.length} dependences`] : line.edges.map((e) => graph.edgeWords(e));
       line.w = Math.max(...line.words.map((words) => this.width(words, "11px"))) + 8;
       line.h = 14 * line.words.length + 4;
     }
@@ -584,22 +742,45 @@ class View {
     let out = size.w;
     for (const line of back.values()) {
       const [tail, head] = [boxes[line.tail], boxes[line.head]];
-      const [from, to] = [[tail.x + tail.w, tail.y + tail.h * 0.7], [head.x + head.w, head.y + head.h * 0.3]];
+      const [from, to] = [
+        [tail.x + tail.w, tail.y + tail.h * 0.7],
+        [head.x + head.w, head.y + head.h * 0.3],
+      ];
       out += 18;
-      layer.append(this.arrow(line, `M${from.map(round)}C${[out + 14, from[1], out + 14, to[1], to[0], to[1]].map(round)}`));
+      layer.append(
+        this.arrow(line, `M${from.map(round)}C${[out + 14, from[1], out + 14, to[1], to[0], to[1]].map(round)}`),
+      );
     }
     for (const box of boxes) {
       this.boxes.push(box);
       layer.append(box.kind === "frame" ? this.loop(box) : this.box(box));
     }
-    for (const line of lines) if (line.at) layer.append(...line.words.map((words, k) => svg("text", { class: "avial-label", x: round(line.at[0]), y: round(line.at[1] - 7 * line.words.length + 10 + 14 * k) }, words)));
+    for (const line of lines)
+      if (line.at)
+        layer.append(
+          ...line.words.map((words, k) =>
+            svg(
+              "text",
+              {
+                class: "avial-label",
+                x: round(line.at[0]),
+                y: round(line.at[1] - 7 * line.words.length + 10 + 14 * k),
+              },
+              words,
+            ),
+          ),
+        );
     return { w: back.size ? out + 22 : size.w, h: size.h };
   }
 
   // Whether a loop further in is around both ends: then it is drawn there.
   deeper(edge, place) {
     const { before, after } = this.graph;
-    return place.get(before[edge]) === place.get(after[edge]) && this.graph.tasks.group[before[edge]] !== -1 && [...place.values()].filter((k) => k === place.get(before[edge])).length > 1;
+    return (
+      place.get(before[edge]) === place.get(after[edge]) &&
+      this.graph.tasks.group[before[edge]] !== -1 &&
+      [...place.values()].filter((k) => k === place.get(before[edge])).length > 1
+    );
   }
 
   arrow(line, d) {
@@ -610,8 +791,22 @@ class View {
     if (line.carried) classes.push("avial-later");
     else if (!line.edges.some((e) => word(e) === "RAW")) classes.push("avial-order");
     if (line.edges.some((e) => graph.critical(e))) classes.push("avial-critical");
-    const made = svg("g", { class: classes.join(" ") }, svg("path", { class: "avial-reach", d }), svg("path", { class: "avial-stroke", d, "marker-end": `url(#${this.id}-head)` }));
-    made.prepend(svg("title", {}, line.edges.slice(0, 6).map((e) => this.edgeSentence(e)).join("\n")));
+    const made = svg(
+      "g",
+      { class: classes.join(" ") },
+      svg("path", { class: "avial-reach", d }),
+      svg("path", { class: "avial-stroke", d, "marker-end": `url(#${this.id}-head)` }),
+    );
+    made.prepend(
+      svg(
+        "title",
+        {},
+        line.edges
+          .slice(0, 6)
+          .map((e) => this.edgeSentence(e))
+          .join("\n"),
+      ),
+    );
     made.avial = { kind: "edge", line };
     line.node = made;
     this.links.push(line);
@@ -620,14 +815,36 @@ class View {
 
   box(box) {
     const { w, h } = box;
-    const node = svg("g", { class: `avial-node avial-look-${box.look}`, transform: `translate(${round(box.x)} ${round(box.y)})`, tabindex: "-1", role: "button", "aria-pressed": "false", "data-lm-suppress-shortcuts": "true" });
+    const node = svg("g", {
+      class: `avial-node avial-look-${box.look}`,
+      transform: `translate(${round(box.x)} ${round(box.y)})`,
+      tabindex: "-1",
+      role: "button",
+      "aria-pressed": "false",
+      "data-lm-suppress-shortcuts": "true",
+    });
     const outline = this.outline(box.look, w, h);
-    if (box.stacked) node.append(svg("path", { class: "avial-shape", d: outline, transform: "translate(6 6)" }), svg("path", { class: "avial-shape", d: outline, transform: "translate(3 3)" }));
+    if (box.stacked)
+      node.append(
+        svg("path", { class: "avial-shape", d: outline, transform: "translate(6 6)" }),
+        svg("path", { class: "avial-shape", d: outline, transform: "translate(3 3)" }),
+      );
     node.append(svg("path", { class: "avial-shape avial-front", d: outline }));
     const inner = this.outline(box.look, 18, h, w);
-    node.append(svg("path", { class: "avial-strip", d: inner }), svg("text", { class: "avial-letter", x: 9, y: h / 2 + 4.5 }, LETTERS[box.look]));
-    node.append(svg("text", { class: "avial-name", x: 26, y: box.lines.length ? 18 : h / 2 + 4.5 }, this.shorten(box.title, w - 52, "bold 13px")));
-    box.lines.forEach((line, k) => node.append(svg("text", { class: "avial-words", x: 26, y: 34 + 15 * k }, this.shorten(line, w - 34, "11px"))));
+    node.append(
+      svg("path", { class: "avial-strip", d: inner }),
+      svg("text", { class: "avial-letter", x: 9, y: h / 2 + 4.5 }, LETTERS[box.look]),
+    );
+    node.append(
+      svg(
+        "text",
+        { class: "avial-name", x: 26, y: box.lines.length ? 18 : h / 2 + 4.5 },
+        this.shorten(box.title, w - 52, "bold 13px"),
+      ),
+    );
+    box.lines.forEach((line, k) =>
+      node.append(svg("text", { class: "avial-words", x: 26, y: 34 + 15 * k }, this.shorten(line, w - 34, "11px"))),
+    );
     box.glyph = svg("text", { class: "avial-glyph", x: w - 14, y: 18 });
     box.tip = svg("title", {});
     node.append(box.glyph);
@@ -642,14 +859,28 @@ class View {
   outline(look, w, h, strip = 0) {
     const c = look ? 8 : 7;
     const corner = look ? (dx, dy) => `l${dx} ${dy}` : (dx, dy) => `a7 7 0 0 1 ${dx} ${dy}`;
-    const right = strip ? `h${w - c}v${h}h${c - w}` : `h${w - 2 * c}${corner(c, c)}v${h - 2 * c}${corner(-c, c)}h${2 * c - w}`;
+    const right = strip
+      ? `h${w - c}v${h}h${c - w}`
+      : `h${w - 2 * c}${corner(c, c)}v${h - 2 * c}${corner(-c, c)}h${2 * c - w}`;
     return `M${c} 0${right}${corner(-c, -c)}v${2 * c - h}${corner(c, -c)}z`;
   }
 
   loop(box) {
-    const node = svg("g", { class: "avial-frame", transform: `translate(${round(box.x)} ${round(box.y)})`, tabindex: "-1", role: "button", "aria-label": `${box.title}, ${box.words}: Enter folds it`, "data-lm-suppress-shortcuts": "true" });
-    node.append(svg("rect", { width: box.w, height: box.h, rx: 10 }), svg("text", { class: "avial-name", x: 14, y: 21 }, box.title));
-    node.append(svg("text", { class: "avial-words", x: 14 + this.width(`${box.title}  `, "bold 13px"), y: 21 }, box.words));
+    const node = svg("g", {
+      class: "avial-frame",
+      transform: `translate(${round(box.x)} ${round(box.y)})`,
+      tabindex: "-1",
+      role: "button",
+      "aria-label": `${box.title}, ${box.words}: Enter folds it`,
+      "data-lm-suppress-shortcuts": "true",
+    });
+    node.append(
+      svg("rect", { width: box.w, height: box.h, rx: 10 }),
+      svg("text", { class: "avial-name", x: 14, y: 21 }, box.title),
+    );
+    node.append(
+      svg("text", { class: "avial-words", x: 14 + this.width(`${box.title}  `, "bold 13px"), y: 21 }, box.words),
+    );
     node.avial = box;
     box.frame = node;
     return node;
@@ -658,35 +889,56 @@ class View {
   // -- levels as bars, where there are too many tasks
 
   drawRuns(members) {
-    const { graph, state } = this;
-    const levels = members.map((task) => graph.tasks.level[task]);
-    const low = levels.reduce((a, b) => Math.min(a, b), Infinity);
-    const high = levels.reduce((a, b) => Math.max(a, b), 0);
-    const step = Math.ceil((high - low + 1) / MOST_BARS);
-    const bars = [];
-    members.forEach((task, k) => ((bars[Math.floor((levels[k] - low) / step)] ??= []).push(task)));
-    const longest = bars.reduce((most, bar) => Math.max(most, bar.length), 0);
+    const { graph } = this;
+    const { step, bars } = this.runs(members);
+    const size = (looks) => looks.reduce((sum, number) => sum + number, 0);
+    const longest = bars.reduce((most, bar) => Math.max(most, size(bar.looks)), 0);
     const layer = svg("g", { transform: "translate(16 16)" });
-    bars.forEach((tasks, k) => {
-      const [first, last] = [low + k * step, Math.min(high, low + (k + 1) * step - 1)];
-      const looks = [0, 0, 0];
-      for (const task of tasks) looks[graph.tasks.look[task]]++;
-      const name = first === last ? `level ${first.toLocaleString("en")}` : `levels ${first.toLocaleString("en")}–${last.toLocaleString("en")}`;
-      const box = { kind: "run", members: tasks, title: name, lines: [many(tasks.length, "task")], x: 0, y: 24 * k, w: 560, h: 22 };
-      const node = svg("g", { class: "avial-run", transform: `translate(0 ${24 * k})`, tabindex: "-1", role: "button", "data-lm-suppress-shortcuts": "true" });
-      node.append(svg("rect", { class: "avial-reach", width: 700, height: 22 }), svg("text", { class: "avial-words", x: 0, y: 15 }, name));
+    bars.forEach(({ first, last, tasks, looks }, k) => {
+      const name =
+        first === last
+          ? `level ${first.toLocaleString("en")}`
+          : `levels ${first.toLocaleString("en")}–${last.toLocaleString("en")}`;
+      const box = {
+        kind: "run",
+        members: tasks,
+        title: name,
+        lines: [many(size(looks), "task")],
+        x: 0,
+        y: 24 * k,
+        w: 560,
+        h: 22,
+      };
+      const node = svg("g", {
+        class: "avial-run",
+        transform: `translate(0 ${24 * k})`,
+        tabindex: "-1",
+        role: "button",
+        "data-lm-suppress-shortcuts": "true",
+      });
+      node.append(
+        svg("rect", { class: "avial-reach", width: 700, height: 22 }),
+        svg("text", { class: "avial-words", x: 0, y: 15 }, name),
+      );
       let x = 130;
       looks.forEach((number, look) => {
         if (!number) return;
         const w = Math.max(3, (380 * number) / longest);
-        const bar = svg("g", { class: `avial-look-${look}`, transform: `translate(${round(x)} 1)` }, svg("rect", { class: "avial-shape", width: round(w), height: 20, rx: look ? 0 : 3 }));
-        if (w > 60) bar.append(svg("text", { class: "avial-words", x: 6, y: 14 }, `${LETTERS[look]} ${number.toLocaleString("en")}`));
+        const bar = svg(
+          "g",
+          { class: `avial-look-${look}`, transform: `translate(${round(x)} 1)` },
+          svg("rect", { class: "avial-shape", width: round(w), height: 20, rx: look ? 0 : 3 }),
+        );
+        if (w > 60)
+          bar.append(
+            svg("text", { class: "avial-words", x: 6, y: 14 }, `${LETTERS[look]} ${number.toLocaleString("en")}`),
+          );
         node.append(bar);
         x += w;
       });
       const critical = tasks.reduce((sum, task) => sum + graph.path.has(task), 0);
       box.glyph = svg("text", { class: "avial-glyph avial-start", x: x + 8, y: 16 });
-      box.after = `${many(tasks.length, "task")}${critical ? `, ${critical.toLocaleString("en")} critical` : ""}`;
+      box.after = `${many(size(looks), "task")}${critical ? `, ${critical.toLocaleString("en")} critical` : ""}`;
       node.append(box.glyph);
       box.tip = svg("title", {});
       node.prepend(box.tip);
@@ -696,8 +948,38 @@ class View {
       layer.append(node);
     });
     this.paper.append(layer);
-    this.remarks.push(`${many(members.length, "task")} are too many to draw one by one: each bar is ${step === 1 ? "one level" : `${step.toLocaleString("en")} levels`}. Enter or a double click opens one; the critical path and what a search finds are drawn with their neighbours.`);
+    this.remarks.push(
+      `${many(
+        bars.reduce((sum, bar) => sum + size(bar.looks), 0),
+        "task",
+      )} are too many to draw one by one: each bar is ${step === 1 ? "one level" : `${step.toLocaleString("en")} levels`}. Enter or a double click opens one; the critical path and what a search finds are drawn with their neighbours.`,
+    );
     return { w: 740, h: 24 * bars.length };
+  }
+
+  // Runs of levels with their tasks, and how many of each look they hold; where not all tasks are
+  // carried the counts are of all the same.
+  runs(members) {
+    const { graph, data, state } = this;
+    const counted = state.chosen ? null : data.runs;
+    const levels = members.map((task) => graph.tasks.level[task]);
+    const low = counted ? 0 : levels.reduce((a, b) => Math.min(a, b), Infinity);
+    const high = counted ? data.totals.levels - 1 : levels.reduce((a, b) => Math.max(a, b), 0);
+    const unit = counted?.step ?? 1;
+    const step = unit * Math.ceil((high - low + 1) / MOST_BARS / unit);
+    const bars = [];
+    for (let first = low; first <= high; first += step)
+      bars.push({ first, last: Math.min(high, first + step - 1), tasks: [], looks: [0, 0, 0] });
+    members.forEach((task, k) => {
+      const bar = bars[Math.floor((levels[k] - low) / step)];
+      bar.tasks.push(task);
+      if (!counted) bar.looks[graph.tasks.look[task]]++;
+    });
+    counted?.rows.forEach((row, k) => {
+      const bar = bars[Math.floor((k * unit) / step)];
+      row.forEach((number, look) => (bar.looks[look] += number));
+    });
+    return { step, bars };
   }
 
   // -- lanes: one row a device, boxes as long as their cost
@@ -720,18 +1002,47 @@ class View {
     const [left, pitch] = [120, 40];
     const few = members.length <= MOST_GROUPED;
     const named = few ? Math.max(...members.map((task) => this.width(graph.names[task], "bold 13px"))) + 56 : 0;
-    const wide = Math.max(520, Math.min(4000, Math.min(named, 150) * Math.max(...lanesFill(members, graph, data.devices.length))));
+    const wide = Math.max(
+      520,
+      Math.min(4000, Math.min(named, 150) * Math.max(...lanesFill(members, graph, data.devices.length))),
+    );
     const layer = svg("g", { transform: "translate(16 16)" });
     data.devices.forEach((device, lane) => {
-      layer.append(svg("rect", { class: "avial-band", x: 0, y: pitch * lane, width: left + wide + 8, height: pitch - 6, rx: 6 }));
-      layer.append(svg("text", { class: "avial-name", x: 8, y: pitch * lane + 15 }, `${LETTERS[device.look]} ${device.name}`), svg("text", { class: "avial-words", x: 8, y: pitch * lane + 29 }, `rank ${device.rank}${device.look === 2 ? ", emulated" : ""}`));
+      layer.append(
+        svg("rect", {
+          class: "avial-band",
+          x: 0,
+          y: pitch * lane,
+          width: left + wide + 8,
+          height: pitch - 6,
+          rx: 6,
+        }),
+      );
+      layer.append(
+        svg("text", { class: "avial-name", x: 8, y: pitch * lane + 15 }, `${LETTERS[device.look]} ${device.name}`),
+        svg(
+          "text",
+          { class: "avial-words", x: 8, y: pitch * lane + 29 },
+          `rank ${device.rank}${device.look === 2 ? ", emulated" : ""}`,
+        ),
+      );
     });
     const x = (time) => left + (wide * time) / total;
     if (few) {
       for (const task of members)
         graph.lanes(task).reduce((first, lane) => {
           const w = Math.max(3, x(end[task]) - x(start[task]) - 1);
-          const box = { kind: "task", members: [task], look: tasks.look[task], title: graph.names[task], lines: [], x: x(start[task]), y: pitch * lane + 4, w, h: pitch - 14 };
+          const box = {
+            kind: "task",
+            members: [task],
+            look: tasks.look[task],
+            title: graph.names[task],
+            lines: [],
+            x: x(start[task]),
+            y: pitch * lane + 4,
+            w,
+            h: pitch - 14,
+          };
           const node = w > 44 ? this.box(box) : this.sliver(box);
           layer.append(node);
           if (first) first.copies.push(box);
@@ -744,8 +1055,17 @@ class View {
     }
     if (few) this.drawMessages(layer);
     const unit = data.path.measured ? "measured times" : "estimated: the bytes each task touches";
-    this.remarks.push(`Lengths are ${unit}; each task starts as soon as what it waits for is done and its device is free. Messages take no time here.`);
-    layer.append(svg("text", { class: "avial-words", x: left, y: pitch * data.devices.length + 14 }, "0"), svg("text", { class: "avial-words avial-end", x: left + wide, y: pitch * data.devices.length + 14 }, graph.cost(total)));
+    this.remarks.push(
+      `Lengths are ${unit}; each task starts as soon as what it waits for is done and its device is free. Messages take no time here.`,
+    );
+    layer.append(
+      svg("text", { class: "avial-words", x: left, y: pitch * data.devices.length + 14 }, "0"),
+      svg(
+        "text",
+        { class: "avial-words avial-end", x: left + wide, y: pitch * data.devices.length + 14 },
+        graph.cost(total),
+      ),
+    );
     this.paper.append(layer);
     return { w: left + wide + 12, h: pitch * data.devices.length + 20 };
   }
@@ -769,7 +1089,12 @@ class View {
     for (const line of bundles.values()) {
       const { tail, head } = line;
       const down = head.y > tail.y;
-      const [ax, ay, bx, by] = [tail.x + tail.w - 6, down ? tail.y + tail.h : tail.y, head.x + 6, down ? head.y : head.y + head.h];
+      const [ax, ay, bx, by] = [
+        tail.x + tail.w - 6,
+        down ? tail.y + tail.h : tail.y,
+        head.x + 6,
+        down ? head.y : head.y + head.h,
+      ];
       const bend = (by - ay) / 2;
       layer.append(this.arrow(line, `M${[ax, ay].map(round)}C${[ax, ay + bend, bx, by - bend, bx, by].map(round)}`));
     }
@@ -777,7 +1102,14 @@ class View {
 
   // A box too narrow for words.
   sliver(box) {
-    const node = svg("g", { class: `avial-node avial-look-${box.look}`, transform: `translate(${round(box.x)} ${box.y})`, tabindex: "-1", role: "button", "aria-pressed": "false", "data-lm-suppress-shortcuts": "true" });
+    const node = svg("g", {
+      class: `avial-node avial-look-${box.look}`,
+      transform: `translate(${round(box.x)} ${box.y})`,
+      tabindex: "-1",
+      role: "button",
+      "aria-pressed": "false",
+      "data-lm-suppress-shortcuts": "true",
+    });
     box.tip = svg("title", {});
     node.append(box.tip, svg("rect", { class: "avial-shape avial-front", width: round(box.w), height: box.h, rx: 1 }));
     if (this.graph.path.has(box.members[0])) node.classList.add("avial-critical");
@@ -797,8 +1129,17 @@ class View {
     busy.forEach((shares, lane) => {
       const base = pitch * lane + pitch - 8;
       let d = `M${x(0)} ${base}`;
-      shares.forEach((share, k) => (d += `V${round(base - Math.min(1, share) * (pitch - 10))}H${round(x((total * (k + 1)) / columns))}`));
-      layer.append(svg("g", { class: `avial-look-${this.data.devices[lane].look}` }, svg("path", { class: "avial-shape", d: `${d}V${base}z` })));
+      shares.forEach(
+        (share, k) =>
+          (d += `V${round(base - Math.min(1, share) * (pitch - 10))}H${round(x((total * (k + 1)) / columns))}`),
+      );
+      layer.append(
+        svg(
+          "g",
+          { class: `avial-look-${this.data.devices[lane].look}` },
+          svg("path", { class: "avial-shape", d: `${d}V${base}z` }),
+        ),
+      );
     });
   }
 
@@ -837,7 +1178,9 @@ class View {
   showProgress() {
     const counts = this.totals;
     const running = counts.waiting < this.status.length;
-    const words = ["running", "done", "failed"].map((state) => `${GLYPHS[state]} ${counts[state].toLocaleString("en")} ${state}`);
+    const words = ["running", "done", "failed"].map(
+      (state) => `${GLYPHS[state]} ${counts[state].toLocaleString("en")} ${state}`,
+    );
     this.progress.textContent = running ? `${words.join(" · ")} of ${many(this.status.length, "task")}` : "";
     this.progress.classList.toggle("avial-failed", counts.failed > 0);
   }
@@ -850,7 +1193,12 @@ class View {
     const { counts } = box;
     const state = counts.failed ? "failed" : counts.running ? "running" : of && counts.done === of ? "done" : "waiting";
     for (const each of STATES) box.node.classList.toggle(`avial-is-${each}`, each === state);
-    const counted = state === "done" || of === 1 ? "" : counts.failed || counts.running ? ` ${counts[state].toLocaleString("en")}` : "";
+    const counted =
+      state === "done" || of === 1
+        ? ""
+        : counts.failed || counts.running
+          ? ` ${counts[state].toLocaleString("en")}`
+          : "";
     if (box.glyph) box.glyph.textContent = `${GLYPHS[state]}${counted}${box.after ? ` ${box.after}` : ""}`.trim();
     const note = of === 1 ? this.notes.get(box.members[0]) : "";
     const words = [box.title, ...box.lines, LOOKS[box.look] ?? "", state === "waiting" ? "" : state, note];
@@ -869,7 +1217,13 @@ class View {
     const line = made?.avial?.line;
     const box = line ? null : made?.avial;
     for (const link of this.links) {
-      const lit = link === line || (box && box.node && link.edges.some((e) => box.members.includes(this.graph.before[e]) || box.members.includes(this.graph.after[e])));
+      const lit =
+        link === line ||
+        (box &&
+          box.node &&
+          link.edges.some(
+            (e) => box.members.includes(this.graph.before[e]) || box.members.includes(this.graph.after[e]),
+          ));
       link.node.classList.toggle("avial-lit", Boolean(lit));
     }
     this.details(made?.avial);
@@ -902,13 +1256,15 @@ class View {
 
   find(query) {
     const { graph } = this;
+    if (!graph) return;
     const wanted = query.trim().toLowerCase();
     const buffers = new RegExp(`(^|[ ,])${wanted.replace(/[^\w]/g, "\\$&")}(\\[|,|$)`);
     const touched = (column, task) => buffers.test(graph.word("tasks", column, task).toLowerCase());
     this.hits = [];
     if (wanted)
       for (let task = 0; task < graph.count; task++)
-        if (graph.names[task].toLowerCase().includes(wanted) || touched("reads", task) || touched("writes", task)) this.hits.push(task);
+        if (graph.names[task].toLowerCase().includes(wanted) || touched("reads", task) || touched("writes", task))
+          this.hits.push(task);
     this.hit = -1;
     this.found.textContent = wanted ? `${this.hits.length.toLocaleString("en")} found` : "";
     this.mark();
@@ -916,7 +1272,7 @@ class View {
 
   nextHit(by) {
     if (!this.hits.length) return;
-    this.hit = (Math.max(this.hit + by, by < 0 && this.hit <= 0 ? this.hits.length - 1 : 0)) % this.hits.length;
+    this.hit = Math.max(this.hit + by, by < 0 && this.hit <= 0 ? this.hits.length - 1 : 0) % this.hits.length;
     this.found.textContent = `${(this.hit + 1).toLocaleString("en")} of ${this.hits.length.toLocaleString("en")}`;
     this.selectTask(this.hits[this.hit]);
     this.search.focus();
@@ -924,7 +1280,8 @@ class View {
 
   mark() {
     const hits = new Set(this.hits);
-    for (const box of this.boxes) box.node?.classList.toggle("avial-hit", hits.size > 0 && box.members.some((task) => hits.has(task)));
+    for (const box of this.boxes)
+      box.node?.classList.toggle("avial-hit", hits.size > 0 && box.members.some((task) => hits.has(task)));
   }
 
   // -- what is drawn next
@@ -948,8 +1305,14 @@ class View {
     }
     const most = MOST_BOXES;
     const found = new Set();
-    for (const task of tasks.slice(0, most)) for (const near of this.graph.around(task, this.state.hops, this.state.hops, most)) if (found.size < most) found.add(near);
-    Object.assign(this.state, { mode: "graph", around: tasks, chosen: [...found].sort((a, b) => a - b) });
+    for (const task of tasks.slice(0, most))
+      for (const near of this.graph.around(task, this.state.hops, this.state.hops, most))
+        if (found.size < most) found.add(near);
+    Object.assign(this.state, {
+      mode: "graph",
+      around: tasks,
+      chosen: [...found].sort((a, b) => a - b),
+    });
     this.selected = null;
     this.draw({ fit: true });
     if (found.size >= most) this.told.textContent += ` The first ${most} of what is near are drawn.`;
@@ -964,7 +1327,8 @@ class View {
       const path = graph.data.path.tasks.slice(0, MOST_BOXES);
       Object.assign(state, { chosen: path.slice().sort((a, b) => a - b), around: path });
       this.draw({ fit: true });
-      if (path.length < graph.path.size) this.told.textContent += ` The first ${path.length} of ${many(graph.path.size, "task")} on the path are drawn.`;
+      if (path.length < graph.path.size)
+        this.told.textContent += ` The first ${path.length} of ${many(graph.path.size, "task")} on the path are drawn.`;
     } else this.draw();
     this.say(graph.data.path.words);
   }
@@ -989,7 +1353,11 @@ class View {
     state.folded.clear();
     state.unfolded.clear();
     if (state.nested && fold) this.data.groups.forEach((group, k) => graph.parents[k] < 0 && state.folded.add(`g${k}`));
-    else for (const task of this.members()) (fold ? state.folded : state.unfolded).add(`${graph.tasks.level[task]} ${graph.tasks.target[task]} ${graph.tasks.kind[task]}`);
+    else
+      for (const task of this.members())
+        (fold ? state.folded : state.unfolded).add(
+          `${graph.tasks.level[task]} ${graph.tasks.target[task]} ${graph.tasks.kind[task]}`,
+        );
     this.draw({ fit: true });
   }
 
@@ -1021,11 +1389,13 @@ class View {
     const from = [event.clientX + area.scrollLeft, event.clientY + area.scrollTop];
     const move = (to) => area.scrollTo(from[0] - to.clientX, from[1] - to.clientY);
     area.addEventListener("pointermove", move);
-    window.addEventListener("pointerup", () => area.removeEventListener("pointermove", move), { once: true });
+    window.addEventListener("pointerup", () => area.removeEventListener("pointermove", move), {
+      once: true,
+    });
   }
 
   key(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (!this.graph || event.altKey || event.ctrlKey || event.metaKey) return;
     const box = document.activeElement?.avial ?? null;
     const acts = {
       "+": () => this.scale(1.25),
@@ -1038,11 +1408,16 @@ class View {
       c: () => this.emphasise(),
       Escape: () => this.showAll(),
       "/": () => this.search.focus(),
-      Enter: () => (box && box === this.selected) || box?.kind === "frame" ? this.openBox(box) : this.select(box),
+      Enter: () => ((box && box === this.selected) || box?.kind === "frame" ? this.openBox(box) : this.select(box)),
       " ": () => this.select(box),
     };
     if (event.shiftKey && event.key.startsWith("Arrow")) {
-      const by = { ArrowLeft: [-60, 0], ArrowRight: [60, 0], ArrowUp: [0, -60], ArrowDown: [0, 60] }[event.key];
+      const by = {
+        ArrowLeft: [-60, 0],
+        ArrowRight: [60, 0],
+        ArrowUp: [0, -60],
+        ArrowDown: [0, 60],
+      }[event.key];
       this.area.scrollBy(...by);
     } else if (event.key.startsWith("Arrow")) this.step(event.key, box);
     else if (acts[event.key]) acts[event.key]();
@@ -1064,7 +1439,12 @@ class View {
       return [at.x + at.width / 2, at.y + at.height / 2];
     };
     const [x, y] = middle(from);
-    const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
+    const [dx, dy] = {
+      ArrowLeft: [-1, 0],
+      ArrowRight: [1, 0],
+      ArrowUp: [0, -1],
+      ArrowDown: [0, 1],
+    }[key];
     let [best, least] = [null, Infinity];
     for (const box of boxes) {
       const [a, b] = middle(box);
@@ -1094,19 +1474,35 @@ class View {
 
   taskSentence(task) {
     const { graph } = this;
-    const [summary, target, reads, writes] = ["summary", "target", "reads", "writes"].map((column) => graph.word("tasks", column, task));
+    const [summary, target, reads, writes] = ["summary", "target", "reads", "writes"].map((column) =>
+      graph.word("tasks", column, task),
+    );
     return `${graph.names[task]}: ${summary || "task"} for ${target}, reads ${reads || "–"}, writes ${writes || "–"}; slack ${graph.cost(graph.tasks.slack[task])}`;
   }
 
   details(thing = this.selected) {
-    const parts = !thing ? this.graphDetails() : thing.kind === "edge" ? this.edgeDetails(thing.line) : thing.members.length === 1 ? this.taskDetails(thing.members[0]) : this.groupDetails(thing);
+    const parts = !thing
+      ? this.graphDetails()
+      : thing.kind === "edge"
+        ? this.edgeDetails(thing.line)
+        : thing.members.length === 1
+          ? this.taskDetails(thing.members[0])
+          : this.groupDetails(thing);
     this.panel.replaceChildren(...parts);
   }
 
   graphDetails() {
     const { data } = this;
     const rows = [["critical path", data.path.words.replace(/^critical path: /, "")]];
-    return [html("h4", {}, data.title), facts(rows), html("p", { class: "avial-quiet" }, "Point at a task or an arrow to see why it is there. Click or Enter keeps it; f: only what is around it; c: critical path; + − 0: size.")];
+    return [
+      html("h4", {}, data.title),
+      facts(rows),
+      html(
+        "p",
+        { class: "avial-quiet" },
+        "Point at a task or an arrow to see why it is there. Click or Enter keeps it; f: only what is around it; c: critical path; + − 0: size.",
+      ),
+    ];
   }
 
   taskFacts(task) {
@@ -1133,24 +1529,43 @@ class View {
 
   taskDetails(task) {
     const { graph } = this;
-    return [html("h4", {}, graph.names[task]), facts(this.taskFacts(task)), ...this.edgeList("waits for", graph.into(task), graph.before), ...this.edgeList("needed by", graph.from(task), graph.after)];
+    return [
+      html("h4", {}, graph.names[task]),
+      facts(this.taskFacts(task)),
+      ...this.edgeList("waits for", graph.into(task), graph.before),
+      ...this.edgeList("needed by", graph.from(task), graph.after),
+    ];
   }
 
   edgeList(title, edges, end) {
     if (!edges.length) return [];
     const list = html("ul", {});
     for (const e of Array.from(edges).slice(0, MOST_LISTED)) {
-      const go = html("button", { type: "button", class: "avial-link", title: this.edgeSentence(e) }, this.graph.names[end[e]]);
+      const go = html(
+        "button",
+        { type: "button", class: "avial-link", title: this.edgeSentence(e) },
+        this.graph.names[end[e]],
+      );
       go.addEventListener("click", () => this.selectTask(end[e]));
-      const lit = (on) => () => this.links.forEach((link) => link.node.classList.toggle("avial-lit", on && link.edges.includes(e)));
+      const lit = (on) => () =>
+        this.links.forEach((link) => link.node.classList.toggle("avial-lit", on && link.edges.includes(e)));
       go.addEventListener("focus", lit(true));
       go.addEventListener("blur", lit(false));
       const region = this.graph.word("edges", "region", e);
       const crosses = this.graph.crosses(e);
       const hazard = this.graph.word("edges", "hazard", e);
-      list.append(html("li", {}, go, ` ${this.graph.edgeWords(e)}${region ? ` ${region}` : ""}${crosses ? `, ${crosses}` : ""}${this.graph.edges.carried[e] ? ", a later round" : ""}`, html("span", { class: "avial-quiet" }, ` ${WHY[hazard] ?? ""}`)));
+      list.append(
+        html(
+          "li",
+          {},
+          go,
+          ` ${this.graph.edgeWords(e)}${region ? ` ${region}` : ""}${crosses ? `, ${crosses}` : ""}${this.graph.edges.carried[e] ? ", a later round" : ""}`,
+          html("span", { class: "avial-quiet" }, ` ${WHY[hazard] ?? ""}`),
+        ),
+      );
     }
-    if (edges.length > MOST_LISTED) list.append(html("li", { class: "avial-quiet" }, `and ${edges.length - MOST_LISTED} more`));
+    if (edges.length > MOST_LISTED)
+      list.append(html("li", { class: "avial-quiet" }, `and ${edges.length - MOST_LISTED} more`));
     return [html("h5", {}, `${title} (${edges.length})`), list];
   }
 
@@ -1176,31 +1591,55 @@ class View {
     const { graph } = this;
     const shown = new Set(this.members());
     const tasks = [...shown];
-    const edges = tasks.slice(0, MOST_ROWS).flatMap((task) => [...graph.into(task)].filter((e) => shown.has(graph.before[e])));
+    const edges = tasks
+      .slice(0, MOST_ROWS)
+      .flatMap((task) => [...graph.into(task)].filter((e) => shown.has(graph.before[e])));
     const tasksTable = table("Tasks", tasks, (task) => [["task", graph.names[task]], ...this.taskFacts(task)]);
     return [...tasksTable, ...table("Edges", edges, (e) => this.edgeFacts(e))];
   }
 
   edgeDetails(line) {
-    const parts = [html("h4", {}, line.edges.length === 1 ? "Why this arrow" : `Why this arrow: ${line.edges.length} dependences`)];
+    const parts = [
+      html("h4", {}, line.edges.length === 1 ? "Why this arrow" : `Why this arrow: ${line.edges.length} dependences`),
+    ];
     for (const e of line.edges.slice(0, 8)) parts.push(facts(this.edgeFacts(e)));
     if (line.edges.length > 8) parts.push(html("p", { class: "avial-quiet" }, `and ${line.edges.length - 8} more`));
     return parts;
   }
 
   groupDetails(box) {
-    const counts = STATES.filter((state) => box.counts?.[state] && state !== "waiting").map((state) => `${GLYPHS[state]} ${box.counts[state]} ${state}`);
+    const counts = STATES.filter((state) => box.counts?.[state] && state !== "waiting").map(
+      (state) => `${GLYPHS[state]} ${box.counts[state]} ${state}`,
+    );
     const members = box.members.length ? box.members : (box.tasks ?? []);
-    const open = html("button", { type: "button" }, box.kind === "frame" ? "Fold" : box.kind === "run" ? "Show these levels" : "Unfold");
+    const open = html(
+      "button",
+      { type: "button" },
+      box.kind === "frame" ? "Fold" : box.kind === "run" ? "Show these levels" : "Unfold",
+    );
     open.addEventListener("click", () => this.openBox(box));
     const list = html("ul", {});
     for (const task of this.worthShowing(members, MOST_LISTED)) {
       const go = html("button", { type: "button", class: "avial-link" }, this.graph.names[task]);
       go.addEventListener("click", () => this.selectTask(task));
-      list.append(html("li", {}, go, this.graph.path.has(task) ? " on the critical path" : "", ` ${GLYPHS[this.status[task]]}`));
+      list.append(
+        html("li", {}, go, this.graph.path.has(task) ? " on the critical path" : "", ` ${GLYPHS[this.status[task]]}`),
+      );
     }
-    if (members.length > MOST_LISTED) list.append(html("li", { class: "avial-quiet" }, `and ${(members.length - MOST_LISTED).toLocaleString("en")} more`));
-    return [html("h4", {}, box.title), facts([["holds", many(members.length, "task")], ["state", counts.join(", ")], ["", box.words ?? ""]]), html("p", {}, open), list];
+    if (members.length > MOST_LISTED)
+      list.append(
+        html("li", { class: "avial-quiet" }, `and ${(members.length - MOST_LISTED).toLocaleString("en")} more`),
+      );
+    return [
+      html("h4", {}, box.title),
+      facts([
+        ["holds", many(members.length, "task")],
+        ["state", counts.join(", ")],
+        ["", box.words ?? ""],
+      ]),
+      html("p", {}, open),
+      list,
+    ];
   }
 
   showLegend() {
@@ -1208,14 +1647,55 @@ class View {
     for (const box of this.boxes) for (const task of box.members.slice(0, 200)) looks.add(this.graph.tasks.look[task]);
     const item = (shape, words) => html("span", { class: "avial-item" }, shape, ` ${words}`);
     const mark = (...inside) => svg("svg", { width: 28, height: 16, "aria-hidden": "true" }, ...inside);
-    const items = [...looks].sort().map((look) => item(mark(svg("g", { class: `avial-look-${look}`, transform: "translate(1 0)" }, svg("path", { class: "avial-shape", d: this.outline(look, 26, 15) }), svg("text", { class: "avial-letter avial-ink", x: 13, y: 12 }, LETTERS[look]))), LOOKS[look]));
-    const kinds = [["", "value"], ["avial-message", "value sent to another rank"], ["avial-order", "order only (WAR, WAW, after)"], ["avial-later", "value for a later round"], ["avial-critical", "critical path"]];
+    const items = [...looks]
+      .sort()
+      .map((look) =>
+        item(
+          mark(
+            svg(
+              "g",
+              { class: `avial-look-${look}`, transform: "translate(1 0)" },
+              svg("path", { class: "avial-shape", d: this.outline(look, 26, 15) }),
+              svg("text", { class: "avial-letter avial-ink", x: 13, y: 12 }, LETTERS[look]),
+            ),
+          ),
+          LOOKS[look],
+        ),
+      );
+    const kinds = [
+      ["", "value"],
+      ["avial-message", "value sent to another rank"],
+      ["avial-order", "order only (WAR, WAW, after)"],
+      ["avial-later", "value for a later round"],
+      ["avial-critical", "critical path"],
+    ];
     for (const [kind, words] of kinds) {
-      const there = this.links.some((link) => (kind ? link.node.classList.contains(kind) : !/message|order|later/.test(link.node.getAttribute("class"))));
-      if (there && (kind !== "avial-critical" || this.state.critical)) items.push(item(mark(svg("g", { class: `avial-edge ${kind}` }, svg("path", { class: "avial-stroke", d: "M1 8H26" }))), words));
+      const there = this.links.some((link) =>
+        kind ? link.node.classList.contains(kind) : !/message|order|later/.test(link.node.getAttribute("class")),
+      );
+      if (there && (kind !== "avial-critical" || this.state.critical))
+        items.push(
+          item(
+            mark(svg("g", { class: `avial-edge ${kind}` }, svg("path", { class: "avial-stroke", d: "M1 8H26" }))),
+            words,
+          ),
+        );
     }
     this.legend.replaceChildren(...items);
-    const head = svg("marker", { id: `${this.id}-head`, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0L10 5L0 10z", fill: "context-stroke" }));
+    const head = svg(
+      "marker",
+      {
+        id: `${this.id}-head`,
+        viewBox: "0 0 10 10",
+        refX: 9,
+        refY: 5,
+        markerWidth: 9,
+        markerHeight: 9,
+        markerUnits: "userSpaceOnUse",
+        orient: "auto",
+      },
+      svg("path", { d: "M0 0L10 5L0 10z", fill: "context-stroke" }),
+    );
     this.paper.prepend(svg("defs", {}, head));
   }
 }
@@ -1248,11 +1728,35 @@ function table(title, items, row) {
   const rows = items.slice(0, MOST_ROWS).map(row);
   if (!rows.length) return [];
   const used = rows[0].map((_, k) => rows.some((each) => each[k][1]));
-  const cells = (name, values) => html("tr", {}, ...values.filter((_, k) => used[k]).map((value) => html(name, name === "th" ? { scope: "col" } : {}, value)));
-  const head = html("thead", {}, cells("th", rows[0].map(([column]) => column)));
-  const body = html("tbody", {}, ...rows.map((each) => cells("td", each.map(([, value]) => value))));
+  const cells = (name, values) =>
+    html(
+      "tr",
+      {},
+      ...values.filter((_, k) => used[k]).map((value) => html(name, name === "th" ? { scope: "col" } : {}, value)),
+    );
+  const head = html(
+    "thead",
+    {},
+    cells(
+      "th",
+      rows[0].map(([column]) => column),
+    ),
+  );
+  const body = html(
+    "tbody",
+    {},
+    ...rows.map((each) =>
+      cells(
+        "td",
+        each.map(([, value]) => value),
+      ),
+    ),
+  );
   const rest = items.length - rows.length;
-  return [html("table", {}, html("caption", {}, title), head, body), ...(rest > 0 ? [html("p", { class: "avial-quiet" }, `and ${rest.toLocaleString("en")} more, not listed`)] : [])];
+  return [
+    html("table", {}, html("caption", {}, title), head, body),
+    ...(rest > 0 ? [html("p", { class: "avial-quiet" }, `and ${rest.toLocaleString("en")} more, not listed`)] : []),
+  ];
 }
 
 // Those that have a value, as a list of terms.

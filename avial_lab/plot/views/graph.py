@@ -8,7 +8,8 @@ thousand: columns, with words that recur in a table of their own; large ones are
     path     {words, unit: "s" | "B", measured, tasks: [index, …]}
     devices  [{name, rank, look}]: the lanes
     groups   [{name, words, loop, around}]: loops around tasks, outer before inner
-    runs     {step, rows: [[CPU, GPU, emulated GPU, edges in], …]}: every `step` levels of the whole
+    runs     where not all tasks are carried, {step, rows: [[CPU, GPU, emulated GPU], …]}: how many
+             there are in every `step` levels
     hidden   what `columns` leave out, in words; "" where nothing is
     columns  {strings, tasks: {column: […]}, edges: {column: […]}}, or `packed`: that, as base64 of
              zlib's compressed JSON; a name begins like the one before it, `shared` characters long
@@ -59,7 +60,9 @@ def graph_data(
     if not told or _size(form) > most_bytes:
         form = _form(_columns(graph, schedule, trace, everything, told=False))
         hidden = "regions, and the reason of each place, are too much to carry here"
+    runs = None
     if _size(form) > most_bytes:
+        runs = _runs(graph, schedule)
         kept = _what_matters(graph, path, most=1500)
         form = _form(_columns(graph, schedule, trace, kept, told=True))
         at = {k: n for n, k in enumerate(kept)}
@@ -94,7 +97,7 @@ def graph_data(
             }
             for group in graph.groups
         ],
-        "runs": _runs(graph, schedule),
+        "runs": runs,
         "hidden": hidden,
         **form,
     }
@@ -272,14 +275,12 @@ def _devices(schedule: Schedule) -> list[dict[str, Any]]:
 
 
 def _runs(graph: TaskGraph, schedule: Schedule | None) -> dict[str, Any]:
-    """How many tasks of each look there are, and edges into them, by level or by some levels."""
+    """How many tasks of each look there are, by level or by some levels."""
     step = max(1, ceil(len(graph.levels) / MOST_RUNS))
-    rows = [[0, 0, 0, 0] for _ in range(0, len(graph.levels), step)]
+    rows = [[0] * len(LOOKS) for _ in range(0, len(graph.levels), step)]
     level = graph.level_of
     for task, look in zip(graph.tasks, _looks(graph.tasks, schedule), strict=True):
         rows[level[task.name] // step][look] += 1
-    for edge in graph.dependencies:
-        rows[level[edge.after] // step][3] += 1
     return {"step": step, "rows": rows}
 
 
