@@ -43,7 +43,7 @@ STATIC_SHARE = 1_000_000
 """Bytes of it that figures, tables and texts may have, so that something is left for the views."""
 
 LINES = (2000, 800, 300, 100)
-"""Lines of program text in all stages together, over four of them: the most that fits is taken."""
+"""Lines of each text, fewer where there are more than four stages: the most that fits is taken."""
 
 STEPPER_TEXT = (250_000, 100_000, 40_000)
 """Characters of text that the stepper holds: the most that fits is taken."""
@@ -115,9 +115,10 @@ def report_html(
     machine: Mapping[str, str] | None = None,
 ) -> str:
     """The page; same program, same bytes. `versions` and `machine` are by default those here."""
-    made_with = (installed_versions() if versions is None else versions, machine or this_machine())
+    versions = installed_versions() if versions is None else versions
+    machine = this_machine() if machine is None else machine
     head = _head(program)
-    sections, room = _fitting(program, head, *made_with)
+    sections, room = _fitting(program, head, versions, machine)
     embedded, left_out = _views(program, [section.view for section in sections], room)
     body = _body(head, sections, embedded, left_out)
     return page_html(f"{program.name} – avial_lab", body, kinds=embedded)

@@ -15,7 +15,7 @@ import pytest
 from avial_lab.dag import TaskGraph
 from avial_lab.errors import CompilerCrash
 from avial_lab.ownership import Plan
-from avial_lab.plot import report_html
+from avial_lab.plot import report, report_html
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Inside, Stage
 from avial_lab.trace import Trace
@@ -208,3 +208,14 @@ def test_long_stages_leave_room_for_the_rest() -> None:
     page = report_html(Recorded(stages=stages))
     assert len(page.encode()) < 2_000_000
     assert "of 20,000 lines left out" in page
+
+
+def test_views_that_do_not_fit_are_left_out_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = report_html(Recorded())
+    assert everything.count('class="view"') == 3
+    assert "too much of it" not in everything
+    monkeypatch.setattr(report, "BUDGET", len(everything.encode()) - 30_000)
+    page = report_html(Recorded())
+    assert len(page.encode()) < len(everything.encode())
+    assert page.count('class="view"') == 2
+    assert page.count("There is too much of it to be explored in this page") == 1
