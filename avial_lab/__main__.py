@@ -15,6 +15,7 @@ import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -464,19 +465,27 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _install_kernel(options: argparse.Namespace) -> int:
-    from avial_lab.notebook.kernelspec import install_kernel  # Jupyter, as below
-
     prefix = sys.prefix if options.sys_prefix else options.prefix
-    folder = install_kernel(options.name, cpu=options.cpu, gpu=options.gpu, prefix=prefix)
+    install = _kernelspec().install_kernel
+    folder = install(options.name, cpu=options.cpu, gpu=options.gpu, prefix=prefix)
     print(f"kernel '{options.name}' is in {folder}")
     return 0
 
 
 def _remove_kernel(options: argparse.Namespace) -> int:
-    from avial_lab.notebook.kernelspec import remove_kernel
-
-    print(f"removed {remove_kernel(options.name)}")
+    print(f"removed {_kernelspec().remove_kernel(options.name)}")
     return 0
+
+
+def _kernelspec() -> ModuleType:
+    try:
+        from avial_lab.notebook import kernelspec
+    except ImportError as error:
+        raise BindError(
+            f"a kernel needs {error.name}, which is not installed",
+            hint='in the clone: pip install -e ".[lab]"',
+        ) from None
+    return kernelspec
 
 
 def _cluster(options: argparse.Namespace) -> int:

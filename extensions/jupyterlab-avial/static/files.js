@@ -40,6 +40,6 @@ export async function plugin(lab) {
 
 /** Two tasks and the one that waits for both. */
 export const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" width="16">
-<g class="jp-icon3" fill="#616161"><circle cx="4" cy="3.5" r="2.2"/><rect x="9.8" y="1.4" width="4.4" height="4.2"/>
+<g class="jp-icon3 jp-icon-selectable" fill="#616161"><circle cx="4" cy="3.5" r="2.2"/><rect x="9.8" y="1.4" width="4.4" height="4.2"/>
 <path d="M8 15 5.2 10.2h5.6z"/></g>
 <path class="jp-icon3" fill="none" stroke="#616161" d="M4.6 5.5 7 10M11.4 5.5 9 10"/></svg>`;
