@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -60,7 +60,7 @@ def graph_from_json(data: Mapping[str, Any]) -> tuple[TaskGraph, Schedule | None
             f"this is no task graph of version {VERSION}",
             hint=f'it begins with "format": "{FORMAT}", "version": {VERSION}',
         )
-    source = data.get("source") or {}
+    source: dict[str, str] = data.get("source") or {}
     place = source.get("cell", ""), source.get("text", "")
     try:
         graph: TaskGraph = _restored(TaskGraph, data, place)
@@ -99,15 +99,14 @@ def _restored(kind: Any, value: Any, place: tuple[str, str]) -> Any:  # noqa: AN
         return None if value is None else _restored(kind, value, place)
     if kind is CellSpan:
         return CellSpan(*place, *value)
+    if isinstance(kind, enum.EnumMeta):
+        return kind(value)
     if kind is Box:
         return Box(tuple(low for low, _ in value), tuple(high for _, high in value))
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return kind(value)
     if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], each, place) for each in value)
-    if is_dataclass(kind):
-        return kind(**_parts(kind, value, place))  # pyright: ignore[reportCallIssue]
-    return value
+    make: Callable[..., Any] = kind
+    return make(**_parts(kind, value, place)) if is_dataclass(make) else value
 
 
 def _parts(

@@ -100,6 +100,20 @@ def test_by_keyboard_alone(bare_page: BarePage) -> None:
     expect(page.get_by_role("searchbox")).to_be_focused()
 
 
+def test_jupyterlab_leaves_the_keys_to_what_has_the_focus(bare_page: BarePage) -> None:
+    """Its command registry goes up from the element that has the focus and stops at this attribute:
+    without it `x` on a task would cut the cell.
+    """
+    page = opened(bare_page, by_hand.heat_schedule())
+    box(page, "S1").click()
+    reached = ".avial-graph :is(button, select, summary, input, [tabindex])"
+    unguarded = page.locator(reached).evaluate_all(
+        """all => all.filter(each => !each.hasAttribute('data-lm-suppress-shortcuts'))
+            .map(each => each.outerHTML)"""
+    )
+    assert unguarded == []
+
+
 def test_what_is_selected_is_said(bare_page: BarePage) -> None:
     page = opened(bare_page, by_hand.deck_schedule())
     box(page, "task3").click()

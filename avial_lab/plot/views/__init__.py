@@ -16,6 +16,6 @@ def source(kind: str) -> tuple[str, str]:
     """The JavaScript and the CSS of the view called `kind`; FileNotFoundError where there is
     none.
     """
-    folder = files(__package__)
+    folder = files(__name__)
     script, style = (folder.joinpath(f"{kind}.{ending}") for ending in ("js", "css"))
     return script.read_text(encoding="utf-8"), style.read_text(encoding="utf-8")

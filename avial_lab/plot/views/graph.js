@@ -407,7 +407,6 @@ class View {
       "div",
       {
         class: "avial-area",
-        "data-lm-suppress-shortcuts": "true",
         tabindex: "0",
         role: "region",
         "aria-label": "task graph: arrow keys go from task to task, Enter selects",
@@ -416,7 +415,6 @@ class View {
     );
     this.panel = html("aside", {
       class: "avial-panel",
-      "data-lm-suppress-shortcuts": "true",
       "aria-label": "details",
       tabindex: "0",
     });
@@ -437,7 +435,7 @@ class View {
     if (data.machine) heading.append(html("span", { class: "avial-quiet" }, ` · ${data.machine}`));
     this.root = html(
       "div",
-      { class: "avial-graph", "data-lm-suppress-shortcuts": "true" },
+      { class: "avial-graph" },
       heading,
       this.tools,
       this.progress,
@@ -821,7 +819,6 @@ class View {
       tabindex: "-1",
       role: "button",
       "aria-pressed": "false",
-      "data-lm-suppress-shortcuts": "true",
     });
     const outline = this.outline(box.look, w, h);
     if (box.stacked)
@@ -872,7 +869,6 @@ class View {
       tabindex: "-1",
       role: "button",
       "aria-label": `${box.title}, ${box.words}: Enter folds it`,
-      "data-lm-suppress-shortcuts": "true",
     });
     node.append(
       svg("rect", { width: box.w, height: box.h, rx: 10 }),
@@ -914,7 +910,6 @@ class View {
         transform: `translate(0 ${24 * k})`,
         tabindex: "-1",
         role: "button",
-        "data-lm-suppress-shortcuts": "true",
       });
       node.append(
         svg("rect", { class: "avial-reach", width: 700, height: 22 }),
@@ -1108,7 +1103,6 @@ class View {
       tabindex: "-1",
       role: "button",
       "aria-pressed": "false",
-      "data-lm-suppress-shortcuts": "true",
     });
     box.tip = svg("title", {});
     node.append(box.tip, svg("rect", { class: "avial-shape avial-front", width: round(box.w), height: box.h, rx: 1 }));
@@ -1717,7 +1711,12 @@ function html(name, attributes, ...children) {
   return made(document.createElement(name), attributes, children);
 }
 
+// JupyterLab takes keys before an element sees them, unless the very one that has the focus says no.
+const FOCUSED = /^(button|select|summary|input)$/;
+
 function made(element, attributes, children) {
+  if (FOCUSED.test(element.localName) || "tabindex" in attributes)
+    element.setAttribute("data-lm-suppress-shortcuts", "true");
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;

@@ -163,7 +163,9 @@ def _task_columns(
 ) -> dict[str, list[Any]]:
     critical = facts.critical_of(graph, trace)
     places = {} if schedule is None else schedule.placement_of
-    group = {(*each.around, each.name): k for k, each in enumerate(graph.groups)}
+    group: dict[tuple[str, ...], int] = {
+        (*each.around, each.name): k for k, each in enumerate(graph.groups)
+    }
     level = graph.level_of
     names = [task.name for task in tasks]
     shared = [_shared(*pair) for pair in pairwise(["", *names])]
