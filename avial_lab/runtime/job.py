@@ -32,7 +32,7 @@ class Options:
 
     traced: bool = True
     poison: bool = False
-    most_events: int = 1 << 17
+    most_events: int = 1 << 15
 
 
 def write_job(directory: Path, binary: Binary, options: Options) -> None:

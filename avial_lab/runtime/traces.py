@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
+from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
 from avial_lab.runtime.outcome import Outcome
 from avial_lab.runtime.times import Times, aligned
@@ -201,53 +202,53 @@ def _owned_rows(manifest: Manifest, taken: dict[int, Times]) -> list[_Row]:
 def _logged(manifest: Manifest, numbers: _Numbers, rank: int, row: Sequence[int]) -> Iterator[_Row]:
     phase_number, turn, code, start, mid, end, nbytes, peer, array, count, low, high, number = row
     phase = manifest.phases[phase_number]
-    combining, code = divmod(code, _PARTIAL)
-    kind, shared = _LOGGED[code], code in (3, 4)
+    kind, shared = _LOGGED[code % _PARTIAL], code % _PARTIAL in (3, 4)
     if kind is EventKind.TASK:
         yield _Row(kind, phase, rank, start, end, f"cpu{rank}", turn=turn)
         return
-    name, what = _moved(manifest, array, count, low, high)
-    part = f"partial {name}".rstrip() if combining else name
-    copy = partial(_Row, EventKind.COPY, rank=rank, what=what, turn=turn)
+    storage = manifest.storages[array] if array >= 0 and count > 0 else None
+    what = "" if storage is None else _part(storage, count, low, high)
+    name, copied = _words(phase, code, peer, "" if storage is None else storage.name)
     if kind is EventKind.COPY:
-        yield copy(name=f"copy {name} for {phase}", start_ns=start, end_ns=end, nbytes=nbytes)
+        yield _Row(kind, copied, rank, start, end, "", nbytes, None, None, what, turn)
         return
-    other = f"rank {peer}" if peer >= 0 else "all ranks"
     sends = kind is EventKind.SEND
     if shared:
         message = numbers.of_collective(number)
     else:
         message = numbers.of_pair(sends, rank if sends else peer, peer if sends else rank)
-    words = (
-        f"send {part} to {other} for {phase}"
-        if sends
-        else f"wait for {part} from {other}, for {phase}"
-    )
-    event = partial(
-        _Row, kind, " ".join(words.split()), rank, nbytes=nbytes,
-        peer=peer if peer >= 0 else None, message=message, what=what, turn=turn,
-    )  # fmt: skip
-    if not mid:
-        yield event(start_ns=start, end_ns=end)
-    elif sends:
-        yield copy(name=f"pack {name} for {phase}", start_ns=start, end_ns=mid, nbytes=nbytes)
-        yield event(start_ns=mid, end_ns=end)
-    else:
-        yield event(start_ns=start, end_ns=mid)
-        verb = "combine" if combining else "unpack"
-        yield copy(name=f"{verb} {name} for {phase}", start_ns=mid, end_ns=end, nbytes=nbytes)
+    # A copy comes before the sending, or after the waiting.
+    first, last = (mid, end) if mid and sends else (start, mid or end)
+    if mid and sends:
+        yield _Row(EventKind.COPY, copied, rank, start, mid, "", nbytes, None, None, what, turn)
+    other = peer if peer >= 0 else None
+    yield _Row(kind, name, rank, first, last, "", nbytes, other, message, what, turn)
+    if mid and not sends:
+        yield _Row(EventKind.COPY, copied, rank, mid, end, "", nbytes, None, None, what, turn)
 
 
-def _moved(manifest: Manifest, array: int, count: int, low: int, high: int) -> tuple[str, str]:
+@lru_cache(maxsize=4096)
+def _words(phase: str, code: int, peer: int, storage: str) -> tuple[str, str]:
+    """What an event is called, and the copy that is part of it."""
+    combining, kind = code >= _PARTIAL, _LOGGED[code % _PARTIAL]
+    part = "partial " * combining + (f"{storage} " if storage else "")
+    other = f"rank {peer}" if peer >= 0 else "all ranks"
+    if kind is EventKind.COPY:
+        return "", f"copy {part}for {phase}"
+    if kind is EventKind.SEND:
+        return f"send {part}to {other} for {phase}", f"pack {part}for {phase}"
+    verb = "combine" if combining else "unpack"
+    wait = f"wait for {part}from {other}, for {phase}"
+    return wait, f"{verb} {part}for {phase}"
+
+
+def _part(storage: Storage, count: int, low: int, high: int) -> str:
     """What a message carries: `A`, and as far as it is told `A[49:50, …]`."""
-    if array < 0 or count == 0:
-        return "", ""
-    storage = manifest.storages[array]
-    more = f" and {count - 1} more" * (count > 1)
+    more = f" and {count - 1} more" if count > 1 else ""
     if high < low:
-        return storage.name, f"{storage.name}{more}"
+        return f"{storage.name}{more}"
     rest = ", …" if len(storage.shape) > 1 else ""
-    return storage.name, f"{storage.name}[{low}:{high}{rest}]{more}"
+    return f"{storage.name}[{low}:{high}{rest}]{more}"
 
 
 def _totals(rank: int, times: Times) -> Iterator[Total]:

@@ -156,16 +156,15 @@ def overlap(trace: Trace) -> Overlap:
     for sent, received in links(trace.events):
         if received.end_s > sent.start_s:
             under_way[received.rank].append((sent.start_s, received.end_s))
+    tasks: dict[int, list[Interval]] = defaultdict(list)
+    for event in trace.events:
+        if event.kind is EventKind.TASK:
+            tasks[event.rank].append((event.start_s, event.end_s))
     whole = hidden = 0.0
     for rank, intervals in under_way.items():
         merged = _union(intervals)
-        tasks = _union(
-            (event.start_s, event.end_s)
-            for event in trace.events
-            if event.rank == rank and event.kind is EventKind.TASK
-        )
         whole += sum(end - start for start, end in merged)
-        hidden += _common(merged, tasks)
+        hidden += _common(merged, _union(tasks[rank]))
     return Overlap(whole, hidden)
 
 

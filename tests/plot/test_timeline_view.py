@@ -22,9 +22,9 @@ def told(data: dict[str, Any]) -> list[tuple[int, str, str, int, int, bool]]:
     columns = data["events"]
     bars: list[tuple[int, str, str, int, int, bool]] = []
     index = 0
-    for row in data["rows"]:
+    for row, bars_there in zip(data["rows"], data["counts"], strict=True):
         at = 0
-        for _ in range(row["count"]):
+        for _ in range(bars_there):
             start = at + columns["gap"][index]
             at = start + columns["length"][index]
             kind = data["kinds"][columns["kind"][index]]

@@ -71,15 +71,15 @@ function decoded(data) {
   const row = new Int32Array(count);
   const rows = [];
   let index = 0;
-  for (const head of data.rows) {
-    const first = index;
+  for (const [number, head] of data.rows.entries()) {
+    const [first, bars] = [index, data.counts[number]];
     let at = 0;
-    for (; index < first + head.count; index++) {
+    for (; index < first + bars; index++) {
       start[index] = at + gap[index];
       at = start[index] + length[index];
       row[index] = rows.length;
     }
-    rows.push({ ...head, first, last: index });
+    rows.push({ ...head, count: bars, first, last: index });
   }
   const partners = new Map();
   for (let k = 0; k < data.messages.length; k += 2) {

@@ -17,7 +17,7 @@ from avial_lab.plot.facts import Table, count, format_seconds
 from avial_lab.schedule import Schedule
 from avial_lab.topology import DeviceKind
 from avial_lab.trace import Event, EventKind, Trace
-from avial_lab.trace.analysis import Segment, critical_path, links, shares
+from avial_lab.trace.analysis import Link, Segment, critical_path, links, shares
 
 LIMIT = 300_000
 """Bytes of the JSON."""
@@ -59,14 +59,16 @@ def timeline_data(
     """A row for each rank and device; below it the `predicted` one, where there is a model's
     trace.
     """
-    path = critical_path(trace)
     rows = _rows(trace, predicted)
     shown = rows[:MOST_ROWS]
-    notes = [count(len(rows) - len(shown), "more row") + " hidden."] if rows[MOST_ROWS:] else []
-    width = 0
+    hidden = [count(len(rows) - len(shown), "more row") + " hidden."] if rows[MOST_ROWS:] else []
+    facts = _facts(trace, schedule, shown)
+    path, ends = facts.pop("path"), links(trace.events)
+    # Twelve bytes a bar: most that could fit, so that the first try is near.
+    width = 0 if len(trace.events) < LIMIT // 12 else max(1, _ns(trace.makespan_s) // 8000)
     while True:
-        data = _data(trace, schedule, [_thinned(row, width) for row in shown], path)
-        data["notes"] = [*notes, *_notes(trace, data, width)]
+        data = facts | _drawn([_thinned(row, width) for row in shown], path, ends)
+        data["notes"] = [*hidden, *facts["notes"], *_merged_words(data, width)]
         if len(json.dumps(data, separators=(",", ":"), ensure_ascii=False)) <= LIMIT:
             return data
         width = 2 * width or max(1, _ns(trace.makespan_s) // 8000)
@@ -149,8 +151,40 @@ def _together(group: list[_Bar]) -> list[_Bar]:
     return made
 
 
-def _data(
-    trace: Trace, schedule: Schedule | None, rows: Sequence[_Row], path: Sequence[Segment]
+def _facts(trace: Trace, schedule: Schedule | None, rows: Sequence[_Row]) -> Json:
+    """All that is the same however many bars are drawn."""
+    path = critical_path(trace)
+    tables = (
+        run_facts.rank_table(trace, schedule),
+        run_facts.task_table(trace, schedule),
+        run_facts.path_table(trace, path),
+        run_facts.event_table(trace, schedule),
+    )
+    said = (
+        run_facts.overlap_words(trace),
+        run_facts.clock_words(trace),
+        run_facts.dropped_words(trace),
+    )
+    return {
+        "summary": run_facts.trace_summary(trace, schedule),
+        "span": _ns(trace.makespan_s),
+        "clock_error": _ns(trace.clock_error_s),
+        "kinds": list(KINDS),
+        "words": [run_facts.KIND_WORDS[kind] for kind in EventKind],
+        "rows": [_head(row, trace, schedule) for row in rows],
+        "path": _path(trace, path),
+        "shares": [
+            {"rank": share.rank, "parts": run_facts.percentages(share.parts)}
+            for share in shares(trace)[:MOST_ROWS]
+        ],
+        "share_names": list(run_facts.SHARES),
+        "tables": [_table(table) for table in tables if table.rows],
+        "notes": [words for words in said if words],
+    }
+
+
+def _drawn(
+    rows: Sequence[_Row], path: Sequence[tuple[int, int, int, str, str]], ends: Sequence[Link]
 ) -> Json:
     """Columns; starts are told by the gap to the end of the bar before, so that numbers are
     short.
@@ -160,13 +194,11 @@ def _data(
         name: [] for name in ("kind", "name", "gap", "length", "bytes", "turn", "what", "merged")
     }
     number: dict[int, int] = {}
-    heads: list[Json] = []
     for row in rows:
-        heads.append(_head(row, trace, schedule))
         at = 0
         for bar in row.bars:
-            for event in bar.events if bar.merged == 1 else ():
-                number[id(event)] = len(columns["kind"])
+            if bar.merged == 1:
+                number[id(bar.events[0])] = len(columns["kind"])
             columns["kind"].append(KINDS.index(bar.kind.value))
             columns["name"].append(names.setdefault(bar.name, len(names)))
             columns["gap"].append(bar.start - at)
@@ -179,39 +211,19 @@ def _data(
     plain = {"bytes": 0, "turn": 0, "what": 0, "merged": 1}
     messages = [
         (number[id(sent)], number[id(received)])
-        for sent, received in links(trace.events)
+        for sent, received in ends
         if id(sent) in number and id(received) in number
     ]
     return {
-        "summary": run_facts.trace_summary(trace, schedule),
-        "span": _ns(trace.makespan_s),
-        "clock_error": _ns(trace.clock_error_s),
-        "kinds": list(KINDS),
-        "words": [run_facts.KIND_WORDS[kind] for kind in EventKind],
-        "rows": heads,
+        "counts": [len(row.bars) for row in rows],
         # A column of which every value is the usual one is left out.
         "events": {
             name: None if name in plain and set(values) <= {plain[name]} else values
             for name, values in columns.items()
         },
-        "messages": [end for ends in messages for end in ends],
-        "path": _path(trace, path, names),
+        "messages": [end for pair in messages for end in pair],
+        "path": [[*where, names.setdefault(name, len(names))] for *where, name in path],
         "names": list(names),
-        "shares": [
-            {"rank": share.rank, "parts": run_facts.percentages(share.parts)}
-            for share in shares(trace)[:MOST_ROWS]
-        ],
-        "share_names": list(run_facts.SHARES),
-        "tables": [
-            _table(table)
-            for table in (
-                run_facts.rank_table(trace, schedule),
-                run_facts.task_table(trace, schedule),
-                run_facts.path_table(trace, path),
-                run_facts.event_table(trace, schedule),
-            )
-            if table.rows
-        ],
     }
 
 
@@ -220,7 +232,6 @@ def _head(row: _Row, trace: Trace, schedule: Schedule | None) -> Json:
         "rank": row.rank,
         "device": row.device,
         "look": _look(row.device, trace, schedule),
-        "count": len(row.bars),
         "around": row.around,
         "predicted": row.predicted,
     }
@@ -238,32 +249,30 @@ def _look(device: str, trace: Trace, schedule: Schedule | None) -> str:
     return "emulated" if "emulated" in trace.label else "gpu"
 
 
-def _path(trace: Trace, path: Sequence[Segment], names: dict[str, int]) -> list[list[int | str]]:
+def _path(trace: Trace, path: Sequence[Segment]) -> list[tuple[int, int, int, str, str]]:
     """The longest stretches by time: rank, start, length, kind, name."""
     longest = sorted(path, key=lambda segment: -segment.duration_s)[:MOST_STRETCHES]
     return [
-        [
+        (
             segment.rank,
             _ns(segment.start_s - trace.begin_s),
             _ns(segment.duration_s),
             segment.kind,
-            names.setdefault(segment.name, len(names)),
-        ]
+            segment.name,
+        )
         for segment in sorted(longest, key=lambda segment: (segment.start_s, segment.end_s))
     ]
 
 
-def _notes(trace: Trace, data: Json, width: int) -> list[str]:
+def _merged_words(data: Json, width: int) -> list[str]:
     merged = sum(number for number in data["events"]["merged"] or () if number > 1)
-    notes = [run_facts.overlap_words(trace), run_facts.clock_words(trace)]
-    if merged:
-        notes.append(
-            f"{count(merged, 'event')} within {format_seconds(width * 1e-9)} of one another are "
-            "drawn together by kind, and messages between them have no arrow; the file of "
-            "program.trace.save has every one."
-        )
-    notes.append(run_facts.dropped_words(trace))
-    return [note for note in notes if note]
+    if not merged:
+        return []
+    return [
+        f"{count(merged, 'event')} within {format_seconds(width * 1e-9)} of one another are drawn "
+        "together by kind, and messages between them have no arrow; the file of "
+        "program.trace.save has every one that was kept."
+    ]
 
 
 def _table(table: Table) -> Json:
