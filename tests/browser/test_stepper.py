@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+import avial_lab
 from avial_lab.plot.views.stepper import stepper_data, text_data
 from avial_lab.stages import Inside, Part, PassStep, Stage, StageInside
+from tests.browser.lab import Notebook
 from tests.browser.pages import serious_faults
 
 CELL = "\navial.schedule %a, %b {\n  %x = memref.load %a[%i]\n  memref.store %x, %b[%i]\n}\n"
@@ -324,7 +327,7 @@ def test_ten_thousand_lines_put_few_into_the_page(bare_page: Bare) -> None:
     text_pane(page).focus()
     press(page, "d")
     expect(heading(page)).to_contain_text("(+9000 −10000)")
-    press(page, "End")
+    press(page, "End")  # the page has what is in sight, and no more
     assert text_pane(page).get_by_role("option").count() < 200
     left = page.get_by_role("listbox", name="the text compared with")
     expect(left.get_by_role("option").last).to_contain_text("%9999 = arith.addi")
@@ -349,6 +352,17 @@ def test_with_a_kernel_texts_are_loaded_when_shown_and_neighbours_before(bare_pa
     expect(text_pane(page).get_by_role("option")).to_have_count(4)
     asked = [question["stage"] for question in kernel.of("text")]
     assert sorted(asked) == ["avial", "llvmir", "mpi"]  # each once
+
+
+def test_what_a_large_program_is_made_of_is_looked_for_when_asked(bare_page: Bare) -> None:
+    kernel = Kernel()
+    large = Stage("avial", "", "mlir", "x" * 1_100_000)
+    data = stepper_data([large], source="", budget=100)
+    page = bare_page("stepper", data, ask=kernel)
+    button = page.get_by_role("button", name="Look inside")
+    button.click()
+    expect(button).to_be_hidden()
+    assert [question["want"] for question in kernel.asked].count("inside") == 1
 
 
 def edit(page: Page) -> Locator:
@@ -514,3 +528,53 @@ def test_differences_are_no_longer_than_difflib_says_by_much(bare_page: Bare) ->
     assert applied(a, b, hunks) == b
     equal = sum(block.size for block in SequenceMatcher(None, a, b, False).get_matching_blocks())
     assert sum(a1 - a0 for a0, a1, _, _ in hunks) <= 1.1 * (len(a) - equal)
+
+
+DECK = (Path(avial_lab.__file__).parent / "first_light.avial").read_text()
+CELLS = (
+    "%load_ext avial_lab\nimport numpy as np\n"
+    "a = np.arange(20, dtype=np.int32); b = a + 1; c = a * 0; d = a * 0",
+    f"%%avial --name=deck --show=none\n{DECK}",
+    "%avial step deck --stage=mpi",
+    "%avial list",
+)
+
+
+def test_in_a_notebook(open_notebook: Callable[..., Notebook]) -> None:
+    """The real thing: a compiled program, its kernel, JupyterLab's own keys."""
+    notebook = open_notebook("stepper", CELLS)
+    for number in range(3):
+        output = notebook.run(number)
+    page, stepper = notebook.page, notebook.output(2).locator(".avial-stepper")
+    assert output.locator("table").count() >= 1  # the figure that stays
+    expect(stepper.get_by_role("navigation")).to_contain_text("passes,", timeout=60_000)
+    pane = stepper.get_by_role("listbox", name="the text of this step")
+    pane.focus()
+    press(page, "j", "ArrowRight", "k")
+    expect(stepper.locator(".avial-heading")).to_contain_text("gpu – kernels, outlined")
+    assert (
+        page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex") == 2
+    )  # JupyterLab had no use of those keys
+    press(page, "k")
+    stepper.get_by_role("listbox", name="the cell").focus()
+    press(page, "Home", *["ArrowDown"] * 8)
+    expect(stepper.locator(".avial-marks")).to_have_text("cell line 9: 1 line of mpi")
+    assert [line for line in lines(pane) if line.startswith("~")] == [
+        "~      %z = arith.addi %x, %y : i32"
+    ]
+    pane.focus()
+    press(page, "e")
+    area = stepper.get_by_label("text of mpi, editable")
+    text = area.input_value()
+    area.fill(text.replace("arith.addi %x, %y", "arith.oops %x, %y", 1))
+    press(page, "Control+Enter")
+    expect(stepper.get_by_role("alert")).to_contain_text("arith.oops", timeout=60_000)
+    area.fill(text.replace("arith.addi %x, %y", "arith.subi %x, %y", 1))
+    press(page, "Control+Enter")
+    expect(stepper.locator(".avial-heading")).to_contain_text("(+1 −1)", timeout=60_000)
+    expect(notebook.run(3)).to_contain_text("deck-1")
+    notebook.restart()
+    expect(stepper.locator(".avial-notes")).to_contain_text("no kernel answers")
+    pane.focus()
+    press(page, "j")  # what was loaded stays
+    expect(stepper.locator(".avial-heading")).to_contain_text("gpu")

@@ -3,6 +3,7 @@
 
 const ROW = 18; // px, as in stepper.css
 const COLUMNS = 500; // of a line, unless whole lines are asked for
+const LARGE = 1_000_000; // bytes of all stages together
 const CONTEXT = 3; // unchanged lines kept around a change
 let mounts = 0;
 let texts = 0;
@@ -569,7 +570,7 @@ class Stepper {
     this.build();
     this.list();
     this.show();
-    if (ask && !data.inside) this.loadInside();
+    this.lookInside();
   }
 
   // The frame --------------------------------------------------------------------------------------
@@ -899,8 +900,18 @@ class Stepper {
     return this.loading.get(key);
   }
 
+  /** What stages are made of takes as long as compiling: of a large program only when it is asked for. */
+  lookInside() {
+    const size = this.version.stages.reduce((sum, stage) => sum + stage.bytes, 0);
+    this.offered = Boolean(this.ask) && !this.version.data.inside && size > LARGE;
+    if (this.ask && !this.version.data.inside && !this.offered) this.loadInside();
+    if (this.offered) this.show();
+  }
+
   async loadInside() {
     const version = this.version;
+    this.offered = false;
+    this.show();
     const answer = await this.question({ want: "inside", version: version.number });
     if (!answer?.data) {
       if (answer?.error) this.notInside = answer.error.message;
@@ -1124,7 +1135,7 @@ class Stepper {
       items.push(make("li", { class: "avial-op", style: `--share:${Math.round((count / most) * 100)}%` }, make("b", { text: name }), ` ${count.toLocaleString("en")}`));
     if (counts.length > 8) items.push(make("li", { text: `and ${counts.length - 8} more`, title: counts.slice(8).map(([name, count]) => `${name} ${count}`).join(", ") }));
     this.facts.replaceChildren(...items);
-    this.tellCommand((pass ?? stage).command, pass ? "needs what stands in no file" : this.step.stage ? "made by our own passes" : "");
+    this.tellCommand((pass ?? stage).command, pass ? "needs what stands in no file" : stage.name === this.version.data.edited ? "edited by hand" : this.step.stage ? "made by our own passes" : "");
     this.tellNotes(compared, stage, pass);
   }
 
@@ -1157,6 +1168,8 @@ class Stepper {
     if (this.notInside) notes.push(`passes and origins are not known: ${this.notInside}`);
     if (this.gone) notes.push(`no kernel answers (${this.gone}): what was loaded is kept; run the cell again for the rest`);
     this.notes.replaceChildren(...notes.map((words) => make("p", { class: "avial-note", text: words })));
+    if (this.offered && !this.gone)
+      this.notes.append(make("button", { type: "button", text: "Look inside", title: "passes, where lines come from, counts: takes about as long as compiling did", onclick: () => this.loadInside() }));
   }
 
   // Where lines come from, and what they became ------------------------------------------------------
@@ -1484,7 +1497,7 @@ class Stepper {
     // What the edit changed, here and in every stage after it: each beside itself as it was.
     Object.assign(this, { base: `${version.number} `, mode: this.mode === "one" ? "side" : this.mode, editing: false, fresh: true });
     this.setVersion(this.versions.length - 1);
-    if (!answer.data.inside) this.loadInside();
+    this.lookInside();
     this.say(`went on from ${name}, edited by hand: ${plural(made.stages.length, "stage")}`);
   }
 
