@@ -550,7 +550,7 @@ def test_in_a_notebook(open_notebook: Callable[..., Notebook]) -> None:
     expect(stepper.get_by_role("navigation")).to_contain_text("passes,", timeout=60_000)
     pane = stepper.get_by_role("listbox", name="the text of this step")
     pane.focus()
-    press(page, "j", "ArrowRight", "k")
+    press(page, "j", "ArrowRight", "ArrowLeft")
     expect(stepper.locator(".avial-heading")).to_contain_text("gpu – kernels, outlined")
     assert (
         page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex") == 2
