@@ -489,6 +489,9 @@ def test_differences_make_one_text_of_the_other(bare_page: Bare) -> None:
         for _ in range(rng.randrange(6)):
             b.insert(rng.randrange(len(b) + 1), rng.randrange(letters))
         pairs.append([a, b if rng.random() < 0.9 else b[::-1], rng.choice([3e6, 60, 5])])
+    for _ in range(20):  # far apart, and no line stands once: matched at their rarest
+        far = [[rng.randrange(20) for _ in range(400)] for _ in "ab"]
+        pairs.append([*far, rng.choice([3e6, 3000])])
     for (a, b, _), hunks in zip(pairs, page.evaluate(DIFF, pairs), strict=True):
         assert applied(a, b, hunks) == b
         assert (hunks == []) == (a == b)

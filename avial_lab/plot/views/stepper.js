@@ -652,17 +652,9 @@ class Stepper {
       this.live,
     );
     this.host.replaceChildren(this.root);
-    // JupyterLab looks at keys before they come here, and has its own use for j and k. Its own mark
-    // for "not now" is set for our keys only, so that Ctrl+S still saves the notebook.
-    this.guard = (event) => {
-      const ours = this.root.contains(event.target) && !event.ctrlKey && !event.metaKey && !event.altKey;
-      this.root.toggleAttribute("data-lm-suppress-shortcuts", ours);
-    };
-    window.addEventListener("keydown", this.guard, true);
   }
 
   dispose() {
-    window.removeEventListener("keydown", this.guard, true);
     for (const pane of [this.left, this.right, this.cell]) pane.dispose();
     this.host.replaceChildren();
   }
@@ -1364,7 +1356,7 @@ class Stepper {
     else if (others[event.key]) others[event.key]();
     else return;
     event.preventDefault();
-    event.stopPropagation();
+    event.stopPropagation(); // JupyterLab has its own use for j and k
   }
 
   // Editing ----------------------------------------------------------------------------------------
