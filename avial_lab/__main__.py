@@ -362,7 +362,13 @@ def _run(options: argparse.Namespace) -> int:
         )
     if question.made_up is not None:
         _make_indices_fit(compiled, question.made_up, options.seed)
-    trace = compiled.run(check=options.check, timeout=options.timeout, trace=not options.no_trace)
+    try:
+        trace = compiled.run(
+            check=options.check, timeout=options.timeout, trace=not options.no_trace
+        )
+    finally:
+        if compiled.printed:
+            _tell(f"The ranks printed:\n{compiled.printed}")
     for name, path in outputs.items():
         save_array(path, compiled.arrays[name])
     if options.trace is not None:

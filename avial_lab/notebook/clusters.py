@@ -24,7 +24,7 @@ from avial_lab.notebook.display import Note
 from avial_lab.notebook.live import widgets_there
 from avial_lab.one_process import OneProcess, start_or_reference
 from avial_lab.runtime.cluster import Cluster
-from avial_lab.runtime.records import Record, cluster_called, clusters, this_owner
+from avial_lab.runtime.records import Record, cluster_called, clusters, stop_clusters, this_owner
 
 KEEP_S = 600.0
 """How long a cluster waits for the next kernel; AVIAL_KEEP_S says otherwise."""
@@ -80,12 +80,14 @@ def open_cluster(
 
 
 def _left_here(ranks: int, gpus: int) -> Record | None:
-    """What this notebook's kernel left when it was restarted."""
+    """What this notebook's kernel left when it was restarted; those of another size end."""
     if "JPY_SESSION_NAME" not in os.environ:  # Jupyter says which notebook a kernel is of
         return None
     _, name = this_owner()
     mine = [record for record in clusters() if record.owner_name == name and not record.owned]
-    return next((r for r in mine if (r.ranks, r.gpus) == (ranks, gpus)), None)
+    fitting = [record for record in mine if (record.ranks, record.gpus) == (ranks, gpus)][:1]
+    stop_clusters(record for record in mine if record not in fitting)
+    return fitting[0] if fitting else None
 
 
 def connect_cluster(cluster_id: str) -> Cluster:

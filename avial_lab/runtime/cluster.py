@@ -249,16 +249,12 @@ class Cluster:
                     "the run was stopped before it began; the engines go on starting"
                 ) from error
             self._runs += 1
-            guardian = engines.guardian
             try:
-                if guardian is not None:
-                    guardian.busy()
+                engines.begin_run()
                 yield engines, self._runs
-                if guardian is not None:
-                    guardian.idle()
+                engines.end_run()
             except _Harmless as harmless:
-                if guardian is not None:
-                    guardian.idle()
+                engines.end_run()
                 raise harmless.error from None
             except BaseException as error:
                 self._stopped |= not engines.folder.exists()  # ended from outside
@@ -460,7 +456,8 @@ class _Watch:
             pending = [future for rank, future in answers.items() if rank not in done]
             wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             for rank, future in answers.items():
-                if rank not in done and future.done():
+                # Of what comes after a failure only other failures matter, not what died of it.
+                if rank not in done and future.done() and not (failures and future.exception()):
                     done[rank] = self._answer(rank, future)
                     failure = failing(done[rank]) if failing else None
                     if failure is not None:

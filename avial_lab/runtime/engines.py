@@ -152,6 +152,16 @@ class EngineSet:
             self.client.close(linger=0)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def begin_run(self) -> None:
+        """From now on they end with their owner: nobody else could take up the middle of a run."""
+        if self.guardian is not None:
+            self.guardian.busy()
+
+    def end_run(self) -> None:
+        """They may be kept again."""
+        if self.guardian is not None:
+            self.guardian.idle()
+
     def leave(self) -> None:
         """Let go of engines whose guardian keeps them for another owner."""
         assert self.guardian is not None
@@ -363,7 +373,7 @@ def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
         "engine_cmd": witnessed([sys.executable, "-m", "ipyparallel.engine"], folder),
         # Nannies watch for engines that die; here their processes are watched directly.
         # Where a rank prints, its engine is to be quiet.
-        "engine_args": ["--IPEngine.enable_nanny=False", "--IPEngine.log_level=WARN"],
+        "engine_args": ["--IPEngine.enable_nanny=False", "--IPEngine.log_level=ERROR"],
         "environment": environment(spec.ranks),
     }
 

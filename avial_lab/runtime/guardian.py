@@ -71,7 +71,8 @@ class Guardian:
         except OSError:
             return "it has just ended"
         line.sendall(f"own {os.getpid()}\n".encode())
-        answer = line.makefile().readline().strip()
+        with line.makefile() as answers:
+            answer = answers.readline().strip()
         if answer != "yours":
             line.close()
             return answer or "it has just ended"
@@ -232,9 +233,18 @@ class Watch:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
         if self._has_folder and not self._by_owner:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _remove(self._folder)
         for line in self._said:
             line.close()
+
+
+def _remove(folder: Path) -> None:
+    """Those who were killed may write there for a moment longer."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.02)
 
 
 def _exists(pid: int) -> bool:

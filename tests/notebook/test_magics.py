@@ -142,6 +142,11 @@ def test_run_and_check(page: Page, runs: list[tuple[Any, dict[str, Any]]]) -> No
         (None, {"check": False, "timeout": None, "trace": False}),
         (None, {"check": False, "timeout": None, "trace": False}),
     ]
+    page.run("%config AvialMagics.timeout = 60")
+    page.run("%avial run -q")
+    assert runs[-1][1]["timeout"] == 60
+    page.run("%avial run -q --timeout=1")
+    assert runs[-1][1]["timeout"] == 1
 
 
 def test_a_mistake_is_short_and_costs_nothing(page: Page, compiler: Compiler) -> None:

@@ -201,5 +201,8 @@ def cluster() -> Iterator[Cluster]:
     pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
     from avial_lab.runtime.cluster import Cluster
 
-    with Cluster.start(cpu=2, gpu=1) as started:
-        yield started
+    with pytest.MonkeyPatch.context() as patch:
+        # It would hide what C keeps back of what it prints.
+        patch.delenv("PYTHONUNBUFFERED", raising=False)
+        with Cluster.start(cpu=2, gpu=1) as started:
+            yield started

@@ -14,6 +14,7 @@ from avial_lab.errors import RunError, RunInterrupted
 from avial_lab.regions import Box
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import run
+from avial_lab.runtime.journal import Entry, RankState
 from avial_lab.runtime.launch import memory_kills
 from avial_lab.runtime.live import MOST_SHARE, PERIOD_S, RunState, TaskState, Teller
 from avial_lab.runtime.printed import MOST_LINES, Output, output_path
@@ -79,6 +80,19 @@ def test_tasks_run_and_are_done(go, build, a, tmp_path):
     assert set(states(last).values()) == {TaskState.DONE}
     assert [rank.finished for rank in last.ranks] == [True, True]
     assert (a == np.arange(20) + 2).all()
+
+
+def test_what_each_step_says(build, a, tmp_path):
+    """Rank 0 runs, sends, and waits until that is sent."""
+    manifest = chain(build, a, "").manifest
+    said = []
+    for step in range(-1, 3):
+        entries = [Entry(RankState.RUNNING, step, 1, 1), Entry(RankState.RUNNING, -1, 2, 1)]
+        teller = Teller(manifest)
+        teller.begin(tmp_path, entries.__getitem__)
+        state = teller._state()
+        said.append((states(state)["first"].value, state.ranks[0].sent_bytes))
+    assert said == [("waiting", 0), ("running", 0), ("done", 0), ("done", 80)]
 
 
 def test_the_task_that_failed_and_those_it_cost(go, build, a):
@@ -194,7 +208,8 @@ def test_what_ranks_print_is_merged(go, build, a):
         assert str(teller.printed) == "[0-1]  alike"
 
 
-def test_what_a_rank_said_before_it_died(go, build, a):
+def test_what_a_rank_said_before_it_died(go, build, a, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     binary = printing(build, a, SAY.format("last words") + "raise(SIGABRT);", "")
     teller = Teller(binary.manifest)
     with pytest.raises(RunError, match="SIGABRT"):
@@ -214,7 +229,7 @@ def test_a_loop_that_prints_is_cut_short(build, cluster, a):
     assert len(lines) == MOST_LINES + 1
 
 
-def test_a_file_that_grows_without_end_is_emptied(tmp_path, monkeypatch):
+def test_a_file_that_grows_without_end_is_emptied(build, a, tmp_path, monkeypatch):
     monkeypatch.setattr("avial_lab.runtime.printed._MOST_BYTES", 1000)
     path = output_path(tmp_path, 0)
     path.write_text("before this run\n")
@@ -225,6 +240,13 @@ def test_a_file_that_grows_without_end_is_emptied(tmp_path, monkeypatch):
             file.flush()
             output.printed()
             assert path.stat().st_size == 0
+        teller = Teller(build({"a": a}, tasks={}, programs=[""]).manifest)
+        teller.begin(tmp_path, None)
+        file.write("z\n" * 600)
+        file.flush()
+        teller._next = 0.0
+        teller.look()  # also where nobody is told
+        assert path.stat().st_size == 0
         file.write("half a line")
         file.flush()
     printed = output.printed()
