@@ -47,7 +47,10 @@ def shown(notebook: nbformat.NotebookNode) -> list[str]:
     """What each cell says, without what differs from run to run: durations, process ids and the
     events of a trace.
     """
-    return [_without_times(said(cell)) for cell in notebook.cells]
+    return [
+        "".join(_without_times(_text(output)) for output in cell.get("outputs", ()))
+        for cell in notebook.cells
+    ]
 
 
 def _text(output: nbformat.NotebookNode) -> str:
@@ -60,6 +63,8 @@ def _text(output: nbformat.NotebookNode) -> str:
 
 
 def _without_times(text: str) -> str:
-    text = re.sub(r"(?<=Where the time went).*?(?=^\S*$|^[✓✗]|\Z)", "", text, flags=re.S | re.M)
-    text = re.sub(r"[\d.]+ (ns|µs|ms|s)\b|pid \d+|cluster [0-9a-f]+,", "#", text)
+    """`text` of one output, which a run's events end."""
+    text, _, _ = text.partition("Where the time went")
+    text = re.sub(r"^critical path: .*$", "", text, flags=re.M)  # of the times measured
+    text = re.sub(r"[\d.]+ (ns|µs|ms|s|%)(?!\w)|pid \d+|cluster [0-9a-f]+,", "#", text)
     return re.sub(r" +", " ", text)  # columns are as wide as their times
