@@ -170,7 +170,9 @@ def _together(group: Sequence[Event]) -> Bar:
     for event in group:
         spent[event.kind] += event.duration_s
     end_s = max(event.end_s for event in group)
-    return Bar(first, first.start_s, end_s, len(group), {k: s for k, s in spent.items() if s > 0})
+    # A message has no device; the colour of the compute among them is that of its own.
+    shown = next((event for event in group if event.kind is EventKind.TASK), first)
+    return Bar(shown, first.start_s, end_s, len(group), {k: s for k, s in spent.items() if s > 0})
 
 
 def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | None) -> str:

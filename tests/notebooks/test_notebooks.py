@@ -16,14 +16,14 @@ SENSIBLE = {
     "00_first_light": ("task1", "equal to the sequential reference", "no cluster is running"),
     "01_the_dialect": (
         "%c16 = arith.constant 16 : index",
-        "In [5]:7:24",
+        "In [4]:7:24",
         "✓ square runs on a GPU: gpu0 (gpu, emulated",
     ),
     "02_dependences_and_levels": (
         "read    clear  WAR     x       [0:16]",
         "right   copy   RAW     x       [8:12]",
         "task 'task2' writes %c, which it does not list",
-        "In [5]:18:24",
+        "In [4]:18:24",
     ),
     "03_lowering": (
         "mpi.recv(%y",

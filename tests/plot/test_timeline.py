@@ -13,6 +13,7 @@ from avial_lab.plot.run_facts import event_table, rank_table
 from avial_lab.plot.timeline import GUTTER, WIDTH
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
+from tests.plot import by_hand
 from tests.plot.by_hand import words
 
 
@@ -171,3 +172,12 @@ def test_too_many_arrows_are_left_out_openly() -> None:
 def test_a_message_without_its_other_end_is_no_arrow() -> None:
     alone = replace(of_messages(1), events=of_messages(1).events[:1])
     assert 'data-kind="message"' not in timeline_svg(alone)
+
+
+def test_a_message_and_a_task_drawn_together_have_the_tasks_colour() -> None:
+    """A message comes first and has no device."""
+    send = Event(EventKind.SEND, "send to rank 2", 0, "", 0.0, 1e-9, 80)
+    task = Event(EventKind.TASK, "task1", 0, "cpu0", 2e-9, 4e-9)
+    late = Event(EventKind.TASK, "task2", 1, "cpu1", 0.9, 1.0)
+    picture = timeline_svg(Trace(3, (send, task, late)), by_hand.deck_schedule())
+    assert "2 events, task 50 %, send 25 %" in picture
