@@ -423,6 +423,20 @@ def test_what_is_typed_is_kept(bare_page: Bare) -> None:
     expect(page.locator(".avial-notes")).to_be_empty()
 
 
+def test_news_do_not_disturb_who_is_typing(bare_page: Bare) -> None:
+    page = bare_page("stepper", recorded(at="mpi"), ask=Kernel())
+    area = edit(page)
+    area.fill("half a thought")
+    area.evaluate("area => area.setSelectionRange(4, 6)")
+    page.evaluate("data => view.update(data)", recorded())
+    page.evaluate("view.lose('it was restarted')")
+    expect(area).to_be_focused()
+    assert area.evaluate("area => [area.value, area.selectionStart]") == ["half a thought", 4]
+    page.get_by_role("button", name="Go on from here").click()
+    expect(page.get_by_role("alert")).to_contain_text("what you typed is kept")
+    assert area.input_value() == "half a thought"
+
+
 def test_two_steppers_know_nothing_of_each_other(bare_page: Bare) -> None:
     page = bare_page("stepper", recorded())
     page.evaluate(
@@ -546,9 +560,10 @@ CELLS = (
 def test_in_a_notebook(open_notebook: Callable[..., Notebook]) -> None:
     """The real thing: a compiled program, its kernel, JupyterLab's own keys."""
     notebook = open_notebook("stepper", CELLS)
-    for number in range(3):
-        output = notebook.run(number)
-    page, stepper = notebook.page, notebook.output(2).locator(".avial-stepper")
+    notebook.run(0)
+    notebook.run(1)
+    output = notebook.run(2)
+    page, stepper = notebook.page, output.locator(".avial-stepper")
     assert output.locator("table").count() >= 1  # the figure that stays
     expect(stepper.get_by_role("navigation")).to_contain_text("passes,", timeout=60_000)
     pane = stepper.get_by_role("listbox", name="the text of this step")

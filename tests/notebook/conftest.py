@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ class Page:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
-        self.bundles: list[dict[str, str]] = []
+        self.bundles: list[dict[str, Any]] = []
         self.stdout = ""
 
     def run(self, cell: str) -> BaseException | None:

@@ -1377,6 +1377,9 @@ class Stepper {
   }
 
   showEdit() {
+    const what = `${this.version.number} ${this.stageName}`;
+    if (this.edited === what && !this.editBox.hidden) return this.tell(null); // somebody is typing in it
+    this.edited = what;
     this.textBox.hidden = true;
     this.tools.hidden = true;
     this.editBox.hidden = false;
@@ -1480,7 +1483,7 @@ class Stepper {
     this.say("going on from here …");
     const answer = await this.question({ want: "resume", version: version.number, stage: name, text });
     this.goButton.disabled = false;
-    if (!answer) return;
+    if (!answer) return this.refused({ message: "no kernel answers; what you typed is kept" });
     if (answer.error) return this.refused(answer.error);
     version.drafts.delete(name); // it stands in the new version
     this.keepIn(version, name);
