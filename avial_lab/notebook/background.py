@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from IPython.display import display
 
@@ -27,12 +28,16 @@ class BackgroundStart:
         *,
         cpu: int,
         gpu: int,
+        profile: str | None = None,
+        or_reference: bool = False,
         keep: Callable[[Cluster | OneProcess], None],
         tell: Callable[[], None],
     ) -> None:
         self.words = "starting"
         self.error: str | None = None
-        self._asked = (cpu, gpu)
+        self._open = partial(
+            open_cluster, cpu=cpu, gpu=gpu, profile=profile, or_reference=or_reference
+        )
         self._said, self._over = False, threading.Event()
         self._keep, self._tell = keep, tell
         # A daemon: a kernel that ends does not wait for it; the guardian ends what was started.
@@ -57,9 +62,8 @@ class BackgroundStart:
             display(Note(title, self.error))
 
     def _start(self) -> None:
-        cpu, gpu = self._asked
         try:
-            cluster, _ = open_cluster(cpu=cpu, gpu=gpu, tell=self._told)
+            cluster, _ = self._open(tell=self._told)
         except AvialError as error:
             self.error = str(error)
         except Exception as error:  # the boundary of a thread: whoever waits is told

@@ -277,7 +277,12 @@ class AvialMagics(Magics):
         if options.action == "start":
             self.stop_cluster()
             if options.background:
-                self.start_in_background(cpu=options.cpu, gpu=options.gpu)
+                self.start_in_background(
+                    cpu=options.cpu,
+                    gpu=options.gpu,
+                    profile=options.profile,
+                    or_reference=options.or_reference,
+                )
                 return
             self.cluster = start_cluster(
                 cpu=options.cpu,
@@ -297,13 +302,22 @@ class AvialMagics(Magics):
         status = "no cluster is running" if self.cluster is None else str(self.cluster.status)
         display(Note(status))
 
-    def start_in_background(self, *, cpu: int, gpu: int) -> None:
+    def start_in_background(
+        self, *, cpu: int, gpu: int, profile: str | None = None, or_reference: bool = False
+    ) -> None:
         """A cluster, while the notebook goes on."""
 
         def keep(cluster: avial_lab.Cluster | avial_lab.OneProcess) -> None:
             self.cluster = cluster
 
-        self.starting = BackgroundStart(cpu=cpu, gpu=gpu, keep=keep, tell=lambda: self.tell())
+        self.starting = BackgroundStart(
+            cpu=cpu,
+            gpu=gpu,
+            profile=profile,
+            or_reference=or_reference,
+            keep=keep,
+            tell=lambda: self.tell(),  # the panel may come later
+        )
 
     def _settle(self) -> None:
         """What needs a cluster waits for one that is being started."""

@@ -202,7 +202,7 @@ def test_starts_and_stops_a_cluster(
 ) -> None:
     go_on = threading.Event()
 
-    def open_cluster(*, cpu: int, gpu: int, tell: Callable[[str], None]) -> Any:
+    def open_cluster(*, cpu: int, gpu: int, tell: Callable[[str], None], **_: Any) -> Any:
         tell(f"{cpu} engines")
         assert go_on.wait(30)
         return OneProcess("a test", Topology.local(cpu + gpu, gpus=gpu)), "Started"
