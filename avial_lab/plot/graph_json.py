@@ -25,10 +25,10 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from avial_lab.dag import TaskGraph
 from avial_lab.errors import BindError, CellSpan
@@ -105,8 +105,10 @@ def _restored(kind: Any, value: Any, place: tuple[str, str]) -> Any:  # noqa: AN
         return Box(tuple(low for low, _ in value), tuple(high for _, high in value))
     if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], each, place) for each in value)
-    make: Callable[..., Any] = kind
-    return make(**_parts(kind, value, place)) if is_dataclass(make) else value
+    if not is_dataclass(kind):
+        return value
+    make: Any = cast("object", kind)
+    return make(**_parts(make, value, place))
 
 
 def _parts(
