@@ -66,9 +66,8 @@ def _without_times(text: str) -> str:
     """`text` of one output: a run's events end it, and only a run that takes its time is shown
     while it runs.
     """
-    if re.match(r"\w+: [\d.]+ \w+: [\d,]+ of [\d,]+ tasks? ", text):
-        return ""
     text, _, _ = text.partition("Where the time went")
     text = re.sub(r"^critical path: .*$", "", text, flags=re.M)  # of the times measured
     text = re.sub(r"[\d.]+ (ns|µs|ms|s|%)(?!\w)|pid \d+|cluster [0-9a-f]+,", "#", text)
-    return re.sub(r" +", " ", text)  # columns are as wide as their times
+    text = re.sub(r"^ *rank \d+: finished$|^\w+: #: .* done$", "", text, flags=re.M)
+    return re.sub(r" +", " ", text).strip("\n")  # columns are as wide as their times
