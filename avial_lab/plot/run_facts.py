@@ -187,6 +187,9 @@ def path_table(trace: Trace, path: Sequence[Segment] | None = None) -> Table:
     )
     head = ("where", "kind", "what", "from", "time", "of the path")
     more = f"… and {count(len(path) - TOP, 'shorter part')}." if len(path) > TOP else ""
+    if trace.dropped and path:
+        kept = format_seconds(path[-1].end_s - trace.begin_s)
+        more = f"Only to where events were kept, {kept} from the start. {more}".strip()
     return Table(
         "Critical path, as measured", head, (*sums, *rows),
         frozenset({"from", "time", "of the path"}), more,

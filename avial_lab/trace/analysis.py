@@ -195,7 +195,7 @@ def _common(first: Sequence[Interval], second: Sequence[Interval]) -> float:
 
 def critical_path(trace: Trace) -> tuple[Segment, ...]:
     """What the run's end waited for, back to its start, in order of time: it has no gap, so its
-    length is the run's.
+    length is the run's (as far as events were kept).
 
         rank 0   ■■task1■■ ▲send
                              ╲
@@ -294,7 +294,7 @@ def slack(trace: Trace) -> Mapping[int, float]:
             if cause is not None:
                 waiters[id(cause)].append((event, at))
     after = {id(previous): event for event in trace.events if (previous := before.get(id(event)))}
-    end = trace.begin_s + trace.makespan_s
+    end = max((event.end_s for event in trace.events), default=0.0)
     latest: dict[int, float] = {}
     for event in _causes_last(trace.events, before, arrivals):
         bounds = [end]
