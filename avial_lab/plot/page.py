@@ -62,7 +62,7 @@ def page_html(title: str, body: str, *, kinds: Iterable[str] = ()) -> str:
     """The page; `body` (HTML) has the `Embedded.html` of a view of each of these kinds."""
     folder = files("avial_lab.plot")
     code = [folder.joinpath("page.js").read_text(encoding="utf-8")]
-    body, inks = _inks_once(body)
+    body, inks = inks_once(body)
     styles = [folder.joinpath("report.css").read_text(encoding="utf-8"), inks]
     for kind in kinds:
         script, style = views.source(kind)
@@ -85,11 +85,11 @@ def code_bytes(kinds: Iterable[str]) -> int:
     return sum(len(part.encode()) for kind in kinds for part in views.source(kind))
 
 
-def _inks_once(body: str) -> tuple[str, str]:
+def inks_once(body: str) -> tuple[str, str]:
     """`body` with a class where coloured text has a style, and the styles of these classes: they
     are most of what a coloured text weighs.
 
-    >>> _inks_once('<span style="color: red">x</span>')
+    >>> inks_once('<span style="color: red">x</span>')
     ('<span class="i0">x</span>', '.i0{color: red}')
     """
     numbers: dict[str, int] = {}

@@ -24,7 +24,7 @@ from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.explained import explained_html, explained_summary
 from avial_lab.plot.facts import Table, format_bytes
 from avial_lab.plot.lanes import lanes_svg
-from avial_lab.plot.page import Embedded, code_bytes, page_html
+from avial_lab.plot.page import Embedded, code_bytes, inks_once, page_html
 from avial_lab.plot.space import dependence_table, nest_svg, worth_drawing
 from avial_lab.plot.split import split_svg, split_table
 from avial_lab.plot.timeline import timeline_svg
@@ -42,7 +42,7 @@ BUDGET = 1_900_000
 STATIC_SHARE = 1_000_000
 """Bytes of it that figures, tables and texts may have, so that something is left for the views."""
 
-LINES = (2000, 800, 300, 100)
+LINES = (1000, 400, 150)
 """Lines of each text, fewer where there are more than four stages: the most that fits is taken."""
 
 STEPPER_TEXT = (250_000, 100_000, 40_000)
@@ -130,11 +130,17 @@ def _fitting(
     """The sections, with as much text as there is room for, and the bytes that are left."""
     for lines in LINES[:-1]:
         sections = _sections(program, lines, versions, machine)
-        room = BUDGET - len(_body(head, sections, {}).encode())
+        room = BUDGET - _weight(head, sections)
         if room > BUDGET - STATIC_SHARE:
             return sections, room
     sections = _sections(program, LINES[-1], versions, machine)
-    return sections, BUDGET - len(_body(head, sections, {}).encode())
+    return sections, BUDGET - _weight(head, sections)
+
+
+def _weight(head: str, sections: Iterable[Section]) -> int:
+    """Bytes of a page without views."""
+    body, inks = inks_once(_body(head, sections, {}))
+    return len(body.encode()) + len(inks)
 
 
 def _sections(
