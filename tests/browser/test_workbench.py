@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import nbformat
 import pytest
 from playwright.sync_api import BrowserContext, Locator, expect
 
+from avial_lab.notebook.export import page
 from tests.browser.lab import Lab, Notebook
 from tests.browser.pages import serious_faults
 
@@ -91,9 +93,11 @@ def assert_drawn(picture: Locator) -> None:
     assert len(picture.get_attribute("alt") or "") > 20
 
 
-def test_first_light_from_the_first_cell_to_a_stranger(lab: Lab, open_notebook: Open) -> None:
+def test_first_light_from_the_first_cell_to_a_stranger(
+    lab: Lab, open_notebook: Open, tmp_path: Path
+) -> None:
     """Run, looked at in both themes, saved, and opened by somebody who does not trust it, with our
-    extension and without.
+    extension and without, and who has no Jupyter.
     """
     notebook = open_notebook(FIRST_LIGHT)
     compiled, ran = notebook.code_cell("%%avial -o first"), notebook.code_cell("%avial cluster")
@@ -119,6 +123,14 @@ def test_first_light_from_the_first_cell_to_a_stranger(lab: Lab, open_notebook: 
     for picture in pictures(elsewhere).all():
         assert_drawn(picture)
     expect(elsewhere.output(ran)).to_contain_text(EQUAL)
+
+    exported = tmp_path / "first_light.html"
+    exported.write_text(page(lab.read(notebook.path), solutions=False))
+    notebook.page.goto(exported.as_uri())
+    expect(notebook.page.locator("figure img")).not_to_have_count(0)
+    for picture in notebook.page.locator("figure img").all():
+        assert_drawn(picture)
+    assert serious_faults(notebook.page, "figure", "details") == []
 
 
 def copy_of(lab: Lab, path: str, *, with_views: bool = True) -> str:
