@@ -164,9 +164,10 @@ class Lab:
 
     def wait_for_none(self, words: str, *, timeout_s: float = 30) -> None:
         """Until no process with `words` in its command is left."""
-        _, left = psutil.wait_procs(self.processes(words), timeout=timeout_s)
-        left = [process for process in left if process.is_running()]
-        assert not left, f"still there after {timeout_s} s: {left}"
+        deadline = time.monotonic() + timeout_s
+        while left := self.processes(words):
+            assert time.monotonic() < deadline, f"still there after {timeout_s} s: {left}"
+            time.sleep(0.05)
 
     def stop_kernels(self) -> None:
         """As `Shut Down All Kernels`; what they started has to go as well."""

@@ -89,3 +89,20 @@ def test_all_cells_run(open_notebook: Callable[..., Notebook]) -> None:
         notebook.run_all()
         expect(notebook.output(2)).to_contain_text("last")
     notebook.theme("JupyterLab Dark")
+
+
+def test_what_outlives_its_kernel_is_found(
+    lab: Lab, open_notebook: Callable[..., Notebook]
+) -> None:
+    """A process that has lost its parent, and never was in its session."""
+    start = "import subprocess; subprocess.Popen(['sleep', '31415'], start_new_session=True).pid"
+    notebook = open_notebook("orphan", [start])
+    notebook.run(0)
+    notebook.close()
+    lab.stop_kernels()
+    lab.wait_for_none("ipykernel")
+    (orphan,) = lab.processes("sleep 31415")
+    with pytest.raises(AssertionError, match="still there after 0 s"):
+        lab.wait_for_none("sleep 31415", timeout_s=0)
+    orphan.kill()
+    lab.wait_for_none("sleep 31415")
