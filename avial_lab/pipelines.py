@@ -38,6 +38,8 @@ from avial_lab.dialects.places import span_of
 from avial_lab.errors import AvialError, InternalError, PassError
 from avial_lab.notation.source import Source
 from avial_lab.parse.foreign import name_printed
+from avial_lab.passes.apart_to_llvm import ApartToLlvm
+from avial_lab.passes.arrays_apart import APART, ArraysApart
 from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.check_bounds import CheckBounds
@@ -54,6 +56,7 @@ from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
+from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.place_phases import PlacePhasesHere
 from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
 from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
@@ -87,6 +90,7 @@ OURS: dict[str, type] = {
     "complete-replicates": CompleteReplicates,
     "unwrap-tasks": UnwrapTasks,
     "replicate-to-mpi": ReplicateToMpi,
+    "order-loops": OrderLoops,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
@@ -99,6 +103,8 @@ OURS: dict[str, type] = {
     "signed-offsets": SignedOffsets,
     "place-tasks": PlaceTasksHere,
     "place-phases": PlacePhasesHere,
+    "arrays-apart": ArraysApart,
+    "apart-to-llvm": ApartToLlvm,
 }
 """Passes that can be named on a command line."""
 
@@ -239,12 +245,16 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     """
     run_passes(module, TO_LLVM, watch=watch)
     check_lowered(module)
-    if not may_run_backwards(text):
+    ours: list[Pass] = []
+    if may_run_backwards(text):
+        ours.append(SignedOffsets())
+    if APART in text:
+        ours.append(ApartToLlvm())
+    if not ours:
         return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
-    signed = (SignedOffsets(),)
-    run_passes(module, signed, watch=watch)
+    run_passes(module, ours, watch=watch)
     line = mlir_opt_line(TO_LLVM, "host.mlir", "-")
-    return f"{line} | {our_line(signed, '-', 'llvm.mlir')}"
+    return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"
 
 
 def build(module: ir.Module | ir.Operation, schedule: Schedule) -> tuple[tuple[Stage, ...], Binary]:
@@ -273,7 +283,7 @@ def ptx_in(stages: Iterable[Stage]) -> dict[str, str]:
 
 
 _READING_ORDER = (
-    "source", "avial", "placed", "mpi", "gpu", "ptx", "host", "llvm", "llvmir", "object"
+    "source", "avial", "placed", "mpi", "gpu", "ptx", "loops", "host", "llvm", "llvmir", "object"
 )  # fmt: skip
 
 

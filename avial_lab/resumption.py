@@ -44,7 +44,8 @@ _BEFORE = {
     "mpi": "placed",
     "gpu": "mpi",
     "ptx": "gpu",
-    "host": "mpi",
+    "loops": "mpi",
+    "host": "loops",
     "llvm": "host",
     "llvmir": "llvm",
     "object": "llvmir",
@@ -167,6 +168,8 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
         yield from pipelines.lower_llvm(module)
     elif name == "host":
         yield from pipelines.machine_stages(module, question.text, watch=watch)
+    elif name == "loops":
+        yield from spmd.lower_loops(module, watch=watch)
     else:
         way = spmd if question.built.plan is not None else pipelines
         on = way.lower_mpi if name == "mpi" else way.lower_placed

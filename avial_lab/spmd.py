@@ -3,7 +3,7 @@
 Plain function, or replicates and converges written by hand -> tasks -> stages, LLVM IR, the phases'
 names. (`pipelines.py` is the way for programs of tasks alone.)
 
-    source ─► avial ─► mpi ─► host ─► llvm ─► llvmir ─► object
+    source ─► avial ─► placed ─► mpi ─► loops ─► host ─► llvm ─► llvmir ─► object
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function
 from avial_lab.division import Division
 from avial_lab.ownership import Plan, plan_run
+from avial_lab.passes.arrays_apart import ArraysApart
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
@@ -27,6 +28,7 @@ from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.normalise import Normalise
+from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
@@ -115,8 +117,17 @@ def lower_placed(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
 
 def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
     """On from what every rank runs."""
+    in_order = (ArraysApart(), OrderLoops())
+    seconds = run_passes(work, in_order, watch=watch)
+    line = our_line(in_order, "mpi.mlir", "loops.mlir")
+    yield mlir_stage("loops", "loops in the order the machine likes", work, line, seconds), work
+    yield from lower_loops(work, watch=watch)
+
+
+def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+    """On from loops in their last order."""
     seconds = run_passes(work, TO_SPMD_HOST, watch=watch)
-    line = our_line(TO_SPMD_HOST, "mpi.mlir", "host.mlir")
+    line = our_line(TO_SPMD_HOST, "loops.mlir", "host.mlir")
     host = mlir_stage("host", "loops that are cut to a rank's range", work, line, seconds)
     yield host, work
     yield from machine_stages(work, host.text, watch=watch)

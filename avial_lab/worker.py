@@ -128,7 +128,7 @@ def _look(question: Look) -> Inside:
         build, after = edited_build(after), None
     if after is None:
         inside = _look_at_all(build, built)
-    elif after.stage in ("placed", "avial", "mpi", "host", "llvm"):
+    elif after.stage in ("placed", "avial", "mpi", "loops", "host", "llvm"):
         log = PassLog(after.text, f"{after.stage}.mlir")
         inside = look_inside(watched_stages(after, log.watch), log, after.source.cell)
     else:

@@ -90,7 +90,7 @@ def heat() -> avial_lab.Program:
 
 def test_each_stage_is_made_of_the_one_before(heat: avial_lab.Program) -> None:
     """The line that a stage shows makes, of the text before it, what lowers further."""
-    before = {"avial": "source", "mpi": "placed", "host": "mpi"}
+    before = {"avial": "source", "mpi": "placed", "loops": "mpi", "host": "loops"}
     for name, source in before.items():
         words = shlex.split(heat.stages[name].command)
         assert words[:3] == ["python", "-m", "avial_lab.pipelines"]

@@ -1,0 +1,50 @@
+"""Which functions' arrays share no memory.
+
+Module whose entry calls functions on its arrays -> the same, those functions marked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.accesses.views import is_memref, view_chain
+from avial_lab.dialects.program import program_function
+from avial_lab.passes.operations import operations_in
+
+APART = "avial.apart"
+
+
+@dataclass(frozen=True)
+class ArraysApart:
+    """Mark a private function where every call gives it arrays that the entry was given as several.
+
+    before:  func.func private @S1(%A, %B)               call @S1(%a, %b)  call @S2(%a, %a)
+    after:   func.func private @S1(%A, %B) {avial.apart}
+
+    Arrays of the caller that overlap are one array of the entry.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        entry = program_function(module)
+        given = set(entry.regions[0].blocks[0].arguments)
+        calls: dict[str, list[ir.Operation]] = {}
+        for op in operations_in(module):
+            if op.name == "func.call":
+                name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                calls.setdefault(name, []).append(op)
+        for view in module.regions[0].blocks[0].operations:
+            op = view.operation
+            if op.name == "func.func" and op != entry and len(op.regions[0].blocks):
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                if name in calls and all(_apart(call, given) for call in calls[name]):
+                    op.attributes[APART] = ir.UnitAttr.get(module.context)
+
+    def __str__(self) -> str:
+        return "arrays-apart"
+
+
+def _apart(call: ir.Operation, given: set[ir.Value]) -> bool:
+    roots = [view_chain(operand)[-1] for operand in call.operands if is_memref(operand)]
+    return len(set(roots)) == len(roots) and given.issuperset(roots)

@@ -1,0 +1,89 @@
+"""Loops in the order in which the innermost walks memory by single elements.
+
+Functions of loops -> the same values, every element's in the same order, computed by loops that the
+machine's caches and vectors like better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+from mlir import ir
+
+from avial_lab.passes.ast_loops import AstLoops
+from avial_lab.passes.operations import operations_in
+from avial_lab.polyhedra import Scop, read_scop
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.orders import better_order
+from avial_lab.polyhedra.units import Immovable, Unit, units_of
+
+LOOPS = ("affine.for", "scf.for")
+
+
+@dataclass(frozen=True)
+class OrderLoops:
+    """Exchange loops, and split those whose statements want different ones innermost.
+
+    before:  affine.for %i { affine.for %j { affine.for %k { C[i, j] += A[i, k] * B[k, j] } } }
+    after:   affine.for %i { affine.for %k { affine.for %j { C[i, j] += A[i, k] * B[k, j] } } }
+
+    Where not everything in a nest is known exactly, the loops inside are tried one by one.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            # All of them first: a walk must not meet loops that are gone.
+            for function in [op for op in operations_in(module) if op.name == "func.func"]:
+                _order_in(function)
+
+    def __str__(self) -> str:
+        return "order-loops"
+
+
+def _order_in(op: ir.Operation) -> None:
+    """The nests in the body of `op`."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in [view.operation for view in block.operations]:
+                if inner.name not in LOOPS or not _order(inner):
+                    _order_in(inner)
+
+
+def _order(loop: ir.Operation) -> bool:
+    """Whether nothing is left to do in the nest: it is good as it was, or has been rewritten."""
+    if not _has_loop(loop):
+        return True
+    try:
+        scop = read_scop(loop)
+        units = units_of(scop)
+        schedule = better_order(scop, units)
+        if schedule is not None:
+            _write(loop, scop, units, schedule)
+    except Immovable:
+        return False
+    return True
+
+
+def _has_loop(loop: ir.Operation) -> bool:
+    return any(op.name in LOOPS for op in operations_in(loop) if op != loop)
+
+
+def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], schedule: isl.Schedule) -> None:
+    """Put the loops that the schedule describes before `loop`, and take that away."""
+    ast = limited(
+        lambda: isl.AstBuild.from_context(scop.context).node_from_schedule(schedule), lambda: None
+    )
+    if ast is None:
+        raise Immovable("isl gave up on the loops")
+    values = {name: value for name, value in scop.parameters.items() if value is not None}
+    before = [view.operation for view in loop.block.operations]
+    try:
+        with loop.location, ir.InsertionPoint(loop):
+            AstLoops(loop, {unit.name: unit for unit in units}, values).write(ast)
+    except Immovable:
+        for op in reversed([view.operation for view in loop.block.operations]):
+            if op not in before:
+                op.erase()
+        raise
+    loop.erase()
