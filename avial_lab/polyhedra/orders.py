@@ -14,7 +14,7 @@ for isl's scheduler, which finds the bands of loops that may be exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -53,7 +53,7 @@ def better_order(scop: Scop, units: Sequence[Unit]) -> isl.Schedule | None:
     """
     if not any(_may_gain(unit) for unit in units):
         return None
-    found = limited(lambda: _schedule(scop, units), lambda: None, limit=OPERATIONS)
+    found = limited(lambda: exchanged(scop, units), lambda: None, limit=OPERATIONS)
     if found is None:
         raise Immovable("isl gave up on another order")
     now = {unit.name: walk_of(unit, len(unit.loops) - 1).jumps for unit in units if unit.loops}
@@ -100,7 +100,11 @@ def _factor(aff: isl.Aff, dim: int) -> int | None:
     return aff.get_coefficient_val(IN, dim).to_python()
 
 
-def _schedule(scop: Scop, units: Sequence[Unit]) -> isl.Schedule:
+def exchanged(scop: Scop, units: Sequence[Unit]) -> isl.Schedule:
+    """Every loop split as far as it can be, and in each the one that walks best innermost.
+
+    Raises Immovable where isl finds none.
+    """
     domain, ordered = isl.UnionSet("{ }"), isl.UnionMap("{ }")
     for unit in units:
         domain = domain.union(isl.UnionSet.from_set(unit.domain))
@@ -112,83 +116,95 @@ def _schedule(scop: Scop, units: Sequence[Unit]) -> isl.Schedule:
         relation = each.relation.set_tuple_name(IN, source).set_tuple_name(OUT, target)
         ordered = ordered.union(isl.UnionMap.from_map(relation))
     constraints = isl.ScheduleConstraints.on_domain(domain)
-    constraints = constraints.set_validity(ordered).set_proximity(ordered).set_coincidence(ordered)
+    # No coincidence is asked for: for a parallel loop isl would skew the others.
+    constraints = constraints.set_validity(ordered).set_proximity(ordered)
     context = isl.DEFAULT_CONTEXT
     serialize = context.get_schedule_serialize_sccs()
     context.set_schedule_serialize_sccs(1)
     try:
         root = constraints.compute_schedule().get_root()
+    except isl.Error:
+        # Units that need each other in one iteration are none; what else it is, isl only prints.
+        raise Immovable("isl finds no order for all that belongs together") from None
     finally:
         context.set_schedule_serialize_sccs(serialize)
-    by_name = {unit.name: unit for unit in units}
-    return root.map_descendant_bottom_up(lambda node: _ordered(node, by_name)).get_schedule()
+    walks = {unit.name: _walks(unit, ordered) for unit in units}
+    return root.map_descendant_bottom_up(lambda node: _ordered(node, walks)).get_schedule()
 
 
-def _ordered(node: isl.ScheduleNode, units: dict[str, Unit]) -> isl.ScheduleNode:
+def _walks(unit: Unit, ordered: isl.UnionMap) -> list[Walk]:
+    """How each loop of `unit` walks, and whether it carries a dependence of the unit on itself."""
+    within = ordered.intersect_domain(unit.domain).intersect_range(unit.domain)
+    steps = isl.Set.from_union_set(within.deltas()) if not within.is_empty() else None
+    return [
+        walk_of(unit, k).plus(Walk(0, steps is not None and _moves_in(steps, k), 0))
+        for k in range(len(unit.loops))
+    ]
+
+
+def _moves_in(steps: isl.Set, dim: int) -> bool:
+    low, high = steps.dim_min_val(dim), steps.dim_max_val(dim)
+    return not (low.is_zero() and high.is_zero())
+
+
+def _ordered(node: isl.ScheduleNode, walks: Mapping[str, Sequence[Walk]]) -> isl.ScheduleNode:
     """An innermost band of exchangeable loops with the one that walks best last."""
     if node.get_type() != BAND or _holds_band(node) or not node.band_get_permutable():
         return node
     count = node.band_n_member()
     schedule = node.band_get_partial_schedule()
-    coincident = [bool(node.band_member_get_coincident(k)) for k in range(count)]
-    walks = [
-        Walk(0, not coincident[k], 0).plus(_walk_of_member(schedule.get_at(k), units))
-        for k in range(count)
-    ]
-    last = min(range(count), key=lambda k: (walks[k], -k))
+    each = [_walk_of_member(schedule.get_at(k), walks) for k in range(count)]
+    last = min(range(count), key=lambda k: (each[k], -k))
     order = [*(k for k in range(count) if k != last), last]
-    order[:-1] = sorted(order[:-1], key=lambda k: (not coincident[k], k))
     members = isl.UnionPwAffList.alloc(isl.DEFAULT_CONTEXT, count)
     for k in order:
         members = members.add(schedule.get_at(k))
-    exchanged = isl.MultiUnionPwAff.from_union_pw_aff_list(schedule.get_space(), members)
-    node = node.delete().insert_partial_schedule(exchanged).band_set_permutable(1)
-    for place, k in enumerate(order):
-        node = node.band_member_set_coincident(place, coincident[k])
-    return node
+    reordered = isl.MultiUnionPwAff.from_union_pw_aff_list(schedule.get_space(), members)
+    return node.delete().insert_partial_schedule(reordered).band_set_permutable(1)
 
 
-def _walk_of_member(member: isl.UnionPwAff, units: dict[str, Unit]) -> Walk:
+def _walk_of_member(member: isl.UnionPwAff, walks: Mapping[str, Sequence[Walk]]) -> Walk:
+    """Of a skewed loop one that is worse than any other."""
     pieces: list[isl.PwAff] = []
     member.get_pw_aff_list().foreach(pieces.append)
     total = Walk(0, False, 0)
     for piece in pieces:
-        unit = units[piece.domain().get_tuple_name()]
-        dim = _only_dim(piece)
-        everything = sum(len(statement.accesses) for statement in unit.statements)
-        total = total.plus(walk_of(unit, dim) if dim is not None else Walk(everything, False, 0))
+        dims = _dims(piece)
+        known = walks[piece.domain().get_tuple_name()]
+        total = total.plus(known[min(dims)] if len(dims) == 1 else Walk(len(known) + 99, True, 0))
     return total
 
 
-def _only_dim(member: isl.PwAff) -> int | None:
-    """The loop that goes on when the member does; None where that is several, or none."""
-    dims = {
-        tuple(d for d in range(aff.dim(IN)) if not aff.get_coefficient_val(IN, d).is_zero())
+def _dims(member: isl.PwAff) -> frozenset[int]:
+    """The loops that the member goes on with."""
+    return frozenset(
+        d
         for _, aff in member.get_pieces()
-    }
-    (only, *others) = dims
-    return only[0] if not others and len(only) == 1 else None
+        for d in range(aff.dim(IN))
+        if not aff.get_coefficient_val(IN, d).is_zero()
+    )
+
+
+def _every_jump(unit: Unit) -> Walk:
+    return Walk(sum(len(statement.accesses) for statement in unit.statements), False, 0)
 
 
 def _innermost(schedule: isl.Schedule, units: Sequence[Unit]) -> dict[str, int]:
-    """Jumps of each unit in its innermost loop under `schedule`."""
-    found = {unit.name: 0 for unit in units}
-    by_name = {unit.name: unit for unit in units}
+    """Jumps of each unit in its innermost loop under `schedule`.
 
-    def look(node: isl.ScheduleNode) -> bool:
-        if node.get_type() == BAND and not _holds_band(node):
-            last = node.band_get_partial_schedule().get_at(node.band_n_member() - 1)
-            pieces: list[isl.PwAff] = []
-            last.get_pw_aff_list().foreach(pieces.append)
-            for piece in pieces:
-                unit, dim = by_name[piece.domain().get_tuple_name()], _only_dim(piece)
-                if dim is None:
-                    found[unit.name] = sum(len(s.accesses) for s in unit.statements)
-                else:
-                    found[unit.name] = walk_of(unit, dim).jumps
-        return True
-
-    schedule.get_root().foreach_descendant_top_down(look)
+    All of them where a loop is skewed: with it others go on too.
+    """
+    maps: list[isl.Map] = []
+    schedule.get_map().foreach_map(maps.append)
+    times = {each.get_tuple_name(IN): isl.PwMultiAff.from_map(each) for each in maps}
+    found: dict[str, int] = {}
+    for unit in units:
+        time = times[unit.name]
+        dims = [_dims(time.get_pw_aff(k)) for k in range(time.dim(OUT))]
+        loops = [each for each in dims if each]
+        skewed = any(len(each) > 1 for each in loops)
+        walk = _every_jump(unit) if skewed else walk_of(unit, min(loops[-1])) if loops else None
+        found[unit.name] = walk.jumps if walk is not None else 0
     return found
 
 

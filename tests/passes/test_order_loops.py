@@ -1,0 +1,130 @@
+"""Loops in another order compute the same bits, and are the ones that walk memory best."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from mlir import ir
+
+from avial_lab.dialects.places import name_of
+from avial_lab.passes import order_loops
+from avial_lab.passes.order_loops import OrderLoops
+from avial_lab.pipelines import run_passes
+from avial_lab.polyhedra.orders import exchanged
+from tests.passes.rewriting import check_same_bits
+from tests.polyhedra.nests import Nest, near_nests
+from tests.polyhedra.test_properties import SLOW
+from tests.polyhedra.texts import named_module
+
+
+def loops_of(text: str, context: ir.Context) -> list[str]:
+    """The nests after the pass, each as its loops from the outside: `i k j`, by their values."""
+    module = named_module(text, context)
+    run_passes(module.operation, (OrderLoops(),))
+    module.operation.verify()
+    found: list[str] = []
+
+    def walk(block: ir.Block, around: str) -> None:
+        for op in (view.operation for view in block.operations):
+            if op.name == "affine.store":
+                found.append(around.strip())
+            for region in op.regions:
+                for inner in region.blocks:
+                    name = name_of(inner.arguments[0].location) if len(inner.arguments) else ""
+                    walk(inner, f"{around} {name}")
+
+    with context:
+        walk(module.body.operations[0].operation.regions[0].blocks[0], "")
+    return found
+
+
+ARRAYS = "%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>"
+MATMUL = """affine.for %i = 0 to 50 { affine.for %j = 0 to 70 {
+    affine.store %x, %C[%i, %j] : memref<50x70xf64>
+    affine.for %k = 0 to 60 {
+      %a = affine.load %A[%i, %k] : memref<50x60xf64>
+      %b = affine.load %B[%k, %j] : memref<60x70xf64>
+      %c = affine.load %C[%i, %j] : memref<50x70xf64>
+      %p = arith.mulf %a, %b : f64
+      %s = arith.addf %c, %p : f64
+      affine.store %s, %C[%i, %j] : memref<50x70xf64> } } }"""
+
+CASES = {
+    "a product of matrices": (MATMUL, ["i j", "i k j"]),
+    "columns of one array": (
+        """affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
+          affine.store %x, %C[%i, %j] : memref<50x70xf64> } }""",
+        ["i j"],
+    ),
+    "rows already": (
+        """affine.for %i = 0 to 50 { affine.for %j = 0 to 70 {
+          affine.store %x, %C[%i, %j] : memref<50x70xf64> } }""",
+        ["i j"],
+    ),
+    "a dependence that forbids it": (  # (1, -1): the exchange would turn it round
+        """affine.for %j = 1 to 70 { affine.for %i = 0 to 49 {
+          %a = affine.load %C[%i + 1, %j - 1] : memref<50x70xf64>
+          affine.store %a, %C[%i, %j] : memref<50x70xf64> } }""",
+        ["j i"],
+    ),
+    "a dependence along the diagonal": (  # allowed, but isl would skew the loops
+        """affine.for %j = 1 to 70 { affine.for %i = 1 to 50 {
+          %a = affine.load %C[%i - 1, %j - 1] : memref<50x70xf64>
+          affine.store %a, %C[%i, %j] : memref<50x70xf64> } }""",
+        ["j i"],
+    ),
+    "a dependence along the columns": (
+        """affine.for %j = 0 to 70 { affine.for %i = 1 to 50 {
+          %a = affine.load %C[%i - 1, %j] : memref<50x70xf64>
+          affine.store %a, %C[%i, %j] : memref<50x70xf64> } }""",
+        ["i j"],
+    ),
+    "a triangle": (
+        """affine.for %j = 0 to 50 { affine.for %i = affine_map<(d) -> (d)>(%j) to 50 {
+          affine.store %x, %C[%i, %j] : memref<50x70xf64> } }""",
+        ["i j"],
+    ),
+    "only the loops inside, where the outer one is beyond us": (
+        """%n = memref.load %N[] : memref<index>
+        scf.while : () -> () { %go = memref.load %G[] : memref<i1>  scf.condition(%go) } do {
+          affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
+            affine.store %x, %C[%i, %j] : memref<50x70xf64> } }
+          scf.yield }""",
+        ["i j"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES)
+def test_order(body: str, expected: list[str], context: ir.Context) -> None:
+    more = "%x: f64, %N: memref<index>, %G: memref<i1>"
+    body = body.replace("{ affine.for", "{\n affine.for")  # a loop a line: their names are read so
+    text = f"func.func @f({ARRAYS}, {more}) {{\n{body}\nreturn }}"
+    assert sorted(loops_of(text, context)) == sorted(expected)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
+@given(st.lists(near_nests, min_size=6, max_size=6))
+def test_the_same_bits(several: list[Nest]) -> None:
+    check_same_bits(several, OrderLoops())
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
+@given(several=st.lists(near_nests, min_size=6, max_size=6))
+def test_the_same_bits_of_every_order_there_is(several: list[Nest]) -> None:
+    """Also where no loop walks better: whatever isl allows has to be allowed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order_loops, "better_order", exchanged)
+        written: list[None] = []
+        patch.setattr(order_loops, "_write", _counted(order_loops._write, written))
+        check_same_bits(several, OrderLoops())
+    event(f"{len(written)} of 6 rewritten")
+
+
+def _counted(write, written: list[None]):
+    def counting(*arguments: object) -> None:
+        write(*arguments)
+        written.append(None)
+
+    return counting
