@@ -5,6 +5,7 @@ Module whose entry calls functions on its arrays -> the same, those functions ma
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from mlir import ir
@@ -45,6 +46,6 @@ class ArraysApart:
         return "arrays-apart"
 
 
-def _apart(call: ir.Operation, given: set[ir.Value]) -> bool:
+def _apart(call: ir.Operation, given: Set[object]) -> bool:
     roots = [view_chain(operand)[-1] for operand in call.operands if is_memref(operand)]
-    return len(set(roots)) == len(roots) and given.issuperset(roots)
+    return len(set(roots)) == len(roots) and set(roots) <= given

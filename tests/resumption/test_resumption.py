@@ -13,7 +13,7 @@ from avial_lab.errors import AvialError, CheckError, ParseError, ScheduleError
 from avial_lab.suite import kernel_program
 
 DECK = ["avial", "placed", "mpi", "gpu", "ptx:task3", "host", "llvm", "llvmir", "object"]
-LOOPS = ["source", "avial", "placed", "mpi", "host", "llvm", "llvmir", "object"]
+LOOPS = ["source", "avial", "placed", "mpi", "loops", "host", "llvm", "llvmir", "object"]
 
 
 @pytest.fixture
@@ -72,6 +72,7 @@ CHANGES = [
     ("jacobi", "avial", "arith.addf", "arith.subf"),
     ("jacobi", "placed", "arith.addf", "arith.subf"),
     ("jacobi", "mpi", "arith.addf", "arith.subf"),
+    ("jacobi", "loops", "arith.addf", "arith.subf"),
     ("jacobi", "host", "arith.addf", "arith.subf"),
     ("jacobi", "llvm", "llvm.fadd", "llvm.fsub"),
     ("jacobi", "llvmir", " fadd ", " fsub "),
@@ -131,8 +132,8 @@ def test_edits_on_edits(jacobi: avial_lab.Program) -> None:
     first = changed(jacobi, "placed", "arith.addf", "arith.subf")
     both = changed(first, "llvm", "llvm.fsub", "llvm.fadd")
     assert {name: s.edited for name, s in both.stages.items()} == {
-        "source": "", "avial": "", "placed": "placed", "mpi": "placed", "host": "placed",
-        "llvm": "llvm", "llvmir": "llvm", "object": "llvm",
+        "source": "", "avial": "", "placed": "placed", "mpi": "placed", "loops": "placed",
+        "host": "placed", "llvm": "llvm", "llvmir": "llvm", "object": "llvm",
     }  # fmt: skip
     assert both.binary.manifest.edited == "placed, llvm"
     both.run(check=True)  # the second takes the first back
