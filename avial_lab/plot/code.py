@@ -72,7 +72,7 @@ def highlighted(text: str, language: str, *, line_limit: int = LINE_LIMIT) -> st
     formatter = HtmlFormatter[str](style=PaperStyle, noclasses=True, nowrap=True)
     coloured = highlight(_clean(shown), _lexer(language), formatter)
     # No <code> within: a dark JupyterLab gives it a background of its own.
-    return f'<pre style="{_PRE}">{coloured}</pre>'
+    return f'<pre tabindex="0" style="{_PRE}">{coloured}</pre>'
 
 
 _INKS = (
