@@ -162,8 +162,9 @@ def show_view(view: View) -> Bundle:
     if "messages" in parts and program.plan is not None:
         figures.append(_messages_figure(program, program.plan))
     if "stages" in parts:
-        explored = view.explored and list(parts) == ["stages"]
-        figures.append(_stages_figure(program, explored=explored))
+        figures.append(
+            _stages_figure(program, alone=list(parts) == ["stages"], explored=view.explored)
+        )
     # Of a run without ranks the headline has said all there is.
     if "timeline" in parts and program.trace is not None and program.trace.ranks:
         figures.append(_timeline_figure(program.trace, program.schedule))
@@ -196,13 +197,21 @@ def _messages_figure(program: Program, plan: Plan) -> Figure:
     return Figure(html, plot.plan_text(plan, counted, storages=storages))
 
 
-def _stages_figure(program: Program, *, explored: bool) -> Figure:
+def _stages_figure(program: Program, *, alone: bool, explored: bool) -> Figure:
+    """Each stage's text to unfold; `alone` with the table of them all, and with the view, or folded
+    away where the widget stands below.
+    """
     stages = tuple(program.stages.values())
     limit = STAGE_LINES * 4 // max(4, len(stages))
     html = "".join(plot.stage_html(stage, line_limit=limit) for stage in stages)
-    return Figure(
-        html, stage_table(program).to_text(), _stepper_view(program) if explored else None
-    )
+    text = stage_table(program, commands=True).to_text()
+    if not alone:
+        return Figure(html, text)
+    html = stage_table(program, commands=False).to_html() + html
+    if explored:
+        return Figure(html, text, _stepper_view(program))
+    words = f"the {count(len(stages), 'stage')} as they stand in a saved notebook"
+    return Figure(f"<details><summary>{words}</summary>{html}</details>", text)
 
 
 def _stepper_view(program: Program) -> Mapping[str, Any] | None:
@@ -218,19 +227,19 @@ def _stepper_view(program: Program) -> Mapping[str, Any] | None:
     return None
 
 
-def stage_table(program: Program) -> Table:
-    """The stages of a program: what each is, its size, what makes it."""
+def stage_table(program: Program, *, commands: bool) -> Table:
+    """The stages of a program: what each is, its size and, with `commands`, what makes it."""
     rows = tuple(
         (
             stage.name,
             stage.title,
             str(len(stage.text.splitlines())),
             format_seconds(stage.seconds),
-            stage.command or "our own passes",
+            *((stage.command or "our own passes",) if commands else ()),
         )
         for stage in program.stages.values()
     )
-    head = ("stage", "what it is", "lines", "time", "made by")
+    head = ("stage", "what it is", "lines", "time", *(("made by",) if commands else ()))
     return Table("Stages", head, rows, frozenset({"lines", "time"}))
 
 

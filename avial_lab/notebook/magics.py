@@ -31,7 +31,7 @@ from avial_lab.notebook.clusters import (
     leave_at_restart,
     start_cluster,
 )
-from avial_lab.notebook.display import PARTS, Note, View, program_table, stage_table
+from avial_lab.notebook.display import PARTS, Note, View, program_table
 from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.plot.facts import format_bytes
@@ -227,7 +227,6 @@ class AvialMagics(Magics):
     def _stages(self, options: argparse.Namespace) -> None:
         program = self._program(options.name)
         if options.stage is None:
-            display(stage_table(program))
             display(View(program, ("stages",)))
             return
         display(program.stages[_known("stage", options.stage, program.stages)])
@@ -237,7 +236,6 @@ class AvialMagics(Magics):
         program = self._program(options.name)
         if options.stage is not None:
             _known("stage", options.stage, program.stages)
-        display(stage_table(program))
         display(View(program, ("stages",), explored=False))
         if getattr(self._shell, "kernel", None) is None:
             return  # a terminal: nothing there could show it

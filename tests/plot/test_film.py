@@ -33,6 +33,7 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 def pictures(png: bytes) -> list[np.ndarray]:
     """The levels of every frame."""
     found = []
+    width = height = 0
     for kind, data in chunks(png):
         if kind == b"IHDR":
             width, height = struct.unpack_from(">2I", data)
