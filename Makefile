@@ -19,7 +19,7 @@ EXTENSION := $(VENV)/share/jupyter/labextensions/jupyterlab-avial
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help demo test test-browser test-full lab lint style types layers format bench doctor setup install clean
+.PHONY: help demo test test-browser pictures test-full lab lint style types layers format bench doctor setup install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r name what; do \
@@ -34,6 +34,9 @@ test: lint  ## every check but the slow ones
 
 test-browser: setup  ## the pages, widgets and notebooks in a real browser; skipped with the reason where none is
 	@$(RUN) -m pytest -m browser tests/browser
+
+pictures: setup  ## the README's pictures of the workbench, taken anew
+	@$(RUN) -m tests.browser.pictures
 
 test-full: lint  ## every check there is
 	@printf '\n== all tests\n'

@@ -34,6 +34,10 @@ class Sync(enum.Enum):
     LEVELS = "levels"
 
 
+BY_HAND = "by hand"
+"""The reason of a placement that no policy decided."""
+
+
 @dataclass(frozen=True)
 class Placement:
     """Where a task runs, and why there."""
@@ -167,7 +171,7 @@ def schedule_by_hand(
                     span=task.span,
                     hint=f"the devices for {task.target} are: {', '.join(d.name for d in fitting)}",
                 )
-            placements.append(Placement(task.name, device.name, device.rank, level, "by hand"))
+            placements.append(Placement(task.name, device.name, device.rank, level, BY_HAND))
     return _scheduled(graph, topology, tuple(placements), Policy.LEVELS, sync)
 
 

@@ -18,7 +18,7 @@ from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import scheduled_function, schedules_of, tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.program import text_attribute
-from avial_lab.schedule import Policy, Schedule, Sync, Transfer, schedule_tasks
+from avial_lab.schedule import BY_HAND, Policy, Schedule, Sync, Transfer, schedule_tasks
 from avial_lab.topology import Topology
 
 
@@ -70,10 +70,12 @@ class PlaceTasks:
 
     @property
     def is_told(self) -> bool:
-        """Whether its text says all of it: ranks of this machine, whose arrays each have memory of
-        their own.
+        """Whether its text says all of it: places by a policy, on ranks of this machine, of arrays
+        that each have memory of their own.
         """
         topology, graph = self.schedule.topology, self.schedule.graph
+        if any(placement.reason == BY_HAND for placement in self.schedule.placements):
+            return False
         return topology == Topology.local(topology.ranks, gpus=topology.gpus) and all(
             buffer.storage == buffer.name
             and buffer.offset_bytes == 0
