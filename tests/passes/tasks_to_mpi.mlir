@@ -99,7 +99,7 @@ func.func @one_rank(%a: memref<4xf32> {avial.name = "a"}, %b: memref<4xf32> {avi
 // CHECK: %[[ROWS:.*]] = memref.reinterpret_cast %[[A]] to offset: [6], sizes: [12], strides: [1]
 // CHECK: mpi.isend(%[[ROWS]], {{.*}}) {avial.step = 1 : i64}
 // CHECK: %[[BUFFER:.*]] = memref.alloc() {avial.step = 2 : i64} : memref<8xf64>
-// CHECK: call @pack_a(%[[A]], %[[BUFFER]]) {avial.step = 2 : i64}
+// CHECK: call @pack_a(%[[A]], %[[BUFFER]]) {avial.copy = "pack", avial.step = 2 : i64}
 // CHECK: mpi.isend(%[[BUFFER]], {{.*}}) {avial.step = 2 : i64}
 // CHECK: mpi.wait({{.*}}) {avial.step = 3 : i64}
 // CHECK: mpi.wait({{.*}}) {avial.step = 4 : i64}
@@ -109,7 +109,7 @@ func.func @one_rank(%a: memref<4xf32> {avial.name = "a"}, %b: memref<4xf32> {avi
 // CHECK: %[[BUFFER2:.*]] = memref.alloc() {avial.step = 1 : i64} : memref<8xf64>
 // CHECK: mpi.irecv(%[[BUFFER2]], {{.*}}) {avial.step = 1 : i64}
 // CHECK: mpi.wait({{.*}}) {avial.step = 3 : i64}
-// CHECK-NEXT: call @unpack_a(%[[A]], %[[BUFFER2]]) {avial.step = 3 : i64}
+// CHECK-NEXT: call @unpack_a(%[[A]], %[[BUFFER2]]) {avial.copy = "unpack", avial.step = 3 : i64}
 // CHECK-NEXT: memref.dealloc %[[BUFFER2]] {avial.step = 3 : i64}
 func.func @boxes(%a: memref<4x6xf64> {avial.name = "a"}) attributes {
     avial.ranks = 2 : i32,
