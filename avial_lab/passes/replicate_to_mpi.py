@@ -199,12 +199,17 @@ class _Entry:
             elif op.name in _STORES:
                 self._store(op)
             elif op.name == "memref.dealloc":
-                op.erase()
+                self._erase(op)
             elif len(op.regions):
                 self._admit_unknown(op)
                 for region in op.regions:
                     for inner in region.blocks:
                         self._control(inner)
+
+    def _erase(self, op: ir.Operation) -> None:
+        """Values are known by where they lie, and the next one may lie where these did."""
+        self.tainted.difference_update(op.results)
+        op.erase()
 
     def _mark_tainted(self) -> None:
         """Values of the control flow that come from memory: a plan cannot know them."""
@@ -268,7 +273,7 @@ class _Entry:
             self._call("avial_end", [])
         op.result.replace_all_uses_with(choice.results[0])
         self.tainted.add(choice.results[0])
-        op.erase()
+        self._erase(op)
 
     def _store(self, op: ir.Operation) -> None:
         """Every rank writes the element, and has its last value."""
@@ -283,7 +288,7 @@ class _Entry:
                 memref.store(op.operands[0], target, indices)
                 scf.YieldOp([])
             self._call("avial_end", [])
-        op.erase()
+        self._erase(op)
 
     def _is_storage(self, value: ir.Value) -> bool:
         return view_chain(value)[-1] in self.storages
@@ -331,7 +336,7 @@ class _Entry:
             parts = self._begin(kind, touches.symbol)
             self._run(phase, parts, reduced)
             self._call("avial_end", [])
-        op.erase()
+        self._erase(op)
 
     def _lay_out(self, op: ir.Operation) -> None:
         """How the phase is divided, where it is not in blocks over all ranks."""
