@@ -43,6 +43,7 @@ test-full: lint  ## every check there is
 	@$(RUN) -m pytest
 
 lab: setup  ## JupyterLab on the notebooks
+	@$(RUN) -m avial_lab kernel install --sys-prefix > /dev/null
 	@$(RUN) -m jupyter lab --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
 lint: style types layers  ## style, types, layers

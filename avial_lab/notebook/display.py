@@ -248,7 +248,7 @@ def program_table(programs: Sequence[Program]) -> Table:
     rows = tuple(
         (
             program.name,
-            program.cell,
+            program.cell + (", edited by hand" if program.binary.manifest.edited else ""),
             str(len(program.graph.tasks)),
             str(len(program.graph.levels)),
             str(program.schedule.topology.ranks),

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import numpy as np
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
@@ -125,7 +126,18 @@ class AvialMagics(Magics):
         if options.expect_error is not None:
             self._expect_error(options, cell)
             return
-        self._show(self._compile(options, cell), options)
+        try:
+            program = self._compile(options, cell)
+        except AvialError:
+            self._tell_of_the_old(options.out)
+            raise
+        self._show(program, options)
+
+    def _tell_of_the_old(self, name: str | None) -> None:
+        """After a cell that failed: its variable still holds what an earlier one put there."""
+        old = self._shell.user_ns.get(name)
+        if isinstance(old, Program):
+            display(Note(f"{name} is still the program of {old.cell}"))
 
     def _compile(self, options: argparse.Namespace, cell: str) -> Program:
         """One call of `avial_lab.compile`, and of `Program.run` where asked for."""
@@ -220,9 +232,25 @@ class AvialMagics(Magics):
     def _run(self, options: argparse.Namespace) -> None:
         self._settle()
         program = self._program(options.name)
+        self._tell_of_other_arrays(program)
         self._go(program, options)
         if not options.quiet:
             display(View(program, ("timeline",)))
+
+    def _tell_of_other_arrays(self, program: Program) -> None:
+        """A program works on the arrays that it was compiled with, whatever has their names now."""
+        now = self._shell.user_ns
+        other = [
+            name
+            for name, array in program.arrays.items()
+            if isinstance(now.get(name), np.ndarray)
+            and array.size
+            and not np.may_share_memory(now[name], array)
+        ]
+        if other:
+            names = " and ".join(other)
+            words = f"{program.name} works on the arrays that it was compiled with; what is called"
+            display(Note(f"{words} {names} now is another: run the cell again to take it"))
 
     def _stages(self, options: argparse.Namespace) -> None:
         program = self._program(options.name)

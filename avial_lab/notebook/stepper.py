@@ -97,9 +97,9 @@ class Stepping:
         self.versions.append(made)
         self.drafts.append({})
         if self._on_version is not None:
-            self._on_version(made)
+            self._on_version(made)  # which may give it a name
         number = len(self.versions) - 1
-        return {"version": number, "data": self.data(number)}
+        return {"version": number, "data": self.data(number), "name": made.name}
 
     def _keep(self, question: Mapping[str, Any]) -> Answer:
         drafts = self.drafts[question["version"]]

@@ -86,7 +86,8 @@ class _Wrapper:
             first = op
             break
         roots = [a for a in block.arguments if isinstance(a.type, ir.MemRefType)]
-        roots += [op.results[0] for op in self.outside if op.name in ALLOCATIONS]
+        before = (view.operation for view in block.operations)  # a set has no order of its own
+        roots += [op.results[0] for op in before if op in self.outside and op.name in ALLOCATIONS]
         reference = ir.Type.parse("!avial.buffer_ref")
         with ir.InsertionPoint(first):
             for root in roots:

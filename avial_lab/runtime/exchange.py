@@ -10,6 +10,7 @@ import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -54,7 +55,12 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
     needed = [name for s in manifest.storages for name in s.buffers if name in wanted]
     missing = [name for name in needed if name not in arrays]
     if missing:
-        raise BindError(f"the program needs the array '{missing[0]}', which was not given")
+        name, want = missing[0], wanted[missing[0]]
+        raise BindError(
+            f"the program needs the array '{name}', which was not given",
+            hint=f"it has shape {want.shape} and elements of {want.element}: make one of that name"
+            + ("".join(f", or did you mean '{n}'?" for n in get_close_matches(name, arrays, n=1))),
+        )
     given = bind_arrays({name: arrays[name] for name in needed})
     for buffer in given.buffers:
         want = wanted[buffer.name]

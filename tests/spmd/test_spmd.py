@@ -14,6 +14,7 @@ from avial_lab.dialects import register
 from avial_lab.division import Division
 from avial_lab.errors import ScheduleError, VerifyError
 from avial_lab.pipelines import parse_passes, run_passes
+from avial_lab.suite import kernel_program
 
 HEAT = """
 func.func @heat(%A: memref<40x20xf64>, %B: memref<40x20xf64>) {
@@ -198,3 +199,22 @@ def test_an_access_certain_to_leave_its_array() -> None:
     arrays = {name: np.zeros((40, 20)) for name in "AB"}
     with pytest.raises(VerifyError, match="reaches index -1 of dimension 0, which has size 40"):
         avial_lab.compile(text, arrays=arrays, ranks=2)
+
+
+@pytest.mark.parametrize("name", ["durbin", "ludcmp", "prefix-sum"])
+def test_the_same_program_gives_the_same_text(name: str) -> None:
+    """Values and operations are told apart by where they lie, which is another place each time."""
+    kernel = kernel_program(name, size="MINI")
+    texts = {
+        avial_lab.compile(
+            f"{kernel.text}\n// {k}",  # else the first would be kept
+            arrays=kernel.arrays,
+            scalars=kernel.scalars,
+            function=kernel.function,
+            ranks=2,
+        )
+        .stages["mpi"]
+        .text
+        for k in range(5)
+    }
+    assert len(texts) == 1
