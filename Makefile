@@ -99,7 +99,7 @@ install:
 	echo "No Python from 3.10 to 3.14 that can make environments was found: install one with its venv" \
 	     "module, or name it: make PYTHON=/path/to/python" >&2; exit 1
 	@printf '== packages into %s/ (about 1.5 GB; a few minutes the first time)\n' $(VENV)
-	@$(RUN) -m pip install --disable-pip-version-check -e ".[$(EXTRAS)]"
+	@$(RUN) -m pip install -q --disable-pip-version-check -e ".[$(EXTRAS)]"
 	@{ printf '%s\n' "$(CURDIR)"; cat pyproject.toml; } > $(STAMP)
 
 clean:  ## remove what `make` made here, .venv too

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from tests.browser.conftest import BROWSERS
 from tests.browser.lab import Lab, Notebook
 
-FOLDER = Path(__file__).parent.parent.parent / "notebooks"
+FOLDER = Path(__file__).parent.parent.parent / "notebooks" / "pictures"
 SUMS = """\
 %%avial -o deck --run --check --show=dag
 avial.schedule %a, %b, %c, %d {
@@ -48,24 +48,24 @@ avial.schedule %a, %b, %c, %d {
   }
 }"""
 HEAT = """\
-%%avial -o heat --run --check --show=timeline -D steps=40
-func.func @heat(%rod: memref<60000xf64>, %new: memref<60000xf64>, %steps: index) {
+%%avial -o heat --ranks 2 --run --show=timeline -D steps=12
+func.func @heat(%rod: memref<600000xf64>, %new: memref<600000xf64>, %steps: index) {
   %quarter = arith.constant 0.25 : f64
   %half = arith.constant 0.5 : f64
   affine.for %t = 0 to %steps {
-    affine.for %i = 1 to 59999 {
-      %l = affine.load %rod[%i - 1] : memref<60000xf64>
-      %m = affine.load %rod[%i] : memref<60000xf64>
-      %r = affine.load %rod[%i + 1] : memref<60000xf64>
+    affine.for %i = 1 to 599999 {
+      %l = affine.load %rod[%i - 1] : memref<600000xf64>
+      %m = affine.load %rod[%i] : memref<600000xf64>
+      %r = affine.load %rod[%i + 1] : memref<600000xf64>
       %s = arith.addf %l, %r : f64
       %q = arith.mulf %s, %quarter : f64
       %h = arith.mulf %m, %half : f64
       %n = arith.addf %q, %h : f64
-      affine.store %n, %new[%i] : memref<60000xf64>
+      affine.store %n, %new[%i] : memref<600000xf64>
     }
-    affine.for %i = 1 to 59999 {
-      %n = affine.load %new[%i] : memref<60000xf64>
-      affine.store %n, %rod[%i] : memref<60000xf64>
+    affine.for %i = 1 to 599999 {
+      %n = affine.load %new[%i] : memref<600000xf64>
+      affine.store %n, %rod[%i] : memref<600000xf64>
     }
   }
   return
@@ -76,7 +76,7 @@ CELLS = (
     "%avial cluster start --cpu=2 --gpu=1",
     SUMS,
     "%avial step deck --stage=mpi",
-    "rod, new = np.random.default_rng(0).random((2, 60000))",
+    "rod, new = np.random.default_rng(0).random((2, 600000))",
     HEAT,
 )
 
