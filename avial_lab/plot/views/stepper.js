@@ -1258,7 +1258,7 @@ class Stepper {
     if (from && !from.known) return `where the lines of ${this.version.name(this.step)} come from is not known`;
     if (from && !from.lines.length) return `line ${from.number} comes from no line of the cell`;
     if (from) return `line ${from.number} comes from cell ${inList(from.lines)}`;
-    if (!this.cellLines) return this.version.data.inside ? "point at a line: what it became, or came from, is marked ◆" : "where lines come from is being worked out, or not known";
+    if (!this.cellLines) return this.version.data.inside ? "point at a line: what it became, or came from, is marked ◆" : "where lines come from is not known";
     const count = this.version.placesOf(this.step.stage, this.cellLines).size;
     const what = `cell ${inList([...this.cellLines])}`;
     if (!stage.origins) return `where the lines of ${stage.name} come from is not known`;
