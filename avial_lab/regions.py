@@ -18,7 +18,6 @@ A `Box` is half-open in every dimension; a 0-d array has one box, `Box((), ())`,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import NamedTuple
 
 
@@ -40,7 +39,10 @@ class Box(NamedTuple):
     @property
     def size(self) -> int:
         """Number of elements; 1 for the box of a 0-d array."""
-        return prod(self.shape)
+        size = 1
+        for a, b in zip(self.start, self.stop, strict=True):
+            size *= b - a
+        return size
 
     @property
     def empty(self) -> bool:
