@@ -199,6 +199,9 @@ def _innermost(schedule: isl.Schedule, units: Sequence[Unit]) -> dict[str, int]:
     times = {each.get_tuple_name(IN): isl.PwMultiAff.from_map(each) for each in maps}
     found: dict[str, int] = {}
     for unit in units:
+        if unit.name not in times:  # it never runs
+            found[unit.name] = 0
+            continue
         time = times[unit.name]
         dims = [_dims(time.get_pw_aff(k)) for k in range(time.dim(OUT))]
         loops = [each for each in dims if each]

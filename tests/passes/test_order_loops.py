@@ -85,6 +85,13 @@ CASES = {
           affine.store %x, %C[%i, %j] : memref<50x70xf64> } }""",
         ["i j"],
     ),
+    "beside what never runs": (
+        """affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
+          affine.store %x, %C[%i, %j] : memref<50x70xf64>
+          affine.if affine_set<(d) : (-d - 1 >= 0)>(%i) {
+            affine.store %x, %A[%j, %i] : memref<50x60xf64> } } }""",
+        ["i j"],
+    ),
     "only the loops inside, where the outer one is beyond us": (
         """%n = memref.load %N[] : memref<index>
         scf.while : () -> () { %go = memref.load %G[] : memref<i1>  scf.condition(%go) } do {
