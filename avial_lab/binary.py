@@ -145,9 +145,9 @@ def bitcode(llvm_ir: str) -> bytes:
     return _piped(_opt(), llvm_ir.encode())
 
 
-def assembly_of(code: bytes) -> str:
-    """What llc makes of bitcode."""
-    return _piped(LLC, code).decode()
+def assembly_of(code: bytes, *more: str) -> str:
+    """What llc makes of bitcode; `more` are options that change no instruction."""
+    return _piped((*LLC, *more), code).decode()
 
 
 def verify_command() -> tuple[str, ...]:

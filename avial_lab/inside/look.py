@@ -138,10 +138,14 @@ def _with_debug_information(located: LocatedText) -> _Marked:
     return _Marked(llvm.translate_module_to_llvmir(module.operation), table)
 
 
+NEAREST = ("-use-unknown-locations=Disable",)
+"""What llc adds of its own, a spill or a shuffle, has the line of the instruction before it."""
+
+
 def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
     """opt and llc are its passes: what the shown text was made by, with the time each takes."""
     with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
-        debug = pool.submit(lambda: assembly_of(bitcode(marked.llvm_ir)))
+        debug = pool.submit(lambda: assembly_of(bitcode(marked.llvm_ir), *NEAREST))
         to_read = pool.submit(optimised, llvm_ir)
         started = time.perf_counter()
         code = bitcode(llvm_ir)

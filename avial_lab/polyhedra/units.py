@@ -16,6 +16,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.polyhedra.model import ArrayKind, Loop, Scop, Statement
+from avial_lab.polyhedra.nesting import holds
 
 PURE = ("arith.", "math.", "complex.", "index.", "affine.apply", "affine.min", "affine.max")
 """Operations that may be computed again wherever their operands are known."""
@@ -69,7 +70,7 @@ def units_of(scop: Scop) -> tuple[Unit, ...]:
     for statement in scop.statements:
         if not any(access.writes for access in statement.accesses):
             continue
-        for load in _loads(statement, at):
+        for load in _loads(statement, at, scop.op):
             if load.op.block == statement.op.block:
                 # The earlier of the two names stays, so that units are numbered as in the text.
                 a, b = sorted((first(load.name), first(statement.name)), key=_number)
@@ -106,13 +107,17 @@ def _check(statement: Statement) -> None:
             raise Immovable(f"which element {access} is depends on data")
 
 
-def _loads(statement: Statement, at: dict[ir.Operation, Statement]) -> Iterator[Statement]:
-    """The statements whose values it uses; raises Immovable for what is not computed from them."""
+def _loads(
+    statement: Statement, at: dict[ir.Operation, Statement], root: ir.Operation
+) -> Iterator[Statement]:
+    """The statements whose values it uses; raises Immovable for what `root` does not compute from
+    them. (What stands outside of it is there already.)
+    """
     seen: set[ir.Operation] = set()
     todo = [statement.op]
     while todo:
         for used in computed_by(todo.pop()):
-            if used in seen:
+            if used in seen or not holds(root, used):
                 continue
             seen.add(used)
             if used in at:

@@ -105,10 +105,7 @@ def test_most_lines_of_a_kernel_know_where_they_come_from(name: str) -> None:
     program = kernel(name)
     check_lines(program)
     known = {n: coverage(program.stages[n], inside) for n, inside in by_name(program).items()}
-    # LLVM's shuffles and spills, of which vector code has more, come from no line.
-    machine = known.pop("object")
     assert min(known.values()) >= 0.8, known
-    assert machine >= 0.7, machine
 
 
 @pytest.mark.parametrize("name", ["gemm", "deck"])

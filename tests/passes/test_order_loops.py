@@ -85,6 +85,12 @@ CASES = {
           affine.store %x, %C[%i, %j] : memref<50x70xf64> } }""",
         ["i j"],
     ),
+    "with a value that is there before": (
+        """%y = memref.load %Y[] : memref<f64>
+        affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
+          affine.store %y, %C[%i, %j] : memref<50x70xf64> } }""",
+        ["i j"],
+    ),
     "beside what never runs": (
         """affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
           affine.store %x, %C[%i, %j] : memref<50x70xf64>
@@ -105,7 +111,7 @@ CASES = {
 
 @pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES)
 def test_order(body: str, expected: list[str], context: ir.Context) -> None:
-    more = "%x: f64, %N: memref<index>, %G: memref<i1>"
+    more = "%x: f64, %N: memref<index>, %G: memref<i1>, %Y: memref<f64>"
     body = body.replace("{ affine.for", "{\n affine.for")  # a loop a line: their names are read so
     text = f"func.func @f({ARRAYS}, {more}) {{\n{body}\nreturn }}"
     assert sorted(loops_of(text, context)) == sorted(expected)
