@@ -137,7 +137,7 @@ def build_apart(
     watch.lap("dag")
     topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
     stages, code, phases = finished_phases(
-        lower_structured(module, structured, topology, question.division)
+        lower_structured(module, structured, topology, question.division, question.effort)
     )
     watch.lap("build")
     binary, plan, schedule = planned(code, graph, topology, phases)

@@ -15,6 +15,7 @@ from avial_lab.arrays import Binding
 from avial_lab.binary import Binary
 from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
+from avial_lab.effort import Effort
 from avial_lab.errors import CellSpan
 from avial_lab.ownership import Plan
 from avial_lab.schedule import Policy, Schedule, Sync
@@ -71,6 +72,7 @@ class Build:
     policy: Policy = Policy.LEVELS
     sync: Sync = Sync.EDGES
     division: Division = field(default_factory=Division)
+    effort: Effort = field(default_factory=Effort)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import re
 import shlex
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -33,6 +33,7 @@ from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
+from avial_lab.effort import Effort
 from avial_lab.errors import (
     AvialError,
     BindError,
@@ -119,6 +120,7 @@ def compile(
     policy: Policy | str = Policy.LEVELS,
     sync: Sync | str = Sync.EDGES,
     division: Division | str = "block",
+    without: str | Iterable[str] = (),
     function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
@@ -133,7 +135,8 @@ def compile(
     may hold anything: only what the program names is taken from it. The machine is `topology`, or
     `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
     one, if some target asks for a GPU. `division` says how replicates are divided: `block`,
-    `cyclic`, `cyclic(N)` or `grid`.
+    `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes on loops that are left out
+    (`effort.OPTIONAL`, or `all`), to see what they are worth.
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died.
@@ -152,6 +155,7 @@ def compile(
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
         division=Division.parse(division) if isinstance(division, str) else division,
+        effort=Effort.of(without),
     )
     built = _built(question, timeout)
     return Program(name, bound | _result_arrays(source, bound, built), question, built)
@@ -472,6 +476,8 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
         words += ["--sync", question.sync.value]
     if question.division != Division():
         words += ["--division", str(question.division)]
+    if question.effort.without:
+        words += ["--without", ",".join(question.effort.without)]
     for buffer in source.binding.buffers if source.binding else ():
         shape = "".join(f"{extent}x" for extent in buffer.shape)
         words += ["--in", f"{buffer.name}=random:{shape}{buffer.element}"]

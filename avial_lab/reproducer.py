@@ -76,6 +76,7 @@ program = avial_lab.compile(
     policy={policy!r},
     sync={sync!r},
     division={division!r},
+    without={without!r},
 )
 {edits}
 now = program.stages[{stage!r}].text
@@ -123,6 +124,7 @@ def reproducer(
         policy=question.policy.value,
         sync=question.sync.value,
         division=str(question.division),
+        without=question.effort.without,
         edits="".join(
             f"program = program.resume({edited!r}, {_literal(text)})\n" for edited, text in edits
         ),

@@ -170,9 +170,11 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
         yield from pipelines.machine_stages(module, question.text, watch=watch)
     elif name == "loops":
         yield from spmd.lower_loops(module, watch=watch)
+    elif question.built.plan is not None:
+        on = spmd.lower_mpi if name == "mpi" else spmd.lower_placed
+        yield from on(module, question.build.effort, watch=watch)
     else:
-        way = spmd if question.built.plan is not None else pipelines
-        on = way.lower_mpi if name == "mpi" else way.lower_placed
+        on = pipelines.lower_mpi if name == "mpi" else pipelines.lower_placed
         yield from on(module, watch=watch)
 
 
@@ -187,7 +189,7 @@ def watched_stages(question: Resume, watch: Watch) -> Stages:
     if question.stage == "avial":
         build, built = edited_build(question), question.built
         on = spmd.lower_structured(
-            module, module, built.schedule.topology, build.division, watch=watch
+            module, module, built.schedule.topology, build.division, build.effort, watch=watch
         )
         yield from (item for item in on if item[0].name not in ("source", "avial"))
     else:

@@ -17,6 +17,7 @@ from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function
 from avial_lab.division import Division
+from avial_lab.effort import Effort
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.arrays_apart import ArraysApart
 from avial_lab.passes.check_accesses import CheckAccesses
@@ -87,6 +88,7 @@ def lower_structured(
     structured: ir.Operation,
     topology: Topology,
     division: Division,
+    effort: Effort,
     *,
     watch: Watch | None = None,
 ) -> Stages:
@@ -103,25 +105,31 @@ def lower_structured(
     seconds = run_passes(work, (place,), watch=watch)
     line = our_line((place,), "avial.mlir", "placed.mlir") if place.is_told else ""
     yield mlir_stage("placed", "who takes part, and how it is divided", work, line, seconds), work
-    yield from lower_placed(work, watch=watch)
+    yield from lower_placed(work, effort, watch=watch)
 
 
-def lower_placed(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
     """On from phases that are placed; `work` is changed."""
     to_mpi = (EmulateGpu(), ReplicateToMpi())
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
     yield mlir_stage("mpi", "what every rank runs", work, line, seconds), work
-    yield from lower_mpi(work, watch=watch)
+    yield from lower_mpi(work, effort, watch=watch)
 
 
-def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
     """On from what every rank runs."""
-    in_order = (ArraysApart(), OrderLoops())
+    in_order = to_loops(effort)
     seconds = run_passes(work, in_order, watch=watch)
     line = our_line(in_order, "mpi.mlir", "loops.mlir")
     yield mlir_stage("loops", "loops in the order the machine likes", work, line, seconds), work
     yield from lower_loops(work, watch=watch)
+
+
+def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
+    """What makes a rank's loops fast."""
+    optional: tuple[Pass, ...] = (OrderLoops(),)
+    return (ArraysApart(), *(each for each in optional if effort.keeps(str(each))))
 
 
 def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:

@@ -145,7 +145,9 @@ def _look_at_all(build: Build, built: Built) -> Inside:
     if built.plan is not None:
         apart = taken_apart(module, build.source, grid=build.division.grid, watch=log.watch)
         topology = built.schedule.topology
-        stages = lower_structured(module, apart.module, topology, build.division, watch=log.watch)
+        stages = lower_structured(
+            module, apart.module, topology, build.division, build.effort, watch=log.watch
+        )
     else:
         tasks = as_one(module, built.verdicts[0].reasons[0]) if plain else module.operation
         log = PassLog(text_of(tasks), "avial.mlir")

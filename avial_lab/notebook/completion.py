@@ -20,6 +20,7 @@ from IPython.core.completer import (
 )
 from IPython.core.interactiveshell import InteractiveShell
 
+from avial_lab.effort import OPTIONAL
 from avial_lab.notebook.display import PARTS
 from avial_lab.notebook.magic_lines import complete_line
 from avial_lab.notebook.magics import AvialMagics, line_parser
@@ -88,6 +89,7 @@ class Session:
             "kernel": kernel_names(),
             "show": (*PARTS, "none"),
             "division": DIVISIONS,
+            "without": (*OPTIONAL, "all"),
             "element": ("f32", "f64"),
             "fn": re.findall(r"func\.func\s+(?:private\s+)?@([\w$.]+)", cell),
         }.get(name, ())

@@ -24,6 +24,7 @@ from traitlets import Float
 
 import avial_lab
 from avial_lab.division import DIVISION
+from avial_lab.effort import WITHOUT
 from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
@@ -84,6 +85,7 @@ class AvialMagics(Magics):
     @argument("--policy", choices=POLICIES, default=POLICIES[0], help="how tasks are placed")
     @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
     @argument("--division", default="block", metavar="HOW", help=DIVISION)
+    @argument("--without", default="", metavar="PASSES", help=WITHOUT)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
     @argument("--run", action="store_true", help="run it; the arrays change in place")
@@ -153,6 +155,7 @@ class AvialMagics(Magics):
             policy=options.policy,
             sync=options.sync,
             division=options.division,
+            without=options.without,
             function=options.fn,
             cell=f"In [{number}]",
             name=options.name or options.out or f"cell{number}",

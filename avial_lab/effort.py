@@ -1,0 +1,46 @@
+"""What the passes on a rank's loops may do: how machine code gets fast, and what it may not change.
+
+Options of `compile` -> Effort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from avial_lab.errors import ScheduleError
+
+OPTIONAL = ("order-loops",)
+"""Passes of stage `loops` that a program can do without: slower, and the same values."""
+
+WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIONAL)}, or all"
+"""For those who ask on a command line."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """`without`: the optional passes that are left out."""
+
+    without: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(without: str | Iterable[str]) -> Effort:
+        """The effort without passes of these names: a list, or text with commas; `all` is every
+        one.
+
+        >>> Effort.of("all") == Effort(OPTIONAL)
+        True
+        """
+        names = without.split(",") if isinstance(without, str) else list(without)
+        names = [name.strip() for name in names if name.strip()]
+        for name in names:
+            if name not in (*OPTIONAL, "all"):
+                raise ScheduleError(
+                    f"no optional pass is called '{name}'",
+                    hint=f"there are: {', '.join(OPTIONAL)}; all",
+                )
+        return Effort(tuple(p for p in OPTIONAL if p in names or "all" in names))
+
+    def keeps(self, name: str) -> bool:
+        """Whether the pass of that name is run."""
+        return name not in self.without
