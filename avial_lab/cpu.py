@@ -1,0 +1,114 @@
+"""The CPU that programs are compiled for: its vector registers, its caches, its instructions.
+
+This machine, as its kernel describes it -> Cpu. Sizes in passes come from here.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """Bytes of one core's caches (the last one may be shared by `last_shared_by` cores), bytes and
+    number of its vector registers; `fma`: a product and a sum rounded once, in hardware.
+    """
+
+    vector_bytes: int = 16
+    vector_registers: int = 16
+    fma: bool = False
+    l1_bytes: int = 32 * KIB
+    l2_bytes: int = 512 * KIB
+    last_bytes: int = 8 * KIB * KIB
+    last_shared_by: int = 1
+
+    def lanes(self, itemsize: int) -> int:
+        """Elements of that many bytes in one vector register."""
+        return max(1, self.vector_bytes // itemsize)
+
+
+@cache
+def this_cpu() -> Cpu:
+    """The one we run on. What the kernel does not tell is taken to be small."""
+    return cpu_of(platform.machine(), _flags(), _caches(CACHES))
+
+
+def cpu_of(
+    machine: str, flags: frozenset[str], caches: dict[int, tuple[int, int]] | None = None
+) -> Cpu:
+    """The CPU of that architecture with these instruction sets, as the kernel of Linux names them.
+
+    `caches`: bytes, and cores that share it, of the data cache of each level.
+
+    >>> cpu_of("x86_64", frozenset({"avx2", "fma"})).vector_bytes
+    32
+    >>> cpu_of("aarch64", frozenset({"asimd"})).vector_registers
+    32
+    """
+    levels = caches or {}
+    l1, _ = levels.get(1, (Cpu.l1_bytes, 1))
+    l2, _ = levels.get(2, (Cpu.l2_bytes, 1))
+    last, cores = levels[max(levels)] if levels else (Cpu.last_bytes, 1)
+    wide, registers, fma = _vectors(machine, flags)
+    return Cpu(wide, registers, fma, l1, l2, max(last, l2), cores)
+
+
+def _vectors(machine: str, flags: frozenset[str]) -> tuple[int, int, bool]:
+    if machine.lower() in ("aarch64", "arm64"):
+        return 16, 32, True
+    if "avx512f" in flags:
+        return 64, 32, True
+    if "avx" in flags:
+        return 32, 16, "fma" in flags
+    return 16, 16, "fma" in flags
+
+
+def _flags() -> frozenset[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return frozenset()
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()
+
+
+def _caches(folder: Path) -> dict[int, tuple[int, int]]:
+    """Bytes and sharers of each level that holds data."""
+    levels: dict[int, tuple[int, int]] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            if (index / "type").read_text().strip() == "Instruction":
+                continue
+            level = int((index / "level").read_text())
+            size = re.fullmatch(r"(\d+)([KMG]?)", (index / "size").read_text().strip())
+            shared = _count((index / "shared_cpu_list").read_text())
+        except (OSError, ValueError):
+            continue
+        if size is not None:
+            levels[level] = int(size[1]) * KIB ** " KMG".index(size[2] or " "), shared
+    return levels
+
+
+def _count(cores: str) -> int:
+    """Of a list such as `0-3,8`.
+
+    >>> _count("0-3,8")
+    5
+    """
+    ends = [part.split("-") for part in cores.strip().split(",")]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+
+
+def cores() -> int:
+    """Those this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,52 @@
+"""What is known of the CPU comes from what the kernel says."""
+
+from pathlib import Path
+
+import pytest
+
+from avial_lab.cpu import Cpu, _caches, cores, cpu_of, this_cpu
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "wide", "registers", "fma"),
+    [
+        ("x86_64", {"sse2"}, 16, 16, False),
+        ("x86_64", {"avx"}, 32, 16, False),
+        ("x86_64", {"avx", "avx2", "fma"}, 32, 16, True),
+        ("x86_64", {"avx", "avx2", "fma", "avx512f"}, 64, 32, True),
+        ("aarch64", {"asimd"}, 16, 32, True),
+    ],
+)
+def test_vectors(machine, flags, wide, registers, fma):
+    cpu = cpu_of(machine, frozenset(flags))
+    assert (cpu.vector_bytes, cpu.vector_registers, cpu.fma) == (wide, registers, fma)
+    assert cpu.lanes(8) == wide // 8
+
+
+def test_caches_are_read_from_the_kernels_files(tmp_path: Path):
+    for name, level, kind, size, shared in (
+        ("index0", 1, "Data", "48K", "0"),
+        ("index1", 1, "Instruction", "32K", "0"),
+        ("index2", 2, "Unified", "2M", "0-1"),
+        ("index3", 3, "Unified", "30M", "0-7,16-23"),
+    ):
+        (tmp_path / name).mkdir()
+        for file, text in (
+            ("level", level), ("type", kind), ("size", size), ("shared_cpu_list", shared)
+        ):  # fmt: skip
+            (tmp_path / name / file).write_text(f"{text}\n")
+    caches = _caches(tmp_path)
+    assert caches == {1: (48 * 1024, 1), 2: (2 * 1024**2, 2), 3: (30 * 1024**2, 16)}
+    cpu = cpu_of("x86_64", frozenset(), caches)
+    assert (cpu.l1_bytes, cpu.l2_bytes, cpu.last_bytes) == (48 * 1024, 2 * 1024**2, 30 * 1024**2)
+    assert cpu.last_shared_by == 16
+
+
+def test_a_machine_that_tells_nothing_is_taken_to_be_small(tmp_path: Path):
+    assert _caches(tmp_path) == {}
+    assert cpu_of("riscv64", frozenset()) == Cpu()
+
+
+def test_this_machine():
+    assert this_cpu().l1_bytes <= this_cpu().l2_bytes <= this_cpu().last_bytes
+    assert cores() >= 1
