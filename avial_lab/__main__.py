@@ -119,7 +119,6 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
     )
-    bench.add_argument("--json", action="store_true")
     race_arguments(bench)
     bench.set_defaults(command=_bench)
 
@@ -470,7 +469,7 @@ def _bench(options: argparse.Namespace) -> int:
         raise BindError(
             f"bench --self measures the lab, not {options.kernels[0]}", hint="leave one out"
         )
-    return bench_self(as_json=options.json)
+    return bench_self(as_json=options.json is not None)
 
 
 def _install_kernel(options: argparse.Namespace) -> int:

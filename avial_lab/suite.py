@@ -20,6 +20,14 @@ from avial_lab.arrays import dtype_of_element
 from avial_lab.errors import BindError, CheckError
 from avial_lab.messages import Scalar
 
+POLYBENCH = (
+    "2mm", "3mm", "adi", "atax", "bicg", "cholesky", "correlation", "covariance", "deriche",
+    "doitgen", "durbin", "fdtd-2d", "floyd-warshall", "gemm", "gemver", "gesummv", "gramschmidt",
+    "heat-3d", "jacobi-1d", "jacobi-2d", "lu", "ludcmp", "mvt", "nussinov", "seidel-2d", "symm",
+    "syr2k", "syrk", "trisolv", "trmm",
+)  # fmt: skip
+"""The thirty kernels of PolyBench 4.2; the others here come from elsewhere."""
+
 SIZES = ("MINI", "SMALL", "MEDIUM", "LARGE", "EXTRALARGE")
 """PolyBench's data sizes."""
 
@@ -48,7 +56,8 @@ class Kernel(Protocol):
 class KernelProgram:
     """A kernel at one size, with random inputs; `arrays` are written by a run.
 
-    `before`: the arguments as they were. `told`: what was chosen, in one line.
+    `before`: the arguments as they were. `told`: what was chosen, in one line. `element` is MLIR's
+    type.
     """
 
     kernel: Kernel
@@ -57,6 +66,8 @@ class KernelProgram:
     scalars: dict[str, Scalar]
     before: dict[str, Any]
     told: str
+    element: str
+    sizes: Mapping[str, int]
 
     @property
     def function(self) -> str:
@@ -131,7 +142,8 @@ def kernel_program(
     given = {k: v.item() for k, v in before.items() if not isinstance(v, np.ndarray)}
     shown = ", ".join(f"{name} = {value}" for name, value in sizes.items())
     told = f"{kernel.name}: {shown}, {chosen}, random inputs, seed {seed}"
-    return KernelProgram(kernel, kernel.mlir(chosen, sizes), arrays, given, before, told)
+    text = kernel.mlir(chosen, sizes)
+    return KernelProgram(kernel, text, arrays, given, before, told, chosen, sizes)
 
 
 def kernel_names(folder: Path = _FOLDER) -> tuple[str, ...]:

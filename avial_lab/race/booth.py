@@ -9,12 +9,13 @@ from __future__ import annotations
 import enum
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -22,6 +23,20 @@ import numpy as np
 
 from avial_lab.errors import AvialError
 from avial_lab.race.entry import Entry
+from avial_lab.race.machine import pinned_environment, pins
+
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+"""Where OpenMP, Numba and every BLAS of NumPy and SciPy look for a number of threads."""
+
+
+LIMIT_S = 900.0
 
 
 class Ask(enum.Enum):
@@ -31,7 +46,9 @@ class Ask(enum.Enum):
 
 @dataclass(frozen=True)
 class Built:
-    """compile_s: building and, of what is compiled at its first call, that first call."""
+    """compile_s: building and, of what is compiled at its first call, what that call took longer
+    than the next.
+    """
 
     compile_s: float
 
@@ -47,29 +64,27 @@ class Booth:
     """The parent's end; a context manager, whose process is gone on the way out."""
 
     def __init__(
-        self, entry: Entry, arguments: Mapping[str, Any], *, threads: int, places: list[str]
+        self,
+        entry: Entry,
+        arguments: Mapping[str, Any],
+        *,
+        threads: int,
+        places: Sequence[str],
+        limit_s: float = LIMIT_S,
     ) -> None:
-        """`places` are added to sys.path: where `kernels` is imported from."""
-        count = str(threads)
-        limits = dict.fromkeys(
-            ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-            count,
-        )
-        # How threads wait is left as a user has it: spinning for some milliseconds, then asleep.
-        environment = os.environ | limits | {"OMP_DYNAMIC": "false"}
-        # Numba warns where it finds no parallel loop; some kernels have none.
-        environment |= {"NUMBA_DISABLE_PERFORMANCE_WARNINGS": "1"}
-        path = os.pathsep.join(filter(None, [*places, os.environ.get("PYTHONPATH")]))
+        """`places` are added to sys.path: where `kernels` is imported from. Building and one run
+        may take `limit_s` each.
+        """
+        self.limit_s = limit_s
         self.process = subprocess.Popen(
-            # Not with -m: its classes would be those of __main__, and answers unknown here.
-            [sys.executable, "-c", "from avial_lab.race import booth; booth.main()"],
+            [sys.executable, "-c", booth_program(cores := pins(threads))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment | {"PYTHONPATH": path},
+            env=booth_environment(threads, cores, places),
         )
         built = self._ask((entry, dict(arguments)))
         assert isinstance(built, Built)
-        self.built = built
+        self.compile_s = built.compile_s
 
     def run(self) -> float:
         """Seconds of one run."""
@@ -97,6 +112,9 @@ class Booth:
         try:
             pickle.dump(question, self.process.stdin)
             self.process.stdin.flush()
+            # Nothing of the answer before this is left in the pipe: one is taken as it is asked.
+            if not select.select([self.process.stdout], [], [], self.limit_s)[0]:
+                raise AvialError(f"no answer in {self.limit_s:g} s")
             answer: object = pickle.load(self.process.stdout)
         except (EOFError, BrokenPipeError):
             ended = self.process.wait()
@@ -111,6 +129,27 @@ class Booth:
         return answer
 
 
+def booth_environment(threads: int, cores: Sequence[int], places: Sequence[str]) -> dict[str, str]:
+    """The same number of threads for everybody, whatever library they come from, pinned alike.
+
+    How threads wait is left as a user has it: spinning for some milliseconds, then asleep.
+    """
+    limits = dict.fromkeys(_THREADS, str(threads))
+    path = os.pathsep.join(filter(None, [*places, os.environ.get("PYTHONPATH")]))
+    # Numba warns where it finds no parallel loop; some kernels have none.
+    others = {"OMP_DYNAMIC": "false", "NUMBA_DISABLE_PERFORMANCE_WARNINGS": "1"}
+    return os.environ | limits | others | pinned_environment(cores) | {"PYTHONPATH": path}
+
+
+def booth_program(cores: Sequence[int]) -> str:
+    """What Python runs there; pinned before any library counts cores or starts a thread.
+
+    Not with -m: its classes would be those of __main__, and answers unknown to who asked.
+    """
+    pin = f"import os; os.sched_setaffinity(0, {set(cores)}); " if cores else ""
+    return f"{pin}from avial_lab.race import booth; booth.main()"
+
+
 def _ending(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"code {code}"
 
@@ -121,8 +160,11 @@ def serve(questions: BinaryIO, answers: BinaryIO) -> None:
         entry, arguments = pickle.load(questions)
         start = time.perf_counter()
         runner = entry.runner(arguments)
-        runner.run()
-        _send(answers, Built(time.perf_counter() - start))
+        compile_s = time.perf_counter() - start
+        first = runner.run()
+        if entry.lazy:
+            compile_s += max(first - runner.run(), 0.0)
+        _send(answers, Built(compile_s))
         while True:
             question = pickle.load(questions)
             _send(answers, runner.run() if question is Ask.RUN else runner.arrays)

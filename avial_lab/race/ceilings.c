@@ -1,6 +1,7 @@
 // The machine's own ceilings: fused multiply-adds that never leave the registers, and the STREAM
 // triad over arrays that no cache holds. Each returns work per second, by all OpenMP threads.
 #include <omp.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #if defined(__AVX512F__)
@@ -20,7 +21,6 @@
 
 typedef T vector __attribute__((vector_size(BYTES)));
 
-static vector results[1024];
 static volatile long limit; // read between the barriers, so that the loop stays between them
 
 // Floating-point operations per second; `rounds` is how often every chain is taken further.
@@ -53,7 +53,7 @@ double NAMED(peak_flops)(long rounds) {
     vector total = sums[0];
     for (int c = 1; c < CHAINS; c++)
       total += sums[c];
-    results[omp_get_thread_num() % 1024] = total;
+    __asm__ volatile("" : : "m"(total)); // somebody wants it
 #pragma omp barrier
 #pragma omp master
     end = omp_get_wtime();
@@ -61,30 +61,54 @@ double NAMED(peak_flops)(long rounds) {
   return 2.0 * rounds * CHAINS * LANES * threads / (end - start);
 }
 
-// Bytes per second of a = b + s · c, three arrays of `n` elements, the best of `times`; the line
-// that a write fetches first is not counted, as in STREAM.
-double NAMED(triad_bytes)(long n, long times) {
-  T *a = malloc(n * sizeof(T)), *b = malloc(n * sizeof(T)), *c = malloc(n * sizeof(T));
-  double best = 0;
-  if (a && b && c) {
-#pragma omp parallel for schedule(static)
-    for (long i = 0; i < n; i++) {
-      a[i] = 0;
-      b[i] = (T)i;
-      c[i] = 1;
+// Bytes per second of a = b + s · c by all threads, each over three arrays of `n` elements of its
+// own, `rounds` times, the best of `times`; the line that a write fetches first is not counted, as
+// in STREAM. Small arrays stay in a cache.
+double NAMED(triad_bytes)(long n, long rounds, long times) {
+  double best = 0, start = 0;
+  int threads = 1, failed = 0;
+#pragma omp parallel
+  {
+    // Each thread touches what is its own first, so that it lies in its own memory.
+    const size_t nbytes = (n * sizeof(T) / 64 + 1) * 64;
+    T *restrict a = aligned_alloc(64, nbytes), *restrict b = aligned_alloc(64, nbytes),
+      *restrict c = aligned_alloc(64, nbytes);
+    if (!a || !b || !c)
+#pragma omp atomic
+      failed++;
+    else
+      for (long i = 0; i < n; i++) {
+        a[i] = 0;
+        b[i] = (T)i;
+        c[i] = 1;
+      }
+#pragma omp barrier
+    for (long t = 0; t < times && !failed; t++) {
+#pragma omp barrier
+#pragma omp master
+      {
+        threads = omp_get_num_threads();
+        start = omp_get_wtime();
+      }
+#pragma omp barrier
+      for (long r = 0; r < rounds; r++) {
+        for (long i = 0; i < n; i++)
+          a[i] = b[i] + (T)3 * c[i];
+        __asm__ volatile("" : : "r"(a) : "memory"); // every round is made
+      }
+#pragma omp barrier
+#pragma omp master
+      {
+        const double rate = 3.0 * n * sizeof(T) * rounds * threads / (omp_get_wtime() - start);
+        best = rate > best ? rate : best;
+      }
     }
-    for (long t = 0; t < times; t++) {
-      const double start = omp_get_wtime();
-#pragma omp parallel for schedule(static)
-      for (long i = 0; i < n; i++)
-        a[i] = b[i] + (T)3 * c[i];
-      const double rate = 3.0 * n * sizeof(T) / (omp_get_wtime() - start);
-      best = rate > best ? rate : best;
-    }
-    results[0][0] += a[n / 2];
+    free(a);
+    free(b);
+    free(c);
   }
-  free(a);
-  free(b);
-  free(c);
   return best;
 }
+
+// Width of the vectors that `peak_flops` computes with, in bits.
+long NAMED(vector_bits)(void) { return 8 * BYTES; }

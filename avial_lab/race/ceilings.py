@@ -1,4 +1,4 @@
-"""What this machine can do at most: arithmetic in registers, and memory that streams.
+"""What this machine can do at most: arithmetic in registers, and memory and caches that stream.
 
 Threads, element type -> Ceilings, measured here and now by `ceilings.c`, in a process of its own.
 """
@@ -8,68 +8,110 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from avial_lab.errors import AvialError
+from avial_lab.race.machine import Machine, pinned_environment, pins, this_machine
 from avial_lab.race.native import any_compiler, loaded
-from avial_lab.toolchain import run
 
-_ELEMENTS = {"f32": "float", "f64": "double"}
-_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cache of most machines
-_ROUNDS = 4_000_000  # some tenths of a second
+_TYPES = {"f32": ("float", 4), "f64": ("double", 8)}
+_LEAST_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cache of most machines
+_CACHE_BYTES = 1 << 28  # so much is moved in each measure of a cache
+_ROUNDS = 1_000_000  # some tenths of a second in all
+_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """flops_per_s: peak of fused multiply-adds. bytes_per_s: STREAM triad. By `threads` threads."""
+    """flops_per_s: peak of fused multiply-adds, in vectors of `vector_bits`. bytes_per_s: STREAM
+    triad. cache_bytes_per_s: the triad over arrays that fit a cache, by its level. All by `threads`
+    threads.
+    """
 
     threads: int
     element: str
     flops_per_s: float
     bytes_per_s: float
+    vector_bits: int = 0
+    cache_bytes_per_s: tuple[tuple[int, float], ...] = ()
 
     def seconds(self, flops: int, nbytes: int) -> float:
         """The least time that so much work can take: the roofline (Williams et al. 2009)."""
         return max(flops / self.flops_per_s, nbytes / self.bytes_per_s)
 
     def __str__(self) -> str:
+        vectors = f" in vectors of {self.vector_bits} bits" if self.vector_bits else ""
+        caches = "".join(
+            f", {rate / 1e9:.1f} GB/s (triad in L{level})" for level, rate in self.cache_bytes_per_s
+        )
         return (
             f"{self.threads} thread{'s' if self.threads > 1 else ''}, {self.element}: "
-            f"{self.flops_per_s / 1e9:.1f} GFLOP/s (fused multiply-adds), "
-            f"{self.bytes_per_s / 1e9:.1f} GB/s (STREAM triad)"
+            f"{self.flops_per_s / 1e9:.1f} GFLOP/s (fused multiply-adds{vectors}), "
+            f"{self.bytes_per_s / 1e9:.1f} GB/s (STREAM triad){caches}"
         )
 
 
 def measure_ceilings(threads: int, element: str) -> Ceilings:
-    """About a second. Integers have the ceilings of the float as wide, which is close.
+    """Some seconds. `element` is a float: integers have the ceilings of the one as wide, which is
+    close.
 
     Raises AvialError where there is no C compiler with OpenMP.
     """
-    element = {"i32": "f32", "i64": "f64"}.get(element, element)
+    cores = pins(threads)
     command = [sys.executable, "-m", "avial_lab.race.ceilings", element, str(threads)]
-    done = run(command, limit_s=120)
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | pinned_environment(cores),
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise AvialError("the machine's ceilings could not be measured in time") from None
     if done.returncode:
-        raise AvialError(f"the machine's ceilings could not be measured: {done.complaint}")
-    flops, nbytes = json.loads(done.stdout)
-    return Ceilings(threads, element, flops, nbytes)
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise AvialError(f"the machine's ceilings could not be measured: {said}")
+    found = json.loads(done.stdout)
+    caches = tuple((int(level), float(rate)) for level, rate in found["caches"])
+    return Ceilings(threads, element, found["flops"], found["triad"], found["vector_bits"], caches)
 
 
-def _measured(element: str, threads: int) -> tuple[float, float]:
-    kind = _ELEMENTS[element]
+def _measured(element: str, threads: int, machine: Machine) -> dict[str, object]:
+    kind, itemsize = _TYPES[element]
     text = Path(__file__).with_name("ceilings.c").read_text(encoding="utf-8")
     source = f"#define T {kind}\n#define NAMED(name) name\n{text}"
     library = loaded(any_compiler(extra=["-ffast-math"]).build(source))
     library.omp_set_num_threads(threads)
     peak, triad = library.peak_flops, library.triad_bytes
     peak.restype = triad.restype = ctypes.c_double
-    elements = (
-        _TRIAD_BYTES // 3 // ctypes.sizeof(ctypes.c_float if kind == "float" else ctypes.c_double)
-    )
-    flops = max(peak(ctypes.c_long(_ROUNDS // 4)) for _ in range(5))
-    return flops, triad(ctypes.c_long(elements), ctypes.c_long(8))
+
+    def streamed(total_bytes: int, moved_bytes: int, times: int) -> float:
+        """Over three arrays for each thread, of `total_bytes` for all threads together."""
+        elements = max(total_bytes // (3 * threads * itemsize), 64)
+        rounds = max(moved_bytes // (3 * elements * itemsize * threads), 1)
+        return triad(ctypes.c_long(elements), ctypes.c_long(rounds), ctypes.c_long(times))
+
+    # Half of a cache: the other half is for what else is there.
+    caches = [
+        (c.level, streamed(c.nbytes * max(threads // c.shared_by, 1) // 2, _CACHE_BYTES, 5))
+        for c in machine.caches
+        if c.level > 1
+    ]
+    last = max((c.nbytes for c in machine.caches), default=0)
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    return {
+        "flops": max(peak(ctypes.c_long(_ROUNDS)) for _ in range(5)),
+        "triad": streamed(min(max(_LEAST_TRIAD_BYTES, 6 * last), room), 0, 8),
+        "vector_bits": library.vector_bits(),
+        "caches": caches,
+    }
 
 
 if __name__ == "__main__":
-    os.write(1, json.dumps(_measured(sys.argv[1], int(sys.argv[2]))).encode())
+    found = _measured(sys.argv[1], int(sys.argv[2]), this_machine())
+    os.write(1, json.dumps(found).encode())

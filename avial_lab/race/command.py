@@ -10,11 +10,14 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+from avial_lab.effort import WITHOUT, Effort
 from avial_lab.errors import BindError
 from avial_lab.race import PEERS, Course, race
-from avial_lab.race.table import Heat
-from avial_lab.suite import SIZES, kernel_names
+from avial_lab.race.facts import sheet_facts
+from avial_lab.race.table import Heat, Sheet
+from avial_lab.suite import POLYBENCH, SIZES, kernel_names
 
 
 def race_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,29 +46,68 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N,…",
         help="threads of every contestant, one race for each number",
     )
+    parser.add_argument("--polybench", action="store_true", help="the thirty kernels of PolyBench")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write everything as JSON (its form stands in avial_lab/race/facts.py); by default, "
+        "or with -, to stdout instead of the table",
+    )
     parser.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")
     parser.add_argument("--element", metavar="TYPE", help="f32, f64 …; default: the kernel's first")
+    parser.add_argument("--without", default="", metavar="PASS,…", help=WITHOUT)
 
 
 def race_command(options: argparse.Namespace) -> int:
     """Race, and print the sheet; 0 where every contestant came home with the right answer."""
+    names = _kernels(options)
+    if options.json in kernel_names():
+        raise BindError(
+            f"--json {options.json} would write a file of that name",
+            hint="name the kernels before --json, or write --json -",
+        )
+    Effort.of(options.without)  # a name that is none is said before anybody races
     course = Course(
         size=options.size,
         element=options.element,
         against=options.against,
         ranks=options.ranks,
         threads=options.threads,
+        without=options.without,
         told=_tell,
     )
-    names = tuple(options.kernels) or kernel_names()
-    if not names:
+    sheet = race(names, course)
+    if options.json == "-":
+        print(_json(sheet))
+    else:
+        if options.json:
+            _write(Path(options.json), _json(sheet))
+        print(sheet)
+    return 1 if sheet.faults else 0
+
+
+def _kernels(options: argparse.Namespace) -> tuple[str, ...]:
+    there = kernel_names()
+    if not there:
         raise BindError(
             "there are no kernels to race on",
             hint="kernels come with the repository, not with the installed package",
         )
-    sheet = race(names, course)
-    print(json.dumps(sheet.facts(), indent=2) if options.json else sheet)
-    return 1 if any(lane.fault for heat in sheet.heats for lane in heat.lanes) else 0
+    chosen = (*options.kernels, *(POLYBENCH if options.polybench else ()))
+    return tuple(dict.fromkeys(chosen)) or there
+
+
+def _json(sheet: Sheet) -> str:
+    return json.dumps(sheet_facts(sheet), indent=2)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BindError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _tell(heat: Heat) -> None:
@@ -77,7 +119,8 @@ def _tell(heat: Heat) -> None:
         for lane in heat.lanes
     )
     where = f"{heat.kernel} {heat.element}, {heat.ranks} × {heat.threads}"
-    print(f"{where}: {times}", file=sys.stderr, flush=True)
+    ratio = "" if heat.ratio is None else f"; {heat.ratio:.2f} ×"
+    print(f"{where}: {times}{ratio}", file=sys.stderr, flush=True)
 
 
 def _peers(text: str) -> tuple[str, ...]:

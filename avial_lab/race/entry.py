@@ -11,17 +11,17 @@ import os
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from avial_lab.binary import Binary
 from avial_lab.errors import AvialError
-from avial_lab.race.native import CCompiler, clocked, loaded
+from avial_lab.race.native import CCompiler, c_argument, clocked, loaded
 from avial_lab.runtime import engine
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.job import Options
@@ -69,6 +69,55 @@ class CRunner(Runner):
 
     def timed(self) -> float:
         return self.timed_call()
+
+
+class BoundRunner(Runner):
+    """No contestant: it leaves in the arrays how far two correct runs may be apart."""
+
+    def __init__(
+        self, arguments: Mapping[str, Any], function: Callable[..., None], own: Sequence[str]
+    ) -> None:
+        super().__init__(arguments)
+        self.function, self.own = function, own
+        self.bounds: dict[str, np.ndarray] = {}
+
+    def timed(self) -> float:
+        start = time.perf_counter()
+        lifted = {
+            name: rounded_elements(value) if name in self.own else value
+            for name, value in self.now.items()
+        }
+        self.function(*(c_argument(value, widened=True) for value in lifted.values()))
+        self.bounds = {name: error_of(lifted[name], self.now[name].dtype) for name in self.own}
+        return time.perf_counter() - start
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.bounds
+
+
+def rounded_elements(array: np.ndarray) -> np.ndarray:
+    """As C++ has them: value, magnitude, additions, inherited; shape (…, 4)."""
+    elements = np.zeros((*array.shape, 4))
+    elements[..., 0] = array
+    elements[..., 1] = np.abs(elements[..., 0])
+    return elements
+
+
+def error_of(elements: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Twice what each element may be off, for each of two runs errs; infinite where nobody knows.
+
+    In single precision, rounded up: it is a bound.
+    """
+    _, magnitude, additions, inherited = np.moveaxis(elements, -1, 0)
+    own = np.where(additions > 0, additions * float(np.finfo(dtype).eps) * magnitude, 0.0)
+    twice = 2 * np.nan_to_num(inherited + own, nan=np.inf, posinf=np.inf)
+    return np.nextafter(
+        twice.astype(np.float32),
+        np.float32(np.inf),
+        where=twice > 0,
+        out=np.zeros(twice.shape, np.float32),
+    )
 
 
 class CallRunner(Runner):
@@ -125,7 +174,11 @@ class BinaryRunner(Runner):
 
 
 class Entry(ABC):
-    """A contestant that is still to be built; travels as a pickle."""
+    """A contestant that is still to be built; travels as a pickle. `lazy`: it is compiled at its
+    first call.
+    """
+
+    lazy: ClassVar[bool] = False
 
     @abstractmethod
     def runner(self, arguments: Mapping[str, Any]) -> Runner: ...
@@ -150,14 +203,30 @@ class CEntry(Entry):
     symbol: str
 
     def runner(self, arguments: Mapping[str, Any]) -> Runner:
-        library = loaded(self.compiler.build(self.source))
+        # Not from a cache: what it takes is told.
+        library = loaded(self.compiler.compiled(self.source))
         return CRunner(arguments, library, self.symbol)
+
+
+@dataclass(frozen=True)
+class BoundEntry(Entry):
+    """A function `symbol` over `Rounded`; `own` are the arrays of the kernel's own element type."""
+
+    compiler: CCompiler
+    source: str = field(repr=False)
+    symbol: str
+    own: tuple[str, ...]
+
+    def runner(self, arguments: Mapping[str, Any]) -> Runner:
+        library = loaded(self.compiler.build(self.source))
+        return BoundRunner(arguments, library[f"bound_{self.symbol}"], self.own)
 
 
 @dataclass(frozen=True)
 class NumbaEntry(Entry):
     """`loops` of a kernel's peers.py, compiled by Numba with threads."""
 
+    lazy: ClassVar[bool] = True
     peers: Path
     fastmath: bool
 
@@ -173,13 +242,16 @@ class NumbaEntry(Entry):
 
 
 @dataclass(frozen=True)
-class NumpyEntry(Entry):
-    """`arrays` of a kernel's peers.py."""
+class CallEntry(Entry):
+    """A function of a kernel's peers.py as it stands there: `arrays`, or with SciPy
+    `scipy_arrays`.
+    """
 
     peers: Path
+    function: str
 
     def runner(self, arguments: Mapping[str, Any]) -> Runner:
-        function = peers_module(self.peers).arrays
+        function = getattr(peers_module(self.peers), self.function)
         return CallRunner(arguments, lambda now: lambda: function(*now.values()))
 
 

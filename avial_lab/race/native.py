@@ -10,6 +10,11 @@ that our own binary is compiled for), and its parameters are the kernel's argume
 Behind it comes what we add, its clock, so that a call from Python costs it nothing:
 
     double seconds_kernel_gemm(T alpha, T beta, void *C, …)
+
+The same text, built without any freedom, is the truth at sizes where NumPy takes minutes; with
+`T = Rounded` (rounded.hpp) it is C++ and says how far two correct runs may be apart:
+
+    void bound_kernel_gemm(double alpha, double beta, void *C, …)
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +56,10 @@ double seconds_{symbol}({parameters}) {{
 }}
 """
 
+_BOUND = """
+extern "C" void bound_{symbol}({parameters}) {{ {symbol}({names}); }}
+"""
+
 _COMPILE_LIMIT_S = 120.0
 
 
@@ -61,21 +71,27 @@ class CCompiler:
     path: str
     flags: tuple[str, ...]
 
-    def build(self, source: str) -> bytes:
-        """The shared object of that text. AvialError with the compiler's first complaint."""
+    @cached_property
+    def identity(self) -> str:
+        """What its output depends on besides the text, as a digest."""
         version = run([self.path, "--version"]).stdout
         # -march=native is another instruction set on another machine, which the cache may outlive.
         target = run([self.path, "-march=native", "-E", "-dM", "-x", "c", "/dev/null"]).stdout
-        key = digest(version, target, *self.flags, source)
+        return digest(version, target, *self.flags)
+
+    def build(self, source: str) -> bytes:
+        """The shared object of that text. AvialError with the compiler's first complaint."""
+        key = digest(self.identity, source)
         cache = Cache(default_folder() / "peers")
         known = cache.get(key)
         if known is not None:
             return known
-        built = self._compiled(source)
+        built = self.compiled(source)
         cache.put(key, built)
         return built
 
-    def _compiled(self, source: str) -> bytes:
+    def compiled(self, source: str) -> bytes:
+        """As `build`, whatever was built before."""
         with tempfile.TemporaryDirectory(prefix="avial-peer-") as folder:
             text, built = Path(folder) / "peer.c", Path(folder) / "peer.so"
             text.write_text(source, encoding="utf-8")
@@ -103,6 +119,24 @@ def c_compilers(*, integers: bool = False) -> tuple[CCompiler, ...]:
     return tuple(found)
 
 
+def strict_compiler() -> CCompiler | None:
+    """For the truth: every operation as it is written, in the order in which it is written."""
+    path = shutil.which("gcc") or shutil.which("clang")
+    if path is None:
+        return None
+    flags = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC", "-shared")
+    return CCompiler("strict C", path, flags)
+
+
+def bound_compiler() -> CCompiler | None:
+    """For a peer's text as C++ with `T = Rounded`."""
+    path = shutil.which("g++") or shutil.which("clang++")
+    if path is None:
+        return None
+    flags = ("-xc++", "-std=gnu++17", "-O2", "-fPIC", "-shared", "-w")
+    return CCompiler("C++", path, flags)
+
+
 def any_compiler(*, extra: Sequence[str] = ()) -> CCompiler:
     """The one that links our own programs too; for the machine's ceilings."""
     path = find_tool("cc")
@@ -119,25 +153,56 @@ def peer_source(
 
     Texts of several peers may follow one another in one file, all but the first without `headers`.
     """
-    macros = {"T": _C_TYPES[element], kernel.function: symbol}
-    macros |= {name: f"{value}L" for name, value in sizes.items()}
-    defines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
-    undefines = "".join(f"#undef {name}\n" for name in macros)
     text = (peer_folder(kernel) / "peer.c").read_text(encoding="utf-8")
     clock = _CLOCK.format(
         symbol=symbol,
         parameters=", ".join(f"{_parameter(a)} {name}" for name, a in kernel.arguments.items()),
         names=", ".join(kernel.arguments),
     )
-    return f"{_HEADERS if headers else ''}{defines}{text}{clock}{undefines}"
+    macros = {"T": _C_TYPES[element], kernel.function: symbol, **_size_macros(sizes)}
+    return f"{_HEADERS if headers else ''}{_with_macros(macros, text + clock)}"
 
 
-def _parameter(argument: object) -> str:
-    """The C type of an argument of the clock, where the shape of an array does not matter."""
+def bound_source(kernel: Kernel, element: str, sizes: Mapping[str, int], *, symbol: str) -> str:
+    """The kernel's peer as C++ over `Rounded`: `bound_SYMBOL` takes arrays of Rounded where they
+    have the kernel's own element type, which is a float, and scalars as doubles.
+    """
+    header = (Path(__file__).with_name("rounded.hpp")).read_text(encoding="utf-8")
+    text = (peer_folder(kernel) / "peer.c").read_text(encoding="utf-8")
+    entry = _BOUND.format(
+        symbol=symbol,
+        parameters=", ".join(
+            f"{_parameter(a, own='double')} {name}" for name, a in kernel.arguments.items()
+        ),
+        names=", ".join(
+            f"Address{{{name}}}" if hasattr(a, "extents") else name
+            for name, a in kernel.arguments.items()
+        ),
+    )
+    # C++ has no restrict; the headers a peer includes come before any size is a macro.
+    macros = {"T": "Rounded", "restrict": "", kernel.function: symbol, **_size_macros(sizes)}
+    top = f"typedef {_C_TYPES[element]} Element;\n{header}"
+    return top + _with_macros(macros, text.replace("#include <tgmath.h>\n", "") + entry)
+
+
+def _size_macros(sizes: Mapping[str, int]) -> dict[str, str]:
+    return {name: f"{value}L" for name, value in sizes.items()}
+
+
+def _with_macros(macros: Mapping[str, str], text: str) -> str:
+    defines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    undefines = "".join(f"#undef {name}\n" for name in macros)
+    return f"{defines}{text}{undefines}"
+
+
+def _parameter(argument: object, *, own: str = "T") -> str:
+    """The C type of an argument of the clock, where the shape of an array does not matter; `own` is
+    that of the kernel's own elements.
+    """
     if hasattr(argument, "extents"):
         return "void *"
     element: str | None = getattr(argument, "element", None)
-    return "T" if element is None else _C_TYPES[element]
+    return own if element is None else _C_TYPES[element]
 
 
 def peer_folder(kernel: Kernel) -> Path:
@@ -159,13 +224,16 @@ def clocked(library: ctypes.CDLL, symbol: str, arguments: Mapping[str, Any]) -> 
 
     The arrays are the caller's, and have to live as long as the call.
     """
-    converted = [_c_argument(value) for value in arguments.values()]
+    converted = [c_argument(value) for value in arguments.values()]
     function = library[f"seconds_{symbol}"]
     function.restype = ctypes.c_double
     return lambda: function(*converted)
 
 
-def _c_argument(value: np.ndarray | np.generic) -> object:
+def c_argument(value: np.ndarray | np.generic, *, widened: bool = False) -> object:
+    """How a C function takes it: an address, or a number, floats as doubles where `widened`."""
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
+    if widened and value.dtype.kind == "f":
+        return ctypes.c_double(value.item())
     return _SCALARS[value.dtype.str[1:]](value.item())

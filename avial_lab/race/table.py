@@ -1,18 +1,22 @@
 """What a race says: times, ratios, and how far from the machine's ceilings.
 
-Lanes, Ceilings -> Sheet -> text, or plain data for JSON.
+Lanes, Ceilings -> Sheet -> text. As plain data: facts.py; as a page: sheet_page.py.
 """
 
 from __future__ import annotations
 
 import math
-import platform
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from avial_lab.race.ceilings import Ceilings
+from avial_lab.race.machine import Machine
+
+OURS = "avial"
+
+ALONE = "avial 1×1"
+"""Our own program on one rank with one thread, beside one on several ranks."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,17 @@ class Lane:
     def median_s(self) -> float:
         return statistics.median(self.seconds)
 
+    @property
+    def is_ours(self) -> bool:
+        return self.contestant in (OURS, ALONE)
+
 
 @dataclass(frozen=True)
 class Heat:
-    """One kernel at one size, raced by everybody with the same threads.
+    """One kernel at one size, raced by everybody with the same ranks and threads.
 
-    bytes: the traffic when nothing stays in a cache between two sweeps over the arrays.
+    flops, bytes: the kernel's own counts; bytes are the traffic when nothing stays in a cache
+    between two sweeps over the arrays.
     """
 
     kernel: str
@@ -50,32 +59,70 @@ class Heat:
     ceilings: Ceilings | None = field(default=None, repr=False)
 
     @property
+    def home(self) -> tuple[Lane, ...]:
+        """The lanes that have times."""
+        return tuple(lane for lane in self.lanes if lane.seconds)
+
+    @property
     def ours(self) -> Lane | None:
         """Our own lane, where it came home."""
-        return next((lane for lane in self.lanes if lane.contestant == OURS and lane.seconds), None)
+        return next((lane for lane in self.home if lane.contestant == OURS), None)
 
     @property
     def best(self) -> Lane | None:
         """The fastest peer."""
-        peers = [lane for lane in self.lanes if lane.contestant != OURS and lane.seconds]
+        peers = [lane for lane in self.home if not lane.is_ours]
         return min(peers, key=lambda lane: lane.median_s, default=None)
 
     @property
     def ratio(self) -> float | None:
         """How many times faster than the best peer we are."""
-        if self.ours is None or self.best is None:
+        return None if self.best is None else self.ratio_to(self.best)
+
+    def ratio_to(self, lane: Lane) -> float | None:
+        """How many times faster than the contestant in that lane we are; None without times."""
+        if self.ours is None or not lane.seconds:
             return None
-        return self.best.median_s / self.ours.median_s
+        return lane.median_s / self.ours.median_s
+
+    def roofline(self, lane: Lane | None) -> float | None:
+        """That lane's speed as a fraction of what the ceilings allow; above 1 where caches hold
+        what is counted as traffic, or a time loop is tiled.
+        """
+        if lane is None or not lane.seconds or self.ceilings is None:
+            return None
+        return self.ceilings.seconds(self.flops, self.bytes) / lane.median_s
 
     @property
-    def roofline(self) -> float | None:
-        """Our speed as a fraction of what the ceilings allow; above 1 where caches hold it."""
-        if self.ours is None or self.ceilings is None:
-            return None
-        return self.ceilings.seconds(self.flops, self.bytes) / self.ours.median_s
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.flops / self.bytes
 
 
-OURS = "avial"
+@dataclass(frozen=True)
+class Mean:
+    """What the ratios of some heats with the same ranks, threads and element type come to.
+
+    against: a contestant, or empty for the best peer of each kernel. ratio: the geometric mean.
+    """
+
+    ranks: int
+    threads: int
+    element: str
+    against: str
+    ratio: float
+    kernels: int
+    worst_kernel: str
+    worst_ratio: float
+
+    def __str__(self) -> str:
+        return (
+            f"geometric mean, {self.element}, {self.ranks} rank{'s' if self.ranks > 1 else ''}, "
+            f"{self.threads} thread{'s' if self.threads > 1 else ''}: {self.ratio:.2f} × "
+            f"{self.against or 'the best peer'} "
+            f"({self.kernels} kernel{'s' if self.kernels > 1 else ''}, "
+            f"worst {self.worst_kernel} {self.worst_ratio:.2f} ×)"
+        )
 
 
 @dataclass(frozen=True)
@@ -85,65 +132,71 @@ class Sheet:
     size: str
     heats: tuple[Heat, ...]
     ceilings: tuple[Ceilings, ...]
+    machine: Machine
     notes: tuple[str, ...] = ()
 
-    def facts(self) -> dict[str, Any]:
-        """The sheet for another program to read; times in seconds, no name of this machine."""
-        return {
-            "size": self.size,
-            "architecture": platform.machine(),
-            "ceilings": [
-                {
-                    "threads": c.threads,
-                    "element": c.element,
-                    "flops_per_s": c.flops_per_s,
-                    "bytes_per_s": c.bytes_per_s,
-                }
-                for c in self.ceilings
-            ],
-            "heats": [_heat_facts(heat) for heat in self.heats],
-            "geometric_means": [
-                {"ranks": ranks, "threads": threads, "element": element, "ratio": mean, "of": count}
-                for ranks, threads, element, mean, count in geometric_means(self.heats)
-            ],
-            "notes": list(self.notes),
-        }
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """Everybody who was there, ourselves first."""
+        return tuple(dict.fromkeys(lane.contestant for heat in self.heats for lane in heat.lanes))
 
-    def __str__(self) -> str:
-        lines = [*text_table(self.heats)]
-        for ranks, threads, element, mean, count in geometric_means(self.heats):
-            lines.append(
-                f"geometric mean, {element}, {ranks} rank{'s' if ranks > 1 else ''}, "
-                f"{threads} thread{'s' if threads > 1 else ''}: "
-                f"{mean:.2f} × the best peer ({count} kernel{'s' if count > 1 else ''})"
-            )
-        lines += [f"ceilings, {ceilings}" for ceilings in self.ceilings]
-        lines += [
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return tuple(
             f"{heat.kernel}: {lane.contestant}: {lane.fault}"
             for heat in self.heats
             for lane in heat.lanes
             if lane.fault
-        ]
-        return "\n".join([*lines, *self.notes])
+        )
+
+    def __str__(self) -> str:
+        lines = [*text_table(self.heats), "", *compile_table(self.heats), ""]
+        lines += map(str, means(self.heats))
+        lines += [str(self.machine)]
+        lines += [f"ceilings, {ceilings}" for ceilings in self.ceilings]
+        return "\n".join([*lines, *self.faults, *self.notes])
 
 
-def geometric_means(heats: Iterable[Heat]) -> Iterator[tuple[int, int, str, float, int]]:
-    """ranks, threads, element, geometric mean of the ratios to the best peer, kernels counted."""
-    ratios: dict[tuple[int, int, str], list[float]] = {}
+def means(heats: Iterable[Heat]) -> Iterator[Mean]:
+    """Of like with like: against the best peer first, then against each contestant."""
+    ratios: dict[tuple[int, int, str], dict[str, dict[str, float]]] = {}
     for heat in heats:
+        key = (heat.ranks, heat.threads, heat.element)
+        by_peer = ratios.setdefault(key, {"": {}})
         if heat.ratio is not None:
-            ratios.setdefault((heat.ranks, heat.threads, heat.element), []).append(heat.ratio)
-    for (ranks, threads, element), values in ratios.items():
-        mean = math.exp(math.fsum(map(math.log, values)) / len(values))
-        yield ranks, threads, element, mean, len(values)
+            by_peer[""][heat.kernel] = heat.ratio
+        for lane in heat.lanes:
+            ratio = heat.ratio_to(lane)
+            if ratio is not None and lane.contestant != OURS:
+                by_peer.setdefault(lane.contestant, {})[heat.kernel] = ratio
+    for key, by_peer in ratios.items():
+        for against, of in by_peer.items():
+            if of:
+                worst = min(of, key=lambda kernel: of[kernel])
+                mean = math.exp(math.fsum(map(math.log, of.values())) / len(of))
+                yield Mean(*key, against, mean, len(of), worst, of[worst])
 
 
 def text_table(heats: Sequence[Heat]) -> list[str]:
     """A line for each heat, times in milliseconds; `×` is the best peer's time over ours."""
     names = list(dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes))
     head = ["kernel", "type", "ranks", "threads", *names, "×", "GFLOP/s", "GB/s", "roofline"]
-    rows = [head, *(_row(heat, names) for heat in heats)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
+    return _columns([head, *(_row(heat, names) for heat in heats)])
+
+
+def compile_table(heats: Sequence[Heat]) -> list[str]:
+    """Seconds to build, a line for each heat."""
+    names = list(dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes))
+    rows = [["compile, s", "type", "ranks", "threads", *names]]
+    for heat in heats:
+        lanes = {lane.contestant: lane for lane in heat.lanes}
+        times = [f"{lanes[n].compile_s:.2f}" if n in lanes else "-" for n in names]
+        rows.append([heat.kernel, heat.element, str(heat.ranks), str(heat.threads), *times])
+    return _columns(rows)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return [
         "  ".join(
             cell.ljust(width) if k < 2 else cell.rjust(width)
@@ -155,7 +208,7 @@ def text_table(heats: Sequence[Heat]) -> list[str]:
 
 def _row(heat: Heat, names: Sequence[str]) -> list[str]:
     lanes = {lane.contestant: lane for lane in heat.lanes}
-    ours, ratio, roofline = heat.ours, heat.ratio, heat.roofline
+    ours, ratio, roofline = heat.ours, heat.ratio, heat.roofline(heat.ours)
     rates = ["-", "-"]
     if ours is not None:
         rates = [f"{work / ours.median_s / 1e9:.2f}" for work in (heat.flops, heat.bytes)]
@@ -175,29 +228,3 @@ def _time(lane: Lane | None) -> str:
     if lane is None:
         return "-"
     return f"{lane.median_s * 1e3:.3f}" if lane.seconds else "fault"
-
-
-def _heat_facts(heat: Heat) -> dict[str, Any]:
-    best = heat.best
-    return {
-        "kernel": heat.kernel,
-        "element": heat.element,
-        "sizes": dict(heat.sizes),
-        "ranks": heat.ranks,
-        "threads": heat.threads,
-        "flops": heat.flops,
-        "bytes": heat.bytes,
-        "best_peer": None if best is None else best.contestant,
-        "ratio": heat.ratio,
-        "roofline": heat.roofline,
-        "lanes": [
-            {
-                "contestant": lane.contestant,
-                "median_s": lane.median_s if lane.seconds else None,
-                "seconds": list(lane.seconds),
-                "compile_s": lane.compile_s,
-                "fault": lane.fault or None,
-            }
-            for lane in heat.lanes
-        ],
-    }

@@ -1,4 +1,8 @@
 // Both layers of one row of the batch after the other: its h stays in the cache.
+#ifndef LARGER
+#define LARGER(x, y) ((x) > (y) ? (x) : (y))
+#endif
+
 void kernel_mlp(const T x[restrict BATCH][IN], const T w1[restrict IN][HIDDEN],
                 const T b1[restrict HIDDEN], const T w2[restrict HIDDEN][OUT],
                 const T b2[restrict OUT], T h[restrict BATCH][HIDDEN], T y[restrict BATCH][OUT]) {
@@ -10,7 +14,7 @@ void kernel_mlp(const T x[restrict BATCH][IN], const T w1[restrict IN][HIDDEN],
       for (long j = 0; j < HIDDEN; j++)
         h[i][j] += x[i][k] * w1[k][j];
     for (long j = 0; j < HIDDEN; j++)
-      h[i][j] = h[i][j] > 0 ? h[i][j] : 0;
+      h[i][j] = LARGER(h[i][j], 0);
     for (long o = 0; o < OUT; o++)
       y[i][o] = b2[o];
     for (long k = 0; k < HIDDEN; k++)

@@ -10,15 +10,23 @@ import pytest
 from avial_lab import race as race_module
 from avial_lab.__main__ import main
 from avial_lab.errors import AvialError, BindError, CheckError
-from avial_lab.race import Course, race
+from avial_lab.race import Answer, Course, race
 from avial_lab.race.booth import Booth
 from avial_lab.race.ceilings import Ceilings, measure_ceilings
 from avial_lab.race.entry import CEntry
+from avial_lab.race.facts import sheet_facts
+from avial_lab.race.heats import LEAST_RUNS
+from avial_lab.race.machine import CacheLevel, Machine
 from avial_lab.race.native import any_compiler, peer_folder, peer_source
-from avial_lab.race.table import Heat, Lane, Sheet, geometric_means
+from avial_lab.race.table import ALONE, Heat, Lane, Sheet, means
 from avial_lab.suite import kernel_program
 
-CEILINGS = Ceilings(threads=1, element="f64", flops_per_s=10e9, bytes_per_s=1e9)
+CEILINGS = Ceilings(
+    1, "f64", flops_per_s=10e9, bytes_per_s=1e9, vector_bits=256, cache_bytes_per_s=((2, 5e9),)
+)
+MACHINE = Machine(
+    "A <processor>", "x86_64", 2, 4, (CacheLevel(1, 32768, 1), CacheLevel(3, 1 << 25, 2))
+)
 
 
 def heat(kernel: str, *lanes: Lane) -> Heat:
@@ -31,7 +39,7 @@ def heat(kernel: str, *lanes: Lane) -> Heat:
 HEATS = (
     heat(
         "gemm",
-        Lane("avial", (0.001, 0.0005, 0.0006)),
+        Lane("avial", (0.001, 0.0005, 0.0006), compile_s=0.25),
         Lane("gcc", (0.0003, 0.0003, 0.01)),
         Lane("numpy", (0.002,)),
     ),
@@ -44,14 +52,26 @@ HEATS = (
 
 
 def test_the_table() -> None:
-    sheet = Sheet("SMALL", HEATS, (CEILINGS,), ("left out: C, there is neither gcc nor clang",))
+    notes = ("left out: C, there is neither gcc nor clang",)
+    sheet = Sheet("SMALL", HEATS, (CEILINGS,), MACHINE, notes)
     assert str(sheet).splitlines() == [
         "kernel  type  ranks  threads  avial    gcc  numpy     ×  GFLOP/s  GB/s  roofline",
         "gemm    f64       1        1  0.600  0.300  2.000  0.50     3.33  0.17       33%",
         "mvt     f64       1        1  1.000  fault      -     -     2.00  0.10       20%",
         "lu      f64       1        1  1.000  2.000      -  2.00     2.00  0.10       20%",
-        "geometric mean, f64, 1 rank, 1 thread: 1.00 × the best peer (2 kernels)",
-        "ceilings, 1 thread, f64: 10.0 GFLOP/s (fused multiply-adds), 1.0 GB/s (STREAM triad)",
+        "",
+        "compile, s  type  ranks  threads  avial   gcc  numpy",
+        "gemm        f64       1        1   0.25  0.00   0.00",
+        "mvt         f64       1        1   0.00  0.00      -",
+        "lu          f64       1        1   0.00  0.00      -",
+        "",
+        "geometric mean, f64, 1 rank, 1 thread: 1.00 × the best peer "
+        "(2 kernels, worst gemm 0.50 ×)",
+        "geometric mean, f64, 1 rank, 1 thread: 1.00 × gcc (2 kernels, worst gemm 0.50 ×)",
+        "geometric mean, f64, 1 rank, 1 thread: 3.33 × numpy (1 kernel, worst gemm 3.33 ×)",
+        "A <processor>, x86_64, 2 cores (4 threads), L1 32 KiB, L3 32 MiB for 2 cores",
+        "ceilings, 1 thread, f64: 10.0 GFLOP/s (fused multiply-adds in vectors of 256 bits), "
+        "1.0 GB/s (STREAM triad), 5.0 GB/s (triad in L2)",
         "mvt: gcc: wrong: x1[0] is 1.0, not 2.0 ± 0.1",
         "left out: C, there is neither gcc nor clang",
     ]
@@ -65,24 +85,39 @@ def test_medians_and_the_best_peer() -> None:
     assert HEATS[1].ratio is None
 
 
+def test_our_own_on_one_rank_is_no_peer() -> None:
+    wide = heat("gemm", Lane("avial", (0.002,)), Lane(ALONE, (0.001,)), Lane("gcc", (0.004,)))
+    assert wide.best is not None
+    assert wide.best.contestant == "gcc"
+    assert [(mean.against, mean.ratio) for mean in means([wide])] == [
+        ("", 2.0), (ALONE, 0.5), ("gcc", 2.0),
+    ]  # fmt: skip
+
+
 def test_means_are_of_like_with_like() -> None:
     wide = replace(HEATS[2], threads=2)
-    assert [(r, t, n) for r, t, _, _, n in geometric_means((*HEATS, wide))] == [
-        (1, 1, 2),
-        (1, 2, 1),
-    ]
+    best = [mean for mean in means((*HEATS, wide)) if not mean.against]
+    assert [(mean.threads, mean.kernels) for mean in best] == [(1, 2), (2, 1)]
 
 
 def test_facts_are_json() -> None:
-    facts = json.loads(json.dumps(Sheet("SMALL", HEATS, (CEILINGS,)).facts()))
+    sheet = Sheet("SMALL", HEATS, (CEILINGS,), MACHINE)
+    facts = json.loads(json.dumps(sheet_facts(sheet)))
+    assert (facts["format"], facts["version"]) == ("avial-lab race", 1)
     gemm, mvt, _ = facts["heats"]
-    assert gemm["lanes"][0]["seconds"] == [0.001, 0.0005, 0.0006]
+    ours, gcc, _ = gemm["lanes"]
+    assert ours["seconds"] == [0.001, 0.0005, 0.0006]
+    assert (ours["least_s"], ours["compile_s"], ours["ours"]) == (0.0005, 0.25, True)
+    assert (gcc["ratio"], gcc["roofline"]) == (pytest.approx(0.5), pytest.approx(2 / 3))
     assert gemm["best_peer"] == "gcc"
     assert mvt["lanes"][1] == {
-        "contestant": "gcc", "median_s": None, "seconds": [], "compile_s": 0.0,
-        "fault": "wrong: x1[0] is 1.0, not 2.0 ± 0.1",
+        "contestant": "gcc", "ours": False, "median_s": None, "least_s": None, "seconds": [],
+        "compile_s": None, "ratio": None, "flops_per_s": None, "bytes_per_s": None,
+        "roofline": None, "fault": "wrong: x1[0] is 1.0, not 2.0 ± 0.1",
     }  # fmt: skip
-    assert facts["geometric_means"][0]["of"] == 2
+    best = facts["means"][0]
+    assert (best["against"], best["kernels"], best["worst_kernel"]) == (None, 2, "gemm")
+    assert facts["machine"]["caches"][1] == {"level": 3, "nbytes": 1 << 25, "shared_by": 2}
 
 
 def test_the_roof_is_the_lower_of_two() -> None:
@@ -116,6 +151,8 @@ def test_bad_arguments_are_refused(
     [
         (["gem"], "did you mean gemm?"),
         (["gemm", "--element", "f16"], "gemm has no f16 version"),
+        (["--json", "gemm"], "--json gemm would write a file of that name"),
+        (["gemm", "--without", "magic"], "no optional pass is called 'magic'"),
         (["gemm", "--self"], "bench --self measures the lab, not gemm"),
     ],
 )
@@ -166,9 +203,9 @@ def test_a_run_begins_with_the_arguments_as_they_were() -> None:
     root = str(peer_folder(start.kernel).parent.parent)
     booth = Booth(entry(gemm_source("", "")), start.before, threads=1, places=[root])
     try:
-        assert booth.built.compile_s > 0
+        assert booth.compile_s > 0
         assert booth.run() > 0
-        race_module.Answer(start).check(booth.arrays())
+        Answer(start).check(booth.arrays())
     finally:
         booth.close()
 
@@ -181,7 +218,7 @@ def test_a_wrong_answer_is_not_timed() -> None:
     try:
         booth.run()
         with pytest.raises(CheckError, match=r"wrong: C\[0, 0\]"):
-            race_module.Answer(start).check(booth.arrays())
+            Answer(start).check(booth.arrays())
     finally:
         booth.close()
 
@@ -196,8 +233,52 @@ def test_a_small_race(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {lane.contestant for lane in only.lanes} >= {"avial", "numpy"}
     for lane in only.lanes:
         assert not lane.fault
-        assert len(lane.seconds) >= race_module.LEAST_RUNS
+        assert len(lane.seconds) >= LEAST_RUNS
         assert all(second > 0 for second in lane.seconds)
+
+
+def test_who_falls_in_a_run_is_a_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others come home, and the race goes on."""
+    monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
+    run = Booth.run
+    asked: list[Booth] = []
+
+    def fall(booth: Booth) -> float:
+        asked.append(booth)
+        if booth is asked[0] and asked.count(booth) > 1:
+            booth.process.kill()
+        return run(booth)
+
+    monkeypatch.setattr(Booth, "run", fall)
+    sheet = race(["gesummv"], Course(size="MINI", against=("numpy",)))
+    ours, *others = sheet.heats[0].lanes
+    assert ours.fault == "its process ended with SIGKILL"
+    assert not ours.seconds
+    assert all(lane.seconds for lane in others)
+    assert sheet.heats[0].ratio is None
+
+
+def test_who_gives_no_answer_is_left() -> None:
+    start = kernel_program("gemm", size="MINI")
+    stuck = entry(gemm_source("C[i][j] *= beta;", "for (volatile int k = 0;; k++);"))
+    root = str(peer_folder(start.kernel).parent.parent)
+    with pytest.raises(AvialError, match=r"no answer in 3 s"):
+        Booth(stuck, start.before, threads=1, places=[root], limit_s=3)
+
+
+def test_an_interrupt_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
+    ran = [HEATS[0]]
+
+    def heat_or_interrupt(*_: object) -> Heat:
+        if ran:
+            return ran.pop()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(race_module, "run_heat", heat_or_interrupt)
+    sheet = race(["gemm", "mvt"], Course(size="MINI"))
+    assert sheet.heats == (HEATS[0],)
+    assert sheet.notes[-1] == "interrupted: 1 heats were finished"
 
 
 @pytest.mark.slow
@@ -206,3 +287,5 @@ def test_ceilings_are_those_of_a_machine() -> None:
     ceilings = measure_ceilings(1, "f32")
     assert 1e8 < ceilings.flops_per_s < 1e13
     assert 1e8 < ceilings.bytes_per_s < 1e13
+    assert all(1e8 < rate < 1e14 for _, rate in ceilings.cache_bytes_per_s)
+    assert ceilings.vector_bits in (128, 256, 512)

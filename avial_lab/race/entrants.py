@@ -1,0 +1,148 @@
+"""Who races in a heat, and how each is built.
+
+Start -> entrants by name -> teams: something that runs when it is asked, and tells its seconds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from avial_lab import program
+from avial_lab.program import Program
+from avial_lab.race.booth import Booth
+from avial_lab.race.entry import NUMBA_HINT, CallEntry, CEntry, Entry, NumbaEntry, OwnEntry
+from avial_lab.race.native import c_compilers, peer_folder, peer_source
+from avial_lab.race.table import OURS
+from avial_lab.suite import KernelProgram
+
+PEERS = ("c", "numba", "numpy")
+"""Whom we may be raced against: `c` is every C compiler that is here, with and without fast math;
+`numpy` has SciPy beside it where that is installed and has something to say.
+"""
+
+
+class Team(Protocol):
+    """A contestant, built and run once."""
+
+    compile_s: float
+
+    def run(self) -> float: ...
+    def arrays(self) -> dict[str, np.ndarray]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a heat starts from."""
+
+    program: KernelProgram
+    ranks: int
+    threads: int
+    against: tuple[str, ...]
+    without: str = ""
+
+    @property
+    def places(self) -> list[str]:
+        """Where `kernels` is imported from."""
+        return [str(peer_folder(self.program.kernel).parent.parent)]
+
+
+@dataclass(frozen=True)
+class Entrant:
+    name: str
+    enter: Callable[[], Team]
+
+
+def entrants(start: Start) -> Iterator[Entrant]:
+    """Everybody, ourselves first."""
+    yield Entrant(OURS, lambda: _own_team(start))
+    for name, entry in _peers(start):
+        yield Entrant(name, lambda entry=entry: _booth(start, entry))
+
+
+def missing_peers(against: Sequence[str]) -> Iterator[str]:
+    """Whoever cannot race here, in words."""
+    if "c" in against:
+        found = {compiler.name for compiler in c_compilers()}
+        if not found:
+            yield "left out: C, there is neither gcc nor clang"
+        yield from (f"left out: {n} is not installed" for n in ("gcc", "clang") if n not in found)
+    if "numba" in against and not _installed("numba"):
+        yield f"left out: Numba is not installed; {NUMBA_HINT}"
+    if "numpy" in against and not _installed("scipy"):
+        yield f"left out: SciPy is not installed; {NUMBA_HINT}"
+
+
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _booth(start: Start, entry: Entry, *, more_s: float = 0.0) -> Booth:
+    booth = Booth(entry, start.program.before, threads=start.threads, places=start.places)
+    booth.compile_s += more_s
+    return booth
+
+
+def _own_team(start: Start) -> Team:
+    compiled = program.compile(
+        start.program.text,
+        arrays=start.program.arrays,
+        scalars=start.program.scalars,
+        function=start.program.function,
+        ranks=start.ranks,
+        without=start.without,
+        name=start.program.kernel.name,
+    )
+    # As it was when it was compiled, which the cache may have spared us now.
+    compile_s = sum(compiled.seconds.values())
+    if start.ranks > 1:
+        return Launched(compiled, start, compile_s)
+    return _booth(start, OwnEntry(compiled.binary), more_s=compile_s)
+
+
+class Launched:
+    """Our own program on several ranks, started afresh for each run."""
+
+    def __init__(self, compiled: Program, start: Start, compile_s: float) -> None:
+        self.compiled, self.start, self.compile_s = compiled, start, compile_s
+        self.run()
+
+    def run(self) -> float:
+        for name, array in self.compiled.arrays.items():
+            if name in self.start.program.before:
+                np.copyto(array, self.start.program.before[name])
+        return self.compiled.run().makespan_s
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.compiled.arrays
+
+    def close(self) -> None:
+        return
+
+
+def _peers(start: Start) -> Iterator[tuple[str, Entry]]:
+    kernel, element = start.program.kernel, start.program.element
+    peers = peer_folder(kernel) / "peers.py"
+    if "c" in start.against:
+        source = peer_source(kernel, element, start.program.sizes, symbol=kernel.function)
+        for compiler in c_compilers(integers=element.startswith("i")):
+            yield compiler.name, CEntry(compiler, source, kernel.function)
+    if "numba" in start.against and _installed("numba"):
+        yield "numba", NumbaEntry(peers, fastmath=False)
+        if not element.startswith("i"):
+            yield "numba-fast", NumbaEntry(peers, fastmath=True)
+    if "numpy" in start.against:
+        if _has(peers, "arrays"):
+            yield "numpy", CallEntry(peers, "arrays")
+        if _has(peers, "scipy_arrays") and _installed("scipy") and not element.startswith("i"):
+            yield "scipy", CallEntry(peers, "scipy_arrays")
+
+
+def _has(peers: Path, function: str) -> bool:
+    return f"def {function}(" in peers.read_text(encoding="utf-8")

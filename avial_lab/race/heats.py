@@ -1,0 +1,89 @@
+"""One heat: everybody builds, is checked, and then all take turns.
+
+Start, Answer -> Heat. Who falls is a lane that says why, and the others go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from avial_lab.arrays import dtype_of_element
+from avial_lab.errors import AvialError
+from avial_lab.race.answer import Answer
+from avial_lab.race.ceilings import Ceilings
+from avial_lab.race.entrants import Start, Team, entrants
+from avial_lab.race.table import Heat, Lane
+
+LEAST_RUNS = 5
+MOST_RUNS = 25
+
+_TURN_S = 0.5
+"""So much of each contestant's time is worth more than the fewest runs."""
+
+_PAUSE_S = 0.005
+"""Between two turns: the threads of the one before spin for a while before they sleep."""
+
+
+def run_heat(start: Start, answer: Answer, ceilings: Ceilings) -> Heat:
+    """The kernel at one size, raced by everybody with the same ranks and threads."""
+    program = start.program
+    kernel, element, sizes = program.kernel, program.element, dict(program.sizes)
+    with contextlib.ExitStack() as stack:
+        lanes: dict[str, Lane] = {}
+        teams: dict[str, Team] = {}
+        for entrant in entrants(start):
+            try:
+                team = stack.enter_context(contextlib.closing(entrant.enter()))
+                answer.check(team.arrays())
+            except AvialError as error:
+                lanes[entrant.name] = Lane(entrant.name, fault=_in_one_line(error))
+            else:
+                lanes[entrant.name] = Lane(entrant.name, compile_s=team.compile_s)
+                teams[entrant.name] = team
+        lanes |= _take_turns(teams, lanes)
+    return Heat(
+        kernel.name,
+        element,
+        sizes,
+        start.ranks,
+        start.threads,
+        kernel.flops(sizes),  # pyright: ignore[reportAttributeAccessIssue]
+        kernel.swept_bytes(sizes, dtype_of_element(element)),  # pyright: ignore
+        tuple(lanes.values()),
+        ceilings,
+    )
+
+
+def _take_turns(teams: Mapping[str, Team], lanes: Mapping[str, Lane]) -> dict[str, Lane]:
+    """The lanes with the seconds of each contestant's runs, one of everybody's after the other:
+    whatever else this machine does meanwhile comes to all of them.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in teams}
+    faults: dict[str, str] = {}
+    waiting = dict(teams)
+    while waiting:
+        for name, team in list(waiting.items()):
+            time.sleep(_PAUSE_S)
+            try:
+                seconds[name].append(team.run())
+            except AvialError as error:
+                faults[name] = _in_one_line(error)
+                del waiting[name]
+                continue
+            runs, total = len(seconds[name]), sum(seconds[name])
+            if runs >= MOST_RUNS or (runs >= LEAST_RUNS and total >= _TURN_S):
+                del waiting[name]
+    return {
+        name: replace(lane, fault=faults[name])
+        if name in faults
+        else replace(lane, seconds=tuple(seconds[name]))
+        for name, lane in lanes.items()
+        if name in teams
+    }
+
+
+def _in_one_line(error: AvialError) -> str:
+    return str(error).replace("\n", "; ")

@@ -1,0 +1,170 @@
+"""The machine that a race is run on: its processor, caches and cores, and who runs on which.
+
+Nothing -> Machine; a number of threads -> the cores that everybody's threads are pinned to.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from avial_lab.toolchain import run
+
+_SYSTEM = Path("/sys/devices/system/cpu")
+
+
+@dataclass(frozen=True)
+class CacheLevel:
+    """A data cache: how much each has, and how many logical cores share one."""
+
+    level: int
+    nbytes: int
+    shared_by: int
+
+    def __str__(self) -> str:
+        shared = f" for {self.shared_by} cores" if self.shared_by > 1 else ""
+        return f"L{self.level} {_binary(self.nbytes)}{shared}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`cores` are those that this process may use, `threads` counts what runs beside one another on
+    them. No name by which others could find it.
+    """
+
+    processor: str
+    architecture: str
+    cores: int
+    threads: int
+    caches: tuple[CacheLevel, ...]
+
+    def facts(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def cache_bytes(self, level: int) -> int:
+        """Of one cache of that level; 0 where nothing is known of it."""
+        return next((c.nbytes for c in self.caches if c.level == level), 0)
+
+    def __str__(self) -> str:
+        cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
+        if self.threads > self.cores:
+            cores += f" ({self.threads} threads)"
+        return ", ".join([self.processor, self.architecture, cores, *map(str, self.caches)])
+
+
+def this_machine(*, system: Path = _SYSTEM) -> Machine:
+    """What is known of the machine this process runs on."""
+    allowed = _allowed()
+    return Machine(
+        processor=_processor(),
+        architecture=platform.machine(),
+        cores=len(_one_of_each_core(allowed, system)),
+        threads=len(allowed),
+        caches=_caches(allowed[0], system),
+    )
+
+
+def pins(threads: int, *, system: Path = _SYSTEM) -> tuple[int, ...]:
+    """The logical cores for so many threads, a core of its own for each as long as there are any;
+    none where they cannot be chosen (macOS).
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return ()
+    allowed = _allowed()
+    first = _one_of_each_core(allowed, system)
+    rest = [cpu for cpu in allowed if cpu not in first]
+    return tuple([*first, *rest][:threads])
+
+
+def pinned_environment(cores: Sequence[int]) -> dict[str, str]:
+    """For OpenMP: thread k stays on `cores[k]`."""
+    if not cores:
+        return {}
+    return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in cores)}
+
+
+def _allowed() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _one_of_each_core(cpus: Sequence[int], system: Path) -> list[int]:
+    """The first logical core of every physical one."""
+    seen: set[str] = set()
+    first: list[int] = []
+    for cpu in cpus:
+        siblings = _read(system / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu)
+        if siblings not in seen:
+            seen.add(siblings)
+            first.append(cpu)
+    return first
+
+
+def _caches(cpu: int, system: Path) -> tuple[CacheLevel, ...]:
+    folders = sorted((system / f"cpu{cpu}/cache").glob("index*"))
+    found = [
+        CacheLevel(
+            int(_read(folder / "level") or 0),
+            _nbytes(_read(folder / "size")),
+            _count(_read(folder / "shared_cpu_list")),
+        )
+        for folder in folders
+        if _read(folder / "type") in ("Data", "Unified")
+    ]
+    return tuple(sorted((c for c in found if c.level and c.nbytes), key=lambda c: c.level))
+
+
+def _processor() -> str:
+    """Its name as its maker gives it."""
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    brand = run(["sysctl", "-n", "machdep.cpu.brand_string"])
+    if brand.returncode == 0 and brand.stdout.strip():
+        return brand.stdout.strip()
+    return platform.processor() or "unknown processor"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _nbytes(text: str) -> int:
+    """As in sysfs.
+
+    >>> _nbytes("1024K"), _nbytes("32M"), _nbytes("")
+    (1048576, 33554432, 0)
+    """
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    digits = text.rstrip("KMG")
+    return int(digits) * factor if digits.isdigit() else 0
+
+
+def _count(text: str) -> int:
+    """How many numbers a list of ranges holds.
+
+    >>> _count("0-3,8"), _count("5")
+    (5, 1)
+    """
+    ends = [part.split("-") for part in text.split(",") if part]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends) or 1
+
+
+def _binary(nbytes: int) -> str:
+    """
+    >>> _binary(32 << 10), _binary(1 << 20)
+    ('32 KiB', '1 MiB')
+    """
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= size:
+            return f"{nbytes / size:g} {unit}"
+    return f"{nbytes} B"
