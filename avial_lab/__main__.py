@@ -39,6 +39,7 @@ from avial_lab.messages import Analysis
 from avial_lab.notation.header import holds_schedule
 from avial_lab.program import Program
 from avial_lab.race.command import race_arguments, race_command
+from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program
 
 
@@ -80,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timeout", type=_seconds, metavar="S", help="stop the ranks after so many seconds"
     )
+    run.add_argument("--threads", type=int, metavar="N", help=THREADS)
+    run.add_argument("--oversubscribe", action="store_true", help=OVERSUBSCRIBE)
     traced = run.add_mutually_exclusive_group()
     traced.add_argument(
         "--trace",
@@ -366,7 +369,11 @@ def _run(options: argparse.Namespace) -> int:
         _make_indices_fit(compiled, question.made_up, options.seed)
     try:
         trace = compiled.run(
-            check=options.check, timeout=options.timeout, trace=not options.no_trace
+            check=options.check,
+            timeout=options.timeout,
+            trace=not options.no_trace,
+            threads=options.threads,
+            oversubscribe=options.oversubscribe,
         )
     finally:
         if compiled.printed:

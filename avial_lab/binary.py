@@ -32,6 +32,7 @@ EXPORTED = (
     "avial_journal",
     "avial_trace",
     "avial_bounds",
+    "avial_threads",
 )
 """What an engine looks up in a program's object; the rest is its own business. The ownership
 runtime is an object of its own.
@@ -49,7 +50,9 @@ rank.
 """
 
 RUNTIME = ("cc", "-O2", "-fPIC", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-c")
-"""The ownership runtime, which combines partial results: as the program, without contraction."""
+"""What is linked to programs in C. The ownership runtime combines partial results: as the program,
+without contraction.
+"""
 
 LINK = ("cc", "-shared")
 
@@ -187,22 +190,29 @@ def _linked(llvm_ir: str, folder: Path, store: Cache) -> bytes:
     if _needs_ownership(llvm_ir):
         (folder / "ownership.o").write_bytes(compile_ownership(store=store))
         objects.append("ownership.o")
+    if _needs_threads(llvm_ir):
+        (folder / "threads.o").write_bytes(_compile_c("threads", _threads(), store))
+        objects.append("threads.o")
     _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
     return (folder / "program.so").read_bytes()
 
 
 def compile_ownership(*, store: Cache) -> bytes:
     """The ownership runtime as an object file; every program that needs it has the same."""
-    text = ownership.source()
-    key = digest("ownership", text, *RUNTIME, tool_versions())
+    return _compile_c("ownership", ownership.source(), store)
+
+
+def _compile_c(name: str, text: str, store: Cache) -> bytes:
+    """The object file of a text in C."""
+    key = digest(name, text, *RUNTIME, tool_versions())
     found = store.get(key)
     if found is not None:
         return found
-    with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
-        folder = Path(name)
-        (folder / "ownership.c").write_text(text)
-        _run([*RUNTIME, "ownership.c", "-o", "ownership.o"], folder)
-        compiled = (folder / "ownership.o").read_bytes()
+    with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
+        folder = Path(directory)
+        (folder / f"{name}.c").write_text(text)
+        _run([*RUNTIME, f"{name}.c", "-o", f"{name}.o"], folder)
+        compiled = (folder / f"{name}.o").read_bytes()
     store.put(key, compiled)
     return compiled
 
@@ -219,6 +229,7 @@ def _parts(llvm_ir: str) -> tuple[str, ...]:
     return (
         _bfloat16() if _needs_bfloat16(llvm_ir) else "",
         *((ownership.source(), *RUNTIME) if _needs_ownership(llvm_ir) else ()),
+        *((_threads(), *RUNTIME) if _needs_threads(llvm_ir) else ()),
     )
 
 
@@ -228,6 +239,10 @@ def _needs_bfloat16(llvm_ir: str) -> bool:
 
 def _needs_ownership(llvm_ir: str) -> bool:
     return f"@{ownership.BEGIN}" in llvm_ir
+
+
+def _needs_threads(llvm_ir: str) -> bool:
+    return "@__kmpc_fork_call" in llvm_ir
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
@@ -261,6 +276,11 @@ def _piped(command: Sequence[str], code: bytes) -> bytes:
 @cache
 def _bfloat16() -> str:
     return resources.files("avial_lab").joinpath("bfloat16.ll").read_text()
+
+
+@cache
+def _threads() -> str:
+    return resources.files("avial_lab").joinpath("threads.c").read_text()
 
 
 def _opt() -> tuple[str, ...]:

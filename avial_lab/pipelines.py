@@ -53,6 +53,7 @@ from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
+from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
@@ -65,6 +66,7 @@ from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
+from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -91,6 +93,8 @@ OURS: dict[str, type] = {
     "unwrap-tasks": UnwrapTasks,
     "replicate-to-mpi": ReplicateToMpi,
     "order-loops": OrderLoops,
+    "mark-parallel": MarkParallel,
+    "thread-loops": ThreadLoops,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
@@ -363,7 +367,7 @@ def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError
 def check_lowered(module: ir.Operation) -> None:
     """PassError at the first operation that is not in the LLVM dialect."""
     for op in operations_in(module):
-        if op.name.startswith("llvm."):
+        if op.name.startswith(("llvm.", "omp.")):  # these are translated together
             continue
         if op.name == "builtin.unrealized_conversion_cast":
             # The operation that needs it has not been lowered: it is the one to name.

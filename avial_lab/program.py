@@ -74,6 +74,7 @@ from avial_lab.runtime.job import Options
 from avial_lab.runtime.live import Progress, Teller
 from avial_lab.runtime.parcels import as_bytes
 from avial_lab.runtime.printed import Printed
+from avial_lab.runtime.threads import Threads
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
 from avial_lab.topology import DeviceKind, Topology
@@ -303,6 +304,8 @@ class Program:
         check: bool = False,
         timeout: float | None = None,
         trace: bool = True,
+        threads: int | None = None,
+        oversubscribe: bool = False,
         progress: Progress | None = None,
     ) -> Trace:
         """Run the program on its arrays, in place, and return what happened when; without `trace`
@@ -313,6 +316,9 @@ class Program:
         run's values). In place of a cluster OneProcess runs the reference itself, on the arrays;
         its trace has neither ranks nor events.
 
+        Each rank divides its loops among `threads` threads, by default as many as it has cores: a
+        machine's, divided by the ranks there. More of them are refused without `oversubscribe`.
+
         `progress` is told what the ranks are doing while they do it, five times a second at most,
         and how it ended.
         """
@@ -320,7 +326,7 @@ class Program:
         if isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         expected = self.reference(timeout=timeout) if check else None
-        options = Options(traced=trace)
+        options = Options(traced=trace, threads=Threads(threads, oversubscribe))
         teller = Teller(self.binary.manifest, progress, plan=self.plan)
         how: Any = {"timeout": timeout, "spans": self._spans, "options": options, "teller": teller}
         try:

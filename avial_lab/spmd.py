@@ -28,12 +28,14 @@ from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
+from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.pipelines import (
     TO_HOST,
     Pass,
@@ -128,7 +130,7 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
-    optional: tuple[Pass, ...] = (OrderLoops(),)
+    optional: tuple[Pass, ...] = (OrderLoops(), MarkParallel(), ThreadLoops())
     return (ArraysApart(), *(each for each in optional if effort.keeps(str(each))))
 
 

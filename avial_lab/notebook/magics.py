@@ -39,6 +39,7 @@ from avial_lab.notebook.stepper import Stepping
 from avial_lab.plot.facts import format_bytes
 from avial_lab.program import Namespace, Program
 from avial_lab.runtime.records import clusters, stop_clusters
+from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.schedule import Policy, Sync
 from avial_lab.suite import SIZES, kernel_program
 
@@ -91,6 +92,8 @@ class AvialMagics(Magics):
     @argument("--run", action="store_true", help="run it; the arrays change in place")
     @argument("--check", action="store_true", help="run it and compare with the reference")
     @argument("--timeout", type=float, metavar="SECONDS", help="stop the run after so long")
+    @argument("--threads", type=int, metavar="N", help=THREADS)
+    @argument("--oversubscribe", action="store_true", help=OVERSUBSCRIBE)
     @argument("--no-trace", action="store_true", help=NO_TRACE)
     @argument("--show", metavar="LIST", help=SHOW)
     @argument("--expect-error", nargs="?", const="", metavar="TEXT", help=EXPECT)
@@ -109,7 +112,7 @@ class AvialMagics(Magics):
 
           %avial [list]                        the programs of this session
           %avial show [NAME] [--show=LIST]     draw one again
-          %avial run [NAME] [--check] [--timeout=S] [--no-trace] [-q]
+          %avial run [NAME] [--check] [--timeout=S] [--threads=N] [--no-trace] [-q]
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial step [NAME] [--stage=S]        step through it, compare, edit a stage
           %avial report [NAME] FILE.html        everything about it in one page
@@ -173,7 +176,8 @@ class AvialMagics(Magics):
         timeout = options.timeout or self.timeout or None
         run = partial(
             program.run, self.cluster, check=options.check, timeout=timeout,
-            trace=not options.no_trace,
+            trace=not options.no_trace, threads=options.threads,
+            oversubscribe=options.oversubscribe,
         )  # fmt: skip
         if options.quiet:
             run()
@@ -429,6 +433,8 @@ def line_parser() -> MagicArgumentParser:
     run = commands.add_parser("run")
     run.add_argument("--check", action="store_true")
     run.add_argument("--timeout", type=float)
+    run.add_argument("--threads", type=int, metavar="N", help=THREADS)
+    run.add_argument("--oversubscribe", action="store_true", help=OVERSUBSCRIBE)
     run.add_argument("--no-trace", action="store_true")
     run.add_argument("-q", "--quiet", action="store_true")
     stages = commands.add_parser("stages")

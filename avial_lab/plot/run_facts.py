@@ -54,9 +54,18 @@ def trace_summary(trace: Trace, schedule: Schedule | None = None) -> str:
         return f"{time_label(trace, schedule)}: no times were taken"
     return (
         f"{time_label(trace, schedule)}: {format_seconds(trace.makespan_s)} from first start to "
-        f"last end, {_work_words(trace)} on {count(trace.ranks, 'rank')}, "
-        f"{format_bytes(trace.bytes_sent)} sent"
+        f"last end, {_work_words(trace)} on {count(trace.ranks, 'rank')}{_thread_words(trace)}, "
+        f"{format_bytes(trace.bytes_sent)} sent" + (f" ({trace.note})" if trace.note else "")
     )
+
+
+def _thread_words(trace: Trace) -> str:
+    """Nothing where every rank is one thread."""
+    most = max(trace.threads, default=1)
+    if most == 1:
+        return ""
+    least = min(trace.threads)
+    return f" of {count(most, 'thread')}" if least == most else f" of {least} to {most} threads"
 
 
 def _work_words(trace: Trace) -> str:

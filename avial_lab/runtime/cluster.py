@@ -52,6 +52,7 @@ from avial_lab.runtime.outcome import (
 )
 from avial_lab.runtime.parcels import pack
 from avial_lab.runtime.records import clusters
+from avial_lab.runtime.threads import Threads
 from avial_lab.runtime.traces import trace_of
 from avial_lab.shared_object import digest
 from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
@@ -351,12 +352,17 @@ def run(
                     hint=f"start a larger one, or compile for {engines.ranks} ranks",
                 )
             )
+        options = options or Options()
+        try:
+            _check_threads(options.threads, engines.facts[: manifest.ranks])
+        except ClusterError as error:
+            raise _Harmless(error) from None
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
         watch = _Watch(engines, binary, deadline, timeout or 0.0, spans or {}, number, teller)
         teller.begin(engines.folder, watch.entry if engines.in_reach(manifest.ranks) else None)
         try:
             watch.load()
-            outcomes = watch.run(caller, options or Options())
+            outcomes = watch.run(caller, options)
         except KeyboardInterrupt as error:
             stopped = interrupted(
                 manifest, teller.elapsed_s, watch.steps(range(manifest.ranks)),
@@ -371,6 +377,14 @@ def run(
         caller.write_results(results_of(outcomes))
         teller.end()
     return trace_of(manifest, outcomes)
+
+
+def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
+    """Raises ClusterError where an engine could not have as many; before any of them begins."""
+    for node in dict.fromkeys(fact.node for fact in facts):
+        masks = [fact.mask for fact in facts if fact.node == node]
+        for place in range(len(masks)):
+            threads.on(masks, place)
 
 
 def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:

@@ -39,6 +39,7 @@ from avial_lab.runtime.parcels import (
     pack,
     unpack,
 )
+from avial_lab.runtime.threads import Masks, cores, team
 from avial_lab.runtime.times import Notes
 from avial_lab.schedule import Piece
 from avial_lab.shared_object import LoadedProgram, digest, load_program
@@ -53,7 +54,9 @@ FIRST_EVENTS = 10_000
 
 @dataclass(frozen=True)
 class Facts:
-    """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`)."""
+    """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`), `mask` the
+    numbers of its cores.
+    """
 
     rank: int
     ranks: int
@@ -64,6 +67,7 @@ class Facts:
     memory_bytes: int
     gpus: tuple[str, ...]
     mpi: str
+    mask: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,10 +92,11 @@ class Probe:
             pid=os.getpid(),
             node=socket.gethostname(),
             arch=platform.machine(),
-            cores=_cores(),
+            cores=len(cores()),
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             gpus=_gpus(),
             mpi=MPI.Get_library_version().splitlines()[0],
+            mask=cores(),
         )
 
 
@@ -174,7 +179,9 @@ def run(
         with notes.aside("put the inputs in place", sum(data.nbytes for data in inputs)):
             memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
         if manifest.owned:
-            return _run_owned(program, manifest, rank, memory, journal, notes)
+            with team(program, options.threads, *_neighbours(manifest)) as hands:
+                outcome = _run_owned(program, manifest, rank, memory, journal, notes)
+            return replace(outcome, team=hands)
         rows = np.zeros((2 * len(manifest.programs[rank]) + 2, 2), np.int64)
         communicator = _set_globals(program, manifest, journal, notes)
         program.set_globals({"avial_trace": _address(rows) if options.traced else 0})
@@ -193,6 +200,15 @@ def run(
     pieces = tuple(pieces_of(manifest.results, rank))
     contents = _contents(manifest, memory, pieces, notes)
     return Outcome(rank, notes.times(rows), pieces, contents)
+
+
+def _neighbours(manifest: Manifest) -> tuple[Masks, int]:
+    """The cores that each of the ranks on this machine may use, and which of them we are."""
+    if not manifest.uses_mpi:
+        return [cores()], 0
+    from avial_lab.runtime import world
+
+    return world.neighbours(manifest.ranks)
 
 
 def _run_owned(
@@ -394,13 +410,6 @@ def line_buffered() -> None:
     stdout = ctypes.c_void_p.in_dll(_standard_library(), name)
     line_by_line = 1  # _IOLBF, on Linux and macOS
     _standard_library().setvbuf(stdout, None, line_by_line, ctypes.c_size_t(0))
-
-
-def _cores() -> int:
-    """Cores this rank may use; mpiexec may have bound it to some."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _gpus() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +22,20 @@ from avial_lab.binary import Binary, Manifest
 from avial_lab.runtime.exchange import piece_sizes
 from avial_lab.runtime.outcome import Outcome
 from avial_lab.runtime.parcels import pack, unpack
+from avial_lab.runtime.threads import Threads
 
 
 @dataclass(frozen=True)
 class Options:
     """traced: take each step's times; of a program of loops at most `most_events` are kept one by
-    one, of all ranks together. poison: make memory that nobody wrote stand out.
+    one, of all ranks together. poison: make memory that nobody wrote stand out. threads: of each
+    rank.
     """
 
     traced: bool = True
     poison: bool = False
     most_events: int = 1 << 15
+    threads: Threads = field(default_factory=Threads)
 
 
 def write_job(directory: Path, binary: Binary, options: Options) -> None:

@@ -46,6 +46,7 @@ from avial_lab.runtime.outcome import (
     timed_out,
 )
 from avial_lab.runtime.printed import output_path
+from avial_lab.runtime.threads import cores
 from avial_lab.runtime.traces import trace_of
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
@@ -73,9 +74,11 @@ def run(
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
     refuse_crowd(manifest.ranks)
+    options = options or Options()
+    options.threads.on([cores()] * manifest.ranks, 0)
     with _folder() as directory:
         try:
-            write_job(directory, binary, options or Options())
+            write_job(directory, binary, options)
             for rank in range(manifest.ranks):
                 write_inputs(directory, rank, caller.inputs_of(rank))
         except OSError as error:

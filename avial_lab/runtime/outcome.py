@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from avial_lab.binary import Manifest
 from avial_lab.errors import CellSpan, RunError, RunInterrupted
 from avial_lab.runtime.printed import ranks_text
+from avial_lab.runtime.threads import Team
 from avial_lab.runtime.times import Times
 from avial_lab.schedule import Piece, Step, StepKind
 from avial_lab.trace import Move
@@ -44,7 +45,7 @@ class Outcome:
     """What one rank brings back.
 
     results: flat bytes of the rank's result `pieces`. moves: what it sent, of an owned program.
-    times: None where it did not come to its end.
+    times: None where it did not come to its end. team: the threads it ran on.
     """
 
     rank: int
@@ -53,6 +54,7 @@ class Outcome:
     results: tuple[np.ndarray, ...] = ()
     moves: tuple[Move, ...] = ()
     failure: Failure | None = None
+    team: Team = field(default_factory=Team)
 
 
 def results_of(outcomes: Iterable[Outcome]) -> Iterator[tuple[Piece, np.ndarray]]:

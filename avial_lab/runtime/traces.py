@@ -67,6 +67,8 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         dropped=dropped if any(dropped) else (),
         turns=next((times.turns for times in taken.values()), ()),
         ends_s=_ends_s(taken, origin) if any(dropped) else (),
+        threads=tuple(outcome.team.count for outcome in ranks) if manifest.owned else (),
+        note="; ".join(dict.fromkeys(o.team.note for o in ranks if o.team.note)),
         machine="; ".join(dict.fromkeys(t.machine for t in taken.values() if t.machine)),
     )
 

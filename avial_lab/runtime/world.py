@@ -20,6 +20,7 @@ import numpy as np
 from mpi4py import MPI
 
 from avial_lab.errors import ClusterError
+from avial_lab.runtime.threads import cores
 from avial_lab.runtime.times import Reading
 
 _STATUS_BYTES = 256
@@ -53,6 +54,18 @@ def communicator(ranks: int) -> Communicator:
     comm = world.Create_group(world.group.Incl(list(range(ranks))), tag=ranks)
     comm.Set_errhandler(MPI.ERRORS_RETURN)
     return Communicator(comm, _same_clock(comm))
+
+
+@cache
+def neighbours(ranks: int) -> tuple[list[tuple[int, ...]], int]:
+    """Of the first `ranks` ranks those on this machine: the cores each may use, and which of them
+    this one is. All of them call it.
+    """
+    here = communicator(ranks).comm.Split_type(MPI.COMM_TYPE_SHARED)
+    masks = here.allgather(cores())
+    place = here.rank
+    here.Free()
+    return masks, place
 
 
 @cache

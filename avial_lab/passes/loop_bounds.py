@@ -1,0 +1,203 @@
+"""The bounds of loops, whatever their operation: what they are, and how they are cut to a range.
+
+A loop and one of its dimensions -> lower bound, upper bound and step as values; low and high -> the
+loop with those iterations alone. (`affine.for`, `affine.parallel`, `scf.for`, `scf.parallel`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from mlir import ir
+from mlir.dialects import arith
+
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import PassError
+
+Rename = Callable[[ir.Value], ir.Value]
+"""What stands for an operand of a loop at another place."""
+
+
+def narrowed(loop: ir.Operation, own: int, low: ir.Value, high: ir.Value) -> ir.Operation:
+    """The loop with low <= variable < high of its dimension `own`, in its place."""
+    narrow = _NARROW.get(loop.name)
+    if narrow is None:
+        raise PassError(f"{loop.name} cannot be split", span=span_of(loop.location))
+    return narrow(loop, own, low, high)
+
+
+def bounds_of(
+    loop: ir.Operation, own: int, rename: Rename = lambda value: value
+) -> Sequence[ir.Value | int]:
+    """Lower bound, upper bound and step of dimension `own`, computed at the insertion point."""
+    return _BOUNDS[loop.name](loop, own, rename)
+
+
+def _narrow_scf_for(loop: ir.Operation, _own: int, low: ir.Value, high: ir.Value) -> ir.Operation:
+    _cut(loop, 0, 1, low, high)
+    return loop
+
+
+def _narrow_scf_parallel(
+    loop: ir.Operation, own: int, low: ir.Value, high: ir.Value
+) -> ir.Operation:
+    count = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])[0]
+    _cut(loop, own, count + own, low, high)
+    return loop
+
+
+def _cut(loop: ir.Operation, lower: int, upper: int, low: ir.Value, high: ir.Value) -> None:
+    with ir.InsertionPoint(loop), loop.location:
+        loop.operands[lower] = arith.maxsi(loop.operands[lower], low)
+        loop.operands[upper] = arith.minsi(loop.operands[upper], high)
+
+
+def _narrow_affine_for(
+    loop: ir.Operation, _own: int, low: ir.Value, high: ir.Value
+) -> ir.Operation:
+    """Another result in each bound's map: the greatest lower, the least upper bound counts."""
+    sizes = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
+    operands = list(loop.operands)
+    lower, upper = operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]]
+    attributes = {name: loop.attributes[name] for name in loop.attributes}
+    attributes["lowerBoundMap"] = _with_symbol(loop.attributes["lowerBoundMap"])
+    attributes["upperBoundMap"] = _with_symbol(loop.attributes["upperBoundMap"])
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
+        [sizes[0] + 1, sizes[1] + 1, *sizes[2:]]
+    )
+    bounds = [*lower, low, *upper, high, *operands[sizes[0] + sizes[1] :]]
+    return _rebuilt_loop(loop, bounds, attributes)
+
+
+def _with_symbol(attribute: ir.Attribute) -> ir.AffineMapAttr:
+    form = ir.AffineMapAttr(attribute).value
+    extra = ir.AffineExpr.get_symbol(form.n_symbols)
+    return ir.AffineMapAttr.get(
+        ir.AffineMap.get(form.n_dims, form.n_symbols + 1, [*form.results, extra])
+    )
+
+
+def _narrow_affine_parallel(
+    loop: ir.Operation, own: int, low: ir.Value, high: ir.Value
+) -> ir.Operation:
+    """Another result in that dimension's group of each map."""
+    lower, upper = (_parallel_bound(loop, side) for side in ("lower", "upper"))
+    attributes = {name: loop.attributes[name] for name in loop.attributes}
+    for side, bound in (("lower", lower), ("upper", upper)):
+        form, groups = bound.form, list(bound.groups)
+        place = sum(groups[: own + 1])
+        extra = ir.AffineExpr.get_symbol(form.n_symbols)
+        results = [*list(form.results)[:place], extra, *list(form.results)[place:]]
+        groups[own] += 1
+        attributes[f"{side}BoundsMap"] = ir.AffineMapAttr.get(
+            ir.AffineMap.get(form.n_dims, form.n_symbols + 1, results)
+        )
+        attributes[f"{side}BoundsGroups"] = _groups(groups)
+    return _rebuilt_loop(loop, [*lower.operands, low, *upper.operands, high], attributes)
+
+
+@dataclass(frozen=True)
+class _ParallelBound:
+    """One side of affine.parallel: `groups[d]` results of the map bound dimension d."""
+
+    form: ir.AffineMap
+    groups: tuple[int, ...]
+    operands: tuple[ir.Value, ...]
+
+    def of(self, dimension: int) -> ir.AffineMapAttr:
+        first = sum(self.groups[:dimension])
+        results = list(self.form.results)[first : first + self.groups[dimension]]
+        return ir.AffineMapAttr.get(
+            ir.AffineMap.get(self.form.n_dims, self.form.n_symbols, results)
+        )
+
+
+def _parallel_bound(loop: ir.Operation, side: str) -> _ParallelBound:
+    form = ir.AffineMapAttr(loop.attributes[f"{side}BoundsMap"]).value
+    counts = ir.DenseIntElementsAttr(loop.attributes[f"{side}BoundsGroups"])
+    groups = tuple(int(counts[k]) for k in range(len(counts)))
+    operands = tuple(loop.operands)
+    count = form.n_dims + form.n_symbols
+    return _ParallelBound(
+        form, groups, operands[:count] if side == "lower" else operands[-count:] if count else ()
+    )
+
+
+def _groups(counts: Sequence[int]) -> ir.Attribute:
+    return ir.DenseIntElementsAttr.get(cast("Any", np.array(counts, np.int32)))
+
+
+def _rebuilt_loop(
+    loop: ir.Operation, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]
+) -> ir.Operation:
+    """The loop with other bounds, in its place; the old one is gone."""
+    new = ir.Operation.create(
+        loop.name,
+        results=[result.type for result in loop.results],
+        operands=operands,
+        attributes=attributes,
+        regions=1,
+        loc=loop.location,
+        ip=ir.InsertionPoint(loop),
+    )
+    loop.regions[0].blocks[0].append_to(new.regions[0])
+    for before, after in zip(loop.results, new.results, strict=True):
+        before.replace_all_uses_with(after)
+    loop.erase()
+    return new
+
+
+_NARROW = {
+    "affine.for": _narrow_affine_for,
+    "affine.parallel": _narrow_affine_parallel,
+    "scf.for": _narrow_scf_for,
+    "scf.parallel": _narrow_scf_parallel,
+}
+
+
+def _scf_for_bounds(loop: ir.Operation, _own: int, rename: Rename) -> Sequence[ir.Value | int]:
+    return [rename(operand) for operand in list(loop.operands)[:3]]
+
+
+def _scf_parallel_bounds(loop: ir.Operation, own: int, rename: Rename) -> list[ir.Value | int]:
+    count = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])[0]
+    return [rename(loop.operands[k * count + own]) for k in range(3)]
+
+
+def _affine_for_bounds(loop: ir.Operation, _own: int, rename: Rename) -> list[ir.Value | int]:
+    sizes = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
+    operands = [rename(operand) for operand in loop.operands]
+    lower, upper = operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]]
+    step = ir.IntegerAttr(loop.attributes["step"]).value
+    return [
+        _extreme("affine.max", loop.attributes["lowerBoundMap"], lower),
+        _extreme("affine.min", loop.attributes["upperBoundMap"], upper),
+        step,
+    ]
+
+
+def _extreme(name: str, form: ir.Attribute, operands: Sequence[ir.Value]) -> ir.Value:
+    return ir.Operation.create(
+        name, [ir.IndexType.get()], list(operands), attributes={"map": form}
+    ).result
+
+
+def _affine_parallel_bounds(loop: ir.Operation, own: int, rename: Rename) -> list[ir.Value | int]:
+    lower, upper = (_parallel_bound(loop, side) for side in ("lower", "upper"))
+    step = ir.IntegerAttr(list(ir.ArrayAttr(loop.attributes["steps"]))[own]).value
+    return [
+        _extreme("affine.max", lower.of(own), [rename(v) for v in lower.operands]),
+        _extreme("affine.min", upper.of(own), [rename(v) for v in upper.operands]),
+        step,
+    ]
+
+
+_BOUNDS = {
+    "affine.for": _affine_for_bounds,
+    "affine.parallel": _affine_parallel_bounds,
+    "scf.for": _scf_for_bounds,
+    "scf.parallel": _scf_parallel_bounds,
+}

@@ -1,0 +1,188 @@
+"""How much a nest has to do, as a number that is computed before it runs.
+
+A loop -> operations that count elements touched or computed in it, at the insertion point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith
+
+from avial_lab.passes.loop_bounds import bounds_of
+from avial_lab.passes.mark_parallel import LOOPS
+from avial_lab.passes.program import is_pure
+from avial_lab.polyhedra.nesting import defined_in
+
+SLOW = {"arith.divf": 8, "arith.divsi": 16, "arith.remsi": 16, "math.sqrt": 8, "math.fma": 1}
+"""Additions that one of these takes as long as."""
+
+FUNCTION = 16
+"""The same for other functions of `math`."""
+
+UNKNOWN = 16
+"""Iterations of a loop whose number only its body knows."""
+
+FREE = ("arith.constant", "affine.apply", "affine.yield", "scf.yield", "arith.index_cast")
+
+
+class _Unknown(Exception):
+    """A value is computed from memory inside of the loop."""
+
+
+@dataclass
+class LoopWork:
+    """Of the loop `outer`: loops inside count as many iterations as they have where the variables
+    around them are in the middle of their ranges. That is right for a triangle, and off by a
+    constant factor for a pyramid.
+
+    `is_even` says, once `total` has been called, that all iterations have as much to do.
+    """
+
+    outer: ir.Operation
+    is_even: bool = True
+    _values: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+    def total(self, low: ir.Value, high: ir.Value, step: ir.Value) -> ir.Value:
+        """Elements touched or computed by the iterations from `low` to `high`, those of its first
+        dimension.
+        """
+        return self._value(self._loop(self.outer, [(low, high, step)]))
+
+    def _loop(
+        self, loop: ir.Operation, known: list[tuple[ir.Value | int, ...]] | None = None
+    ) -> ir.Value | int:
+        block = loop.regions[0].blocks[0]
+        count = len(block.arguments) if loop.name.endswith("parallel") else 1
+        work: ir.Value | int = 1
+        for own in range(count):
+            try:
+                bounds = known[own] if known and own < len(known) else self._bounds(loop, own)
+                low, high, step = bounds
+                work = self._times(work, self._trips(low, high, step))
+                middle = self._half(low, high)
+                self._values[block.arguments[own]] = self._value(middle)
+            except _Unknown:
+                self.is_even = False
+                work = self._times(work, UNKNOWN)
+        return self._times(work, self._block(block))
+
+    def _bounds(self, loop: ir.Operation, own: int) -> tuple[ir.Value | int, ...]:
+        if any(map(self._varies, loop.operands)):
+            self.is_even = False
+        return tuple(_folded(bound) for bound in bounds_of(loop, own, self._renamed))
+
+    def _varies(self, value: ir.Value) -> bool:
+        """Whether it may be another one in each iteration of the outer loop."""
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return owner.owner.operation == self.outer or (
+                defined_in(self.outer, value) and any(map(self._varies, owner.owner.operands))
+            )
+        if not defined_in(self.outer, value):
+            return False
+        op = owner.operation
+        return not is_pure(op) or any(map(self._varies, op.operands))
+
+    def _renamed(self, value: ir.Value) -> ir.Value:
+        """What stands for `value` before the nest."""
+        if value in self._values or not defined_in(self.outer, value):
+            return self._values.get(value, value)
+        if isinstance(value.owner, ir.Block) or not is_pure(value.owner.operation):
+            raise _Unknown
+        op = value.owner.operation
+        operands = [self._renamed(operand) for operand in op.operands]
+        copy = op.clone().operation
+        for place, operand in enumerate(operands):
+            copy.operands[place] = operand
+        self._values.update(zip(op.results, copy.results, strict=True))
+        return self._values[value]
+
+    def _block(self, block: ir.Block) -> ir.Value | int:
+        total: ir.Value | int = 0
+        for op in (view.operation for view in block.operations):
+            total = self._plus(total, self._operation(op))
+        return total
+
+    def _operation(self, op: ir.Operation) -> ir.Value | int:
+        if op.name in LOOPS:
+            return self._loop(op)
+        inner: ir.Value | int = 0
+        for region in op.regions:
+            for block in region.blocks:
+                inner = self._plus(inner, self._block(block))
+        if op.name == "scf.while":
+            self.is_even = False
+            return self._times(inner, UNKNOWN)
+        return inner if len(op.regions) else _weight(op)
+
+    # -- arithmetic on what may be known already
+
+    def _value(self, number: ir.Value | int) -> ir.Value:
+        if isinstance(number, int):
+            return arith.constant(ir.IndexType.get(), number)
+        return number
+
+    def _plus(self, a: ir.Value | int, b: ir.Value | int) -> ir.Value | int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if 0 in (a, b):
+            return b if a == 0 else a
+        return arith.addi(self._value(a), self._value(b))
+
+    def _times(self, a: ir.Value | int, b: ir.Value | int) -> ir.Value | int:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if 1 in (a, b):
+            return b if a == 1 else a
+        return arith.muli(self._value(a), self._value(b))
+
+    def _trips(
+        self, low: ir.Value | int, high: ir.Value | int, step: ir.Value | int
+    ) -> ir.Value | int:
+        if isinstance(low, int) and isinstance(high, int) and isinstance(step, int):
+            return max(0, -(-(high - low) // step))
+        span = self._value(high)
+        if low != 0:
+            span = arith.subi(span, self._value(low))
+        span = arith.maxsi(span, self._value(0))
+        return span if step == 1 else arith.ceildivsi(span, self._value(step))
+
+    def _half(self, low: ir.Value | int, high: ir.Value | int) -> ir.Value | int:
+        if isinstance(low, int) and isinstance(high, int):
+            return (low + high) // 2
+        both = arith.addi(self._value(low), self._value(high))
+        return arith.shrsi(both, self._value(1))
+
+
+def _folded(bound: ir.Value | int) -> ir.Value | int:
+    """As a number where it is one."""
+    if isinstance(bound, int):
+        return bound
+    owner = bound.owner
+    if isinstance(owner, ir.Block):
+        return bound
+    op = owner.operation
+    if op.name == "arith.constant":
+        return ir.IntegerAttr(op.attributes["value"]).value
+    if op.name in ("affine.max", "affine.min"):
+        results = ir.AffineMapAttr(op.attributes["map"]).value.results
+        if all(isinstance(each, ir.AffineConstantExpr) for each in results):
+            numbers = [each.value for each in results]
+            extreme = max(numbers) if op.name == "affine.max" else min(numbers)
+            if not any(True for _ in bound.uses):  # it was made for this
+                op.erase()
+            return extreme
+    return bound
+
+
+def _weight(op: ir.Operation) -> int:
+    """Elements that it loads, stores or computes, in additions' time."""
+    if op.name in FREE:
+        return 0
+    values = [*op.results, *list(op.operands)[:1]]
+    kind = values[0].type if values else None
+    elements = math.prod(kind.shape) if isinstance(kind, ir.VectorType) else 1
+    return elements * SLOW.get(op.name, FUNCTION if op.name.startswith("math.") else 1)

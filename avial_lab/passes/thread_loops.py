@@ -1,0 +1,205 @@
+"""Loops whose iterations are divided among the threads of a rank.
+
+Functions with loops marked `avial.parallel` -> the same, where each such loop stands in a function
+of its own that runs a range of its iterations, called by every thread on its part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, func, llvm, openmp, scf
+
+from avial_lab.accesses.views import is_memref, view_chain
+from avial_lab.passes.arrays_apart import APART
+from avial_lab.passes.loop_bounds import bounds_of, narrowed
+from avial_lab.passes.loop_work import LoopWork
+from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, nearest_loops
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import Captured, remap
+
+THREADS = "avial_threads"
+"""The global that says how many threads a rank has in this run."""
+
+WORTH = 100_000
+"""Operations on elements, from which on a nest is divided: some ten µs of work, where waking the
+threads and waiting for them takes one to five.
+"""
+
+SLICES = 8
+"""Parts for every thread where not all iterations take equally long."""
+
+LINE = 64
+"""Elements of an innermost loop that go to one thread together: whole vectors, and no line of the
+cache is written by two.
+"""
+
+
+@dataclass(frozen=True)
+class ThreadLoops:
+    """Divide the outermost marked loops through their first dimension only, so that loops inside
+    stay as they are, vector code.
+
+    before:  affine.for %i = 0 to %n { … } {avial.parallel}
+    after:   func.func private @S1.part(%low, %high, %A) { affine.for %i = max(0, %low) to min(%n,
+             %high) { … } }
+             scf.if (%threads > 1 and %work >= 100000) {
+               omp.parallel num_threads(%threads) { omp.wsloop schedule(static) {
+                 omp.loop_nest (%low) = 0 to %n step %chunk { call @S1.part(%low, %low + %chunk, %A)
+               } } }
+             } else { call @S1.part(0, %n, %A) }
+
+    A loop whose inner bounds depend on its variable is dealt out in smaller parts, as threads get
+    through with them. `avial_threads` is a global that is set before each run.
+
+    The body's function takes arrays as arguments and not through memory, as LLVM's own outlining
+    would: what is known of them (`avial.apart`) stays known.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            functions = [op for op in operations_in(module) if op.name == "func.func"]
+            threaded = [_thread(function) for function in functions]
+            if any(threaded):
+                with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+                    _declare_threads()
+
+    def __str__(self) -> str:
+        return "thread-loops"
+
+
+def _declare_threads() -> None:
+    with ir.Location.unknown():
+        llvm.GlobalOp(
+            ir.IntegerType.get_signless(64),
+            THREADS,
+            ir.Attribute.parse("#llvm.linkage<external>"),
+            value=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1),
+        )
+
+
+def _thread(function: ir.Operation) -> bool:
+    """Whether some loop of the function has been divided."""
+    loops = list(_marked(function))
+    for number, loop in enumerate(loops):
+        name = ir.StringAttr(function.attributes["sym_name"]).value
+        _Division(function, loop, f"{name}.part{number or ''}").write()
+    return bool(loops)
+
+
+def _marked(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The outermost loops with a mark, of those that hand nothing on."""
+    for loop in nearest_loops(op):
+        if PARALLEL in loop.attributes and not len(loop.results):
+            yield loop
+        else:
+            yield from _marked(loop)
+
+
+@dataclass
+class _Division:
+    """One loop, `loop` of `function`, and the name of the function that its body moves to."""
+
+    function: ir.Operation
+    loop: ir.Operation
+    symbol: str
+
+    def write(self) -> None:
+        loop, self.index = self.loop, ir.IndexType.get()
+        del loop.attributes[PARALLEL]
+        captured = Captured.by((loop, *operations_in(loop)))
+        self._outline(captured)
+        self.arguments = captured.arguments
+        with ir.InsertionPoint(loop), loop.location:
+            work = LoopWork(loop)
+            low, high, step = (self._index(bound) for bound in bounds_of(loop, 0))
+            threads = self._threads()
+            enough = arith.cmpi(
+                arith.CmpIPredicate.sge, work.total(low, high, step), self._index(WORTH)
+            )
+            several = arith.cmpi(arith.CmpIPredicate.sgt, threads, self._index(1))
+            choice = scf.IfOp(arith.andi(enough, several), has_else=True)
+            with ir.InsertionPoint(choice.then_block):
+                self._fork(low, high, step, threads, even=work.is_even)
+                scf.YieldOp([])
+            with ir.InsertionPoint(choice.else_block):
+                self._call(low, high)
+                scf.YieldOp([])
+        loop.erase()
+
+    def _outline(self, captured: Captured) -> None:
+        """The function before ours with a copy of the loop, cut to the range it is given."""
+        loop, arguments = self.loop, captured.arguments
+        kinds = [self.index, self.index, *(value.type for value in arguments)]
+        with ir.InsertionPoint(self.function), loop.location:
+            part = func.FuncOp(self.symbol, (kinds, []), visibility="private").operation
+        # It is called twice; two copies of it would be none the faster.
+        part.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+        if self._apart(captured):
+            part.attributes[APART] = ir.UnitAttr.get()
+        names = [ir.Location.name(name, loop.location) for name in ("low", "high")]
+        block = ir.Block.create_at_start(
+            part.regions[0], kinds, [*names, *(value.location for value in arguments)]
+        )
+        low, high, *rest = block.arguments
+        inside = dict(zip(arguments, rest, strict=True))
+        with ir.InsertionPoint(block), loop.location:
+            func.ReturnOp([])
+        end = ir.InsertionPoint.at_block_terminator(block)
+        for op in (*captured.chain, loop):
+            copy = op.clone(ip=end).operation
+            for inner in (copy, *operations_in(copy)):
+                remap(inner, inside)
+            inside.update(zip(op.results, copy.results, strict=True))
+        narrowed(copy, 0, low, high)
+
+    def _apart(self, captured: Captured) -> bool:
+        """Whether no two of the arrays share memory: different ones of a function whose arrays do
+        not, or that it allocates.
+        """
+        arrays = [value for value in captured.arguments if is_memref(value)]
+        views = [op for op in captured.chain if any(map(is_memref, op.results))]
+        roots = {view_chain(array)[-1] for array in arrays}
+        return APART in self.function.attributes and len(roots) == len(arrays) and not views
+
+    def _threads(self) -> ir.Value:
+        i64 = ir.IntegerType.get_signless(64)
+        place = llvm.mlir_addressof(ir.Type.parse("!llvm.ptr"), THREADS)
+        return arith.index_cast(self.index, llvm.load(i64, place))
+
+    def _fork(
+        self, low: ir.Value, high: ir.Value, step: ir.Value, threads: ir.Value, *, even: bool
+    ) -> None:
+        """The loop over the parts, each of as many iterations, divided among the threads."""
+        slices = threads if even else arith.muli(threads, self._index(SLICES))
+        count = arith.ceildivsi(arith.subi(high, low), step)
+        chunk = arith.ceildivsi(count, slices)
+        if not any(op.name in LOOPS for op in operations_in(self.loop)):
+            line = self._index(LINE)
+            chunk = arith.muli(arith.ceildivsi(chunk, line), line)
+        stride = arith.muli(chunk, step)
+        number = arith.index_cast(ir.IntegerType.get_signless(32), threads)
+        region = openmp.ParallelOp([], [], [], [], num_threads=number)
+        with ir.InsertionPoint(region.region.blocks.append()):
+            kind = "static" if even else "dynamic"
+            shared = openmp.WsloopOp(
+                [], [], [], [], [], [],
+                nowait=True,
+                schedule_kind=ir.Attribute.parse(f"#omp<schedulekind {kind}>"),
+            )  # fmt: skip
+            with ir.InsertionPoint(shared.region.blocks.append()):
+                nest = openmp.LoopNestOp([low], [high], [stride])
+            start = ir.Location.name("from", self.loop.location)
+            with ir.InsertionPoint(nest.region.blocks.append(self.index, arg_locs=[start])) as at:
+                begin = at.block.arguments[0]
+                self._call(begin, arith.minsi(arith.addi(begin, stride), high))
+                openmp.YieldOp([])
+            openmp.TerminatorOp()
+
+    def _call(self, low: ir.Value, high: ir.Value) -> None:
+        func.CallOp([], self.symbol, [low, high, *self.arguments])
+
+    def _index(self, value: ir.Value | int) -> ir.Value:
+        return arith.constant(self.index, value) if isinstance(value, int) else value

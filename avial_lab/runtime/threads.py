@@ -1,0 +1,217 @@
+"""Threads of a rank: how many, on which cores, and the OpenMP runtime they come from.
+
+A loaded program, a number of threads -> the program set up to run on as many. Without the library
+it is one thread, and a note that says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import re
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from avial_lab.errors import ClusterError
+from avial_lab.shared_object import LoadedProgram
+
+ENTRIES = (
+    "fork_call",
+    "global_thread_num",
+    "push_num_threads",
+    "barrier",
+    "for_static_init_8u",
+    "for_static_fini",
+    "dispatch_init_8u",
+    "dispatch_next_8u",
+)
+"""Of libomp, what programs call: `__kmpc_…`, handed to them as `avial_omp_…` (`threads.c`)."""
+
+MOST = 512
+"""Threads of one rank, also where more than the cores are asked for."""
+
+BLOCKTIME = "1"
+"""Milliseconds that a thread without work keeps its core, for the next phase to find it awake; then
+it sleeps.
+"""
+
+THREADS = "threads of each rank; by default a machine's cores, divided by the ranks on it"
+OVERSUBSCRIBE = "take more threads than there are cores"
+"""For those who ask on a command line."""
+
+_DISTRIBUTIONS = ("cmeel-libomp", "intel-openmp")
+_LIBRARIES = re.compile(r"/(libomp|libiomp5)\.(so|dylib)$")
+
+
+Masks = Sequence[tuple[int, ...]]
+"""Of the ranks on one machine, the cores each may use, by number."""
+
+
+@dataclass(frozen=True)
+class Threads:
+    """How many each rank of a run is to have; None: as many as its share of the cores. With
+    `oversubscribe` they may be more than those.
+    """
+
+    count: int | None = None
+    oversubscribe: bool = False
+
+    def on(self, masks: Masks, place: int) -> int:
+        """For the rank at `place` of those on a machine; raises ClusterError for a number that
+        makes no sense there.
+
+        >>> Threads().on([(0, 1)], 0), Threads().on([(0, 1)] * 3, 2), Threads(1).on([(0, 1)], 0)
+        (2, 1, 1)
+        """
+        share = share_of(masks, place)
+        if self.count is None:
+            return len(share)
+        most = MOST if self.oversubscribe else len(share)
+        if 1 <= self.count <= most:
+            return self.count
+        ranks = f"{len(masks)} ranks on " if len(masks) > 1 else ""
+        more = "" if self.oversubscribe else f"; up to {MOST} with oversubscribe"
+        raise ClusterError(
+            f"{self.count} threads for a rank make no sense: {ranks}{_number(len(masks[place]))}",
+            hint=f"between 1 and {most}{more}",
+        )
+
+
+def _number(cores: int) -> str:
+    return f"{cores} core{'s' * (cores != 1)}"
+
+
+def cores() -> tuple[int, ...]:
+    """The cores that this process may use, by number; as many of them as its control group may keep
+    busy.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return tuple(range(os.cpu_count() or 1))
+    own = sorted(os.sched_getaffinity(0))
+    return tuple(own[: max(1, _quota(len(own)))])
+
+
+def _quota(most: int) -> int:
+    """Whole cores' worth of time that the control group has, if it has a limit."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return most  # not Linux, or an older kind of groups
+    return most if quota == "max" else min(most, -(-int(quota) // int(period)))
+
+
+def share_of(masks: Masks, place: int) -> tuple[int, ...]:
+    """The cores of the rank at `place` among those of its machine, which may use `masks`.
+
+    Where all may use the same they are divided; where whoever started them has done so already
+    they stay with what they have.
+
+    >>> share_of([(0, 1, 2, 3)] * 2, 1), share_of([(0, 1), (2, 3)], 1), share_of([(0,)] * 2, 1)
+    ((2, 3), (2, 3), (0,))
+    """
+    mine = masks[place]
+    if any(mask != mine for mask in masks) or len(mine) < len(masks):
+        return mine
+    each = len(mine) // len(masks)
+    return mine[place * each : (place + 1) * each]
+
+
+@dataclass(frozen=True)
+class Team:
+    """The threads that a rank has got; the note says where they are fewer than asked for."""
+
+    count: int = 1
+    note: str = ""
+
+
+MISSING = "one thread a rank: the OpenMP runtime is missing (pip install cmeel-libomp)"
+
+
+@contextmanager
+def team(program: LoadedProgram, wanted: Threads, masks: Masks, place: int) -> Generator[Team]:
+    """Let `program` run on the threads that are wanted, on this rank's cores as long as this lasts.
+
+    A run is on the thread that enters here, and others that wait for its loops.
+    """
+    count = wanted.on(masks, place)
+    if not program.exports("avial_omp_bind"):  # it has no loop to divide
+        yield Team(count)
+        return
+    library = openmp() if count > 1 else None
+    program.set_globals({"avial_threads": 1 if library is None else count})
+    if library is None:
+        yield Team(1, MISSING if count > 1 else "")
+        return
+    program.set_globals(
+        {f"avial_omp_{name}": _address(library, f"__kmpc_{name}") for name in ENTRIES}
+    )
+    with _bound(program, count, share_of(masks, place)):
+        yield Team(count)
+
+
+@contextmanager
+def _bound(program: LoadedProgram, count: int, share: tuple[int, ...]) -> Generator[None]:
+    """The team stays on these cores; afterwards this thread, which others use too, may go where it
+    could before.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    words = (ctypes.c_uint64 * (max(share) // 64 + 1))()
+    for core in share:
+        words[core // 64] |= 1 << core % 64
+    program.library.avial_omp_bind(count, ctypes.c_size_t(ctypes.sizeof(words)), words)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@cache
+def openmp() -> ctypes.CDLL | None:
+    """The library, in this process; None where there is none.
+
+    One that is here already is the one to use: two of them in a process end it.
+    """
+    for path in (*_mapped(), *_installed()):
+        try:
+            library = ctypes.CDLL(str(path))
+            library.kmp_set_defaults(f"KMP_BLOCKTIME={BLOCKTIME}".encode())
+        except (OSError, AttributeError):
+            continue
+        return library
+    return None
+
+
+def _mapped() -> list[Path]:
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return []  # not Linux
+    paths = dict.fromkeys(line.split()[-1] for line in maps.splitlines() if "/" in line)
+    return [Path(path) for path in paths if _LIBRARIES.search(path)]
+
+
+def _installed() -> list[Path]:
+    """Where it would be: in the wheels that have it, and in the environment."""
+    found: list[Path] = []
+    for name in _DISTRIBUTIONS:
+        try:
+            files = importlib.metadata.files(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        places = [Path(str(file.locate())) for file in files]
+        found += [place for place in places if _LIBRARIES.search(str(place))]
+    # conda's environments have it in a folder of their own.
+    found += [Path(sys.prefix) / "lib" / f"libomp.{end}" for end in ("so", "dylib")]
+    return sorted(found, key=lambda place: "libiomp5" in place.name)  # there under both names
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    return ctypes.cast(library[name], ctypes.c_void_p).value or 0
