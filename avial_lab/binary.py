@@ -6,6 +6,7 @@ LLVM IR -> Binary, content-addressed. Needs no MLIR: engines import the types fr
 from __future__ import annotations
 
 import platform
+import re
 import shlex
 import subprocess
 import tempfile
@@ -45,8 +46,8 @@ OPT = (
     f"-internalize-public-api-list={','.join(EXPORTED)}",
 )
 LLC = ("llc", "-O3", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
-"""No contraction: a product and a sum that the program rounds twice are rounded twice on every
-rank.
+"""No contraction by LLVM, whose choice depends on the code around: which product and sum are
+rounded at once stands in the IR (`passes/contract_products.py`), the same for every rank.
 """
 
 RUNTIME = ("cc", "-O2", "-fPIC", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-c")
@@ -288,6 +289,17 @@ def _opt() -> tuple[str, ...]:
     registers.
     """
     return (*OPT, f"-mtriple={host_triple()}")
+
+
+@cache
+def has_fma() -> bool:
+    """Whether this host multiplies and adds in one instruction; where it does not, llc calls libm's
+    fma, which is slow.
+    """
+    asked = "declare double @llvm.fma.f64(double, double, double)\n"
+    asked += "define double @f(double %a, double %b, double %c) {\n"
+    asked += "%d = call double @llvm.fma.f64(double %a, double %b, double %c)\nret double %d }\n"
+    return not re.search(r"\bfma\b", _piped(LLC, asked.encode()).decode())
 
 
 def host_triple() -> str:

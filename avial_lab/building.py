@@ -20,7 +20,7 @@ from avial_lab.messages import Build, Built, Source
 from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
 from avial_lab.passes.one_task import OneTask
-from avial_lab.pipelines import Watch, build, in_reading_order, run_passes
+from avial_lab.pipelines import Watch, arithmetic, build, in_reading_order, run_passes
 from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
 from avial_lab.spmd import (
     finished_phases,
@@ -79,18 +79,23 @@ class Apart:
 
 
 def taken_apart(
-    module: ir.Module, source: Source, *, grid: bool = False, watch: Watch | None = None
+    module: ir.Module,
+    source: Source,
+    *,
+    grid: bool = False,
+    strict: bool = False,
+    watch: Watch | None = None,
 ) -> Apart:
     """The program as loops around tasks; a plain function that cannot be is one task."""
     binding = source.binding
     if binding is not None and any(storage.shared for storage in binding.storages):
-        return Apart(as_one(module, "its arrays share memory"), whole=True)
+        return Apart(as_one(module, "its arrays share memory", strict=strict), whole=True)
     try:
-        return Apart(take_apart(module, grid=grid, watch=watch), whole=False)
+        return Apart(take_apart(module, grid=grid, strict=strict, watch=watch), whole=False)
     except PassError as error:
         if not is_plain(module):
             raise
-        return Apart(as_one(module, error.message), whole=True)
+        return Apart(as_one(module, error.message, strict=strict), whole=True)
 
 
 def build_program(question: Build) -> Built:
@@ -109,14 +114,15 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
     schedule = schedule_tasks(graph, topology, policy=question.policy, sync=question.sync)
     watch.lap("schedule")
-    stages, binary = build(module, schedule)
+    stages, binary = build(module, schedule, strict=question.effort.strict)
     watch.lap("build")
     return Built(schedule, stages, binary, watch.seconds)
 
 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
-    apart = taken_apart(module, question.source, grid=question.division.grid)
+    strict = question.effort.strict
+    apart = taken_apart(module, question.source, grid=question.division.grid, strict=strict)
     watch.lap("analysis")
     if not apart.whole:
         try:
@@ -124,7 +130,7 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
         except PassError as error:
             if not is_plain(module):
                 raise
-            apart = Apart(as_one(module, error.message), whole=True)
+            apart = Apart(as_one(module, error.message, strict=strict), whole=True)
     built = build_tasks(question, apart.module, watch)
     return replace(built, verdicts=verdicts_in(apart.module, question.source))
 
@@ -176,9 +182,9 @@ def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
     )
 
 
-def as_one(module: ir.Module, why: str) -> ir.Operation:
+def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
-    run_passes(whole, ("lift-cf-to-scf", OneTask(why)))
+    run_passes(whole, (*arithmetic(strict=strict), "lift-cf-to-scf", OneTask(why)))
     return whole
 
 

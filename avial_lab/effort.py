@@ -17,14 +17,25 @@ WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIO
 """For those who ask on a command line."""
 
 
+STRICT = "every product and sum rounded on its own: the same bits on every machine, and slower"
+"""For those who ask on a command line."""
+
+
 @dataclass(frozen=True)
 class Effort:
-    """`without`: the optional passes that are left out."""
+    """`without`: the optional passes that are left out.
+
+    `strict`: the arithmetic of the textbook, every operation rounded on its own and in the
+    program's order, so that every machine computes the same bits, and NumPy does too. Without it a
+    product that is only added to something is rounded once, together with the sum, where the
+    machine has an instruction for that. Either way a run and its reference have the same.
+    """
 
     without: tuple[str, ...] = ()
+    strict: bool = False
 
     @staticmethod
-    def of(without: str | Iterable[str]) -> Effort:
+    def of(without: str | Iterable[str], *, strict: bool = False) -> Effort:
         """The effort without passes of these names: a list, or text with commas; `all` is every
         one.
 
@@ -39,7 +50,7 @@ class Effort:
                     f"no optional pass is called '{name}'",
                     hint=f"there are: {', '.join(OPTIONAL)}; all",
                 )
-        return Effort(tuple(p for p in OPTIONAL if p in names or "all" in names))
+        return Effort(tuple(p for p in OPTIONAL if p in names or "all" in names), strict)
 
     def keeps(self, name: str) -> bool:
         """Whether the pass of that name is run."""

@@ -195,6 +195,8 @@ class RunReference:
     """Ask: run the program in program order on these storages, checking every index. Answer:
     `Referenced`.
 
+    `strict` as in `Effort`: the reference of a run has that run's arithmetic.
+
     `journal` is a file of one 64-bit word that keeps the number of the task that runs: what a task
     does may end the compiler's process.
     """
@@ -202,6 +204,7 @@ class RunReference:
     source: Source
     data: Mapping[str, np.ndarray]
     journal: str | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from avial_lab.binary import (
     assembly_command,
     binary_of,
     compile_llvm_ir,
+    has_fma,
 )
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
@@ -44,6 +45,7 @@ from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.check_bounds import CheckBounds
 from avial_lab.passes.complete_replicates import CompleteReplicates
+from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.cut_loops import CutLoops
@@ -81,6 +83,7 @@ class Pass(Protocol):
 
 
 OURS: dict[str, type] = {
+    "contract-products": ContractProducts,
     "empty-loops": EmptyLoops,
     "normalise": Normalise,
     "check-accesses": CheckAccesses,
@@ -153,8 +156,21 @@ the machine code.
 """
 
 
+def arithmetic(*, strict: bool) -> tuple[Pass, ...]:
+    """What comes before everything else, in a run as in the reference: which operations there are.
+
+    With `strict`, and where the machine has no instruction for both, products and sums are rounded
+    apart.
+    """
+    return () if strict or not has_fma() else (ContractProducts(),)
+
+
 def lower(
-    module: ir.Module | ir.Operation, schedule: Schedule, *, watch: Watch | None = None
+    module: ir.Module | ir.Operation,
+    schedule: Schedule,
+    *,
+    strict: bool = False,
+    watch: Watch | None = None,
 ) -> Stages:
     """The stages of `module` under `schedule`; `module` itself stays as it is.
 
@@ -164,8 +180,9 @@ def lower(
     work = module.operation.clone().operation
     yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
     place = PlaceTasks(schedule)
-    seconds = run_passes(work, (place,), watch=watch)
-    line = our_line((place,), "avial.mlir", "placed.mlir") if place.is_told else ""
+    passes = (*arithmetic(strict=strict), place)
+    seconds = run_passes(work, passes, watch=watch)
+    line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
     yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
     yield from lower_placed(work, watch=watch)
 
@@ -261,9 +278,11 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"
 
 
-def build(module: ir.Module | ir.Operation, schedule: Schedule) -> tuple[tuple[Stage, ...], Binary]:
+def build(
+    module: ir.Module | ir.Operation, schedule: Schedule, *, strict: bool = False
+) -> tuple[tuple[Stage, ...], Binary]:
     """All stages in reading order, and what engines run."""
-    stages, code = finished(lower(module, schedule))
+    stages, code = finished(lower(module, schedule, strict=strict))
     binary = binary_of(code, manifest_of(schedule), ptx=ptx_in(stages))
     return in_reading_order(stages), binary
 

@@ -122,6 +122,7 @@ def compile(
     sync: Sync | str = Sync.EDGES,
     division: Division | str = "block",
     without: str | Iterable[str] = (),
+    strict: bool = False,
     function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
@@ -137,7 +138,9 @@ def compile(
     `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
     one, if some target asks for a GPU. `division` says how replicates are divided: `block`,
     `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes on loops that are left out
-    (`effort.OPTIONAL`, or `all`), to see what they are worth.
+    (`effort.OPTIONAL`, or `all`), to see what they are worth. With `strict` every product and sum
+    is rounded on its own and in the program's order; else products that are only added are fused
+    with the sum (`effort.Effort`).
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died.
@@ -156,7 +159,7 @@ def compile(
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
         division=Division.parse(division) if isinstance(division, str) else division,
-        effort=Effort.of(without),
+        effort=Effort.of(without, strict=strict),
     )
     built = _built(question, timeout)
     return Program(name, bound | _result_arrays(source, bound, built), question, built)
@@ -376,7 +379,8 @@ class Program:
         with tempfile.NamedTemporaryFile(prefix="avial-journal-") as journal:
             journal.write(_WORD.pack(-1))
             journal.flush()
-            question = RunReference(self.question.source, data, journal.name)
+            strict = self.question.effort.strict
+            question = RunReference(self.question.source, data, journal.name, strict)
             try:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:
@@ -484,6 +488,8 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
         words += ["--division", str(question.division)]
     if question.effort.without:
         words += ["--without", ",".join(question.effort.without)]
+    if question.effort.strict:
+        words.append("--strict")
     for buffer in source.binding.buffers if source.binding else ():
         shape = "".join(f"{extent}x" for extent in buffer.shape)
         words += ["--in", f"{buffer.name}=random:{shape}{buffer.element}"]

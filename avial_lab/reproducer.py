@@ -77,6 +77,7 @@ program = avial_lab.compile(
     sync={sync!r},
     division={division!r},
     without={without!r},
+    strict={strict!r},
 )
 {edits}
 now = program.stages[{stage!r}].text
@@ -125,6 +126,7 @@ def reproducer(
         sync=question.sync.value,
         division=str(question.division),
         without=question.effort.without,
+        strict=question.effort.strict,
         edits="".join(
             f"program = program.resume({edited!r}, {_literal(text)})\n" for edited, text in edits
         ),

@@ -41,6 +41,7 @@ from avial_lab.pipelines import (
     Pass,
     Stages,
     Watch,
+    arithmetic,
     finished,
     machine_stages,
     mlir_stage,
@@ -55,11 +56,12 @@ TO_SPMD_HOST = TO_HOST[1:-1]
 """Kernels are loops already; without mpi-to-llvm, for such programs call the ownership runtime."""
 
 
-def to_tasks(*, plain: bool, grid: bool) -> tuple[Pass | str, ...]:
+def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | str, ...]:
     """From a plain function, or from replicates as people write them, to what is lowered."""
     if not plain:
-        return (ConvergeToLoops(), CompleteReplicates(grid))
+        return (*arithmetic(strict=strict), ConvergeToLoops(), CompleteReplicates(grid))
     return (
+        *arithmetic(strict=strict),
         "lift-cf-to-scf",
         EmptyLoops(),
         "canonicalize",
@@ -74,14 +76,19 @@ def to_tasks(*, plain: bool, grid: bool) -> tuple[Pass | str, ...]:
 
 
 def take_apart(
-    module: ir.Module | ir.Operation, *, grid: bool = False, watch: Watch | None = None
+    module: ir.Module | ir.Operation,
+    *,
+    grid: bool = False,
+    strict: bool = False,
+    watch: Watch | None = None,
 ) -> ir.Operation:
     """The program with its parallel nests in replicates and the rest in tasks; `module` stays.
 
     With `grid` a second loop of each nest is divided too, where there is one.
     """
     work = module.operation.clone().operation
-    run_passes(work, to_tasks(plain=is_plain(work), grid=grid), watch=watch)
+    passes = to_tasks(plain=is_plain(work), grid=grid, strict=strict)
+    run_passes(work, passes, watch=watch)
     return work
 
 
@@ -99,7 +106,7 @@ def lower_structured(
     """
     text = "the program as it was read"
     yield mlir_stage("source", text, source.operation, "", 0.0), source.operation
-    passes = to_tasks(plain=is_plain(source), grid=division.grid)
+    passes = to_tasks(plain=is_plain(source), grid=division.grid, strict=effort.strict)
     line = our_line(passes, "source.mlir", "avial.mlir")
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation

@@ -140,18 +140,21 @@ def _look(question: Look) -> Inside:
 
 def _look_at_all(build: Build, built: Built) -> Inside:
     module = parse(build.source)
+    strict = build.effort.strict
     plain = is_plain(module) or is_structured(module)
     log = PassLog(text_of(module.operation), "source.mlir")
     if built.plan is not None:
-        apart = taken_apart(module, build.source, grid=build.division.grid, watch=log.watch)
+        grid = build.division.grid
+        apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
         topology = built.schedule.topology
         stages = lower_structured(
             module, apart.module, topology, build.division, build.effort, watch=log.watch
         )
     else:
-        tasks = as_one(module, built.verdicts[0].reasons[0]) if plain else module.operation
+        why = built.verdicts[0].reasons[0] if plain else ""
+        tasks = as_one(module, why, strict=strict) if plain else module.operation
         log = PassLog(text_of(tasks), "avial.mlir")
-        stages = lower(tasks, built.schedule, watch=log.watch)
+        stages = lower(tasks, built.schedule, strict=strict, watch=log.watch)
     return look_inside(stages, log, build.source.cell)
 
 
@@ -163,7 +166,9 @@ def _reference(question: RunReference) -> Referenced:
         graph = graph_of(module, question.source)
         buffers, storages = graph.buffers, graph.storages
     step = None if question.journal is None else _mapped(question.journal)
-    result = reference(module, buffers, storages, question.data, journal=step)
+    result = reference(
+        module, buffers, storages, question.data, strict=question.strict, journal=step
+    )
     violations = tuple(
         Violation(found.message, with_text(found.span, question.source))
         for found in result.violations

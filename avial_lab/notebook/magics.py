@@ -24,7 +24,7 @@ from traitlets import Float
 
 import avial_lab
 from avial_lab.division import DIVISION
-from avial_lab.effort import WITHOUT
+from avial_lab.effort import STRICT, WITHOUT
 from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
@@ -87,6 +87,7 @@ class AvialMagics(Magics):
     @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
     @argument("--division", default="block", metavar="HOW", help=DIVISION)
     @argument("--without", default="", metavar="PASSES", help=WITHOUT)
+    @argument("--strict", action="store_true", help=STRICT)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
     @argument("--run", action="store_true", help="run it; the arrays change in place")
@@ -159,6 +160,7 @@ class AvialMagics(Magics):
             sync=options.sync,
             division=options.division,
             without=options.without,
+            strict=options.strict,
             function=options.fn,
             cell=f"In [{number}]",
             name=options.name or options.out or f"cell{number}",

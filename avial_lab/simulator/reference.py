@@ -28,7 +28,7 @@ from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.place_tasks import PlaceInOrder
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
-from avial_lab.pipelines import TO_HOST, Pass, lower_to_llvm, run_passes, text_of
+from avial_lab.pipelines import TO_HOST, Pass, arithmetic, lower_to_llvm, run_passes, text_of
 
 _AFTER_COPIES = TO_HOST.index(CopiesToLoops()) + 1
 _CHECKED: tuple[Pass | str, ...] = (
@@ -66,6 +66,7 @@ def reference(
     data: Mapping[str, np.ndarray],
     *,
     bounds_checks: bool = True,
+    strict: bool = False,
     journal: ctypes.c_int64 | None = None,
 ) -> ReferenceResult:
     """Run `module` task by task in program order, or its plain function from begin to end; a
@@ -76,8 +77,12 @@ def reference(
     starts at zero. `journal` holds the number of the task that runs, -1 before the first. With
     `bounds_checks`, the first access outside an array is reported and left out; every later one is
     left out too.
+
+    The arithmetic is that of a run with the same `strict`, and nothing but the program's order: no
+    sum is taken apart here, whatever a run may do.
     """
     work = module.operation.clone().operation
+    run_passes(work, arithmetic(strict=strict))
     if is_structured(work):
         run_passes(work, (ConvergeToLoops(), UnwrapTasks()))
     plain = is_plain(work)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import numpy as np
 
+from tests.fused import fma
 from tests.nests.tree import (
     SIZE,
     Array,
+    Binary,
     Carried,
     Constant,
     Counter,
@@ -62,9 +65,14 @@ class TooLong(Exception):
 
 class Run:
     def __init__(
-        self, memory: dict[str, np.ndarray], kinds: Mapping[str, np.dtype], n: int
+        self,
+        memory: dict[str, np.ndarray],
+        kinds: Mapping[str, np.dtype],
+        n: int,
+        *,
+        fused: bool = False,
     ) -> None:
-        self.memory, self.kinds, self.n, self.steps = memory, kinds, n, 0
+        self.memory, self.kinds, self.n, self.steps, self.fused = memory, kinds, n, 0, fused
 
     def nodes(self, nodes: Nest, at: Point, carried: tuple[Number, ...]) -> None:
         for node in nodes:
@@ -104,6 +112,9 @@ class Run:
         for k in range(low, high, node.step):
             inside = (*carried, total)
             self.nodes(node.body, (*at, k), inside)
+            if self.fused and node.operation == "addf" and _is_product(node.sum):
+                total = self.product_and(node.sum, total, kind, (*at, k), inside, 1)
+                continue
             term = self.value(node.sum, kind, (*at, k), inside)
             total = self.combined(node.operation, total, term)
         self.store(node.to, total, at)
@@ -141,8 +152,25 @@ class Run:
             return _wrapped(value.expression.value(at, self.n))
         if isinstance(value, Carried):
             return carried[value.number]
+        if self.fused and value.operation in ("addf", "subf"):
+            if _is_product(value.left):
+                other = self.value(value.right, kind, at, carried)
+                addend = -other if value.operation == "subf" else other
+                return self.product_and(value.left, addend, kind, at, carried, 1)
+            if _is_product(value.right):
+                sign = -1 if value.operation == "subf" else 1
+                other = self.value(value.left, kind, at, carried)
+                return self.product_and(value.right, other, kind, at, carried, sign)
         left, right = (self.value(side, kind, at, carried) for side in (value.left, value.right))
         return self.combined(value.operation, left, right)
+
+    def product_and(
+        self, product: Binary, addend: Number, kind: np.dtype, at: Point,
+        carried: tuple[Number, ...], sign: int,
+    ) -> np.floating:  # fmt: skip
+        """± product + addend, rounded once."""
+        a, b = (self.value(side, kind, at, carried) for side in (product.left, product.right))
+        return fma(a if sign > 0 else -a, b, addend)
 
     def combined(self, operation: str, left: Number, right: Number) -> Number:
         if operation in INTEGER:
@@ -154,6 +182,10 @@ class Run:
     @staticmethod
     def typed(value: Number | float, kind: np.dtype) -> Number:
         return _wrapped(int(value)) if kind.kind == "i" else kind.type(value)
+
+
+def _is_product(value: Value) -> TypeGuard[Binary]:
+    return isinstance(value, Binary) and value.operation == "mulf"
 
 
 @dataclass
@@ -171,14 +203,16 @@ class RandomFunction:
     nests: tuple[Nest, ...] = field(repr=False)
     declared: dict[str, Array] = field(repr=False)
 
-    def expected(self) -> dict[str, np.ndarray]:
-        """The arrays after the function, computed on copies."""
+    def expected(self, *, fused: bool = False) -> dict[str, np.ndarray]:
+        """The arrays after the function, computed on copies; `fused`: a product that is only added
+        is rounded together with the sum.
+        """
         memory = {name: array.copy() for name, array in self.arrays.items()}
         for name, array in self.declared.items():
             if array.local and not array.scratch:
                 memory[name] = np.zeros(array.shape, array.dtype)
         kinds = {name: array.dtype for name, array in self.declared.items()}
-        run = Run(memory, kinds, self.scalars[SIZE])
+        run = Run(memory, kinds, self.scalars[SIZE], fused=fused)
         with np.errstate(all="ignore"):
             for nest in self.nests:
                 run.nodes(nest, (), ())

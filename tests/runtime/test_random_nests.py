@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from avial_lab.arrays import bind_arrays, read_box
+from avial_lab.binary import has_fma
 from avial_lab.compiler import shared_compiler
 from avial_lab.messages import RunReference, Source
 from avial_lab.program import compile as compile_program
@@ -32,10 +33,14 @@ THOROUGH = settings(QUICK, max_examples=300)
 
 
 def check_close(
-    function: RandomFunction, arrays: Mapping[str, np.ndarray], told: Collection[str]
+    function: RandomFunction,
+    arrays: Mapping[str, np.ndarray],
+    told: Collection[str],
+    *,
+    strict: bool,
 ) -> None:
     """`told`: the arrays of which the compiler says that their roundings may be others."""
-    for name, want in function.expected().items():
+    for name, want in function.expected(fused=not strict and has_fma()).items():
         got = arrays[name]
         if name not in function.reordered or name not in told:
             np.testing.assert_array_equal(got, want, err_msg=name)
@@ -49,43 +54,47 @@ def check_close(
 
 
 @QUICK
-@given(function=functions())
-def test_the_reference_is_what_the_text_says(function: RandomFunction) -> None:
+@given(function=functions(), strict=st.booleans())
+def test_the_reference_is_what_the_text_says(function: RandomFunction, strict: bool) -> None:
+    note(f"strict: {strict}, {function.scalars}, {function.arrays}\n{function.text}")
     binding = bind_arrays(function.arrays)
     data = {s.name: read_box(function.arrays, s, Box.whole(s.shape)) for s in binding.storages}
     source = Source(function.text, "random", binding, function.scalars)
-    after = shared_compiler().ask(RunReference(source, data))
+    after = shared_compiler().ask(RunReference(source, data, strict=strict))
     assert after.violations == ()
-    for name, want in function.expected().items():
+    for name, want in function.expected(fused=not strict and has_fma()).items():
         np.testing.assert_array_equal(after.data[name].reshape(want.shape), want, err_msg=name)
 
 
-def run_and_check(cluster: Cluster, function: RandomFunction, ranks: int) -> None:
+def run_and_check(cluster: Cluster, function: RandomFunction, ranks: int, *, strict: bool) -> None:
     arrays = {name: array.copy() for name, array in function.arrays.items()}
-    note(f"{ranks} ranks, {function.scalars}, {function.arrays}\n{function.text}")
-    program = compile_program(function.text, arrays=arrays, scalars=function.scalars, ranks=ranks)
+    note(f"{ranks} ranks, strict: {strict}, {function.scalars}, {function.arrays}")
+    note(function.text)
+    program = compile_program(
+        function.text, arrays=arrays, scalars=function.scalars, ranks=ranks, strict=strict
+    )
     program.run(cluster, timeout=60)
-    check_close(function, arrays, program.built.reordered)
+    check_close(function, arrays, program.built.reordered, strict=strict)
 
 
 @pytest.mark.mpi
 @QUICK
-@given(function=functions(), ranks=st.integers(1, 3))
+@given(function=functions(), ranks=st.integers(1, 3), strict=st.booleans())
 def test_a_run_is_what_the_text_says(
-    cluster: Cluster, function: RandomFunction, ranks: int
+    cluster: Cluster, function: RandomFunction, ranks: int, strict: bool
 ) -> None:
-    run_and_check(cluster, function, ranks)
+    run_and_check(cluster, function, ranks, strict=strict)
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @THOROUGH
-@given(function=functions(), ranks=st.integers(1, 5))
+@given(function=functions(), ranks=st.integers(1, 5), strict=st.booleans())
 def test_many_runs_are_what_the_text_says(
-    wide_cluster: Cluster, function: RandomFunction, ranks: int
+    wide_cluster: Cluster, function: RandomFunction, ranks: int, strict: bool
 ) -> None:
-    run_and_check(wide_cluster, function, ranks)
+    run_and_check(wide_cluster, function, ranks, strict=strict)
 
 
 @pytest.fixture(scope="module")

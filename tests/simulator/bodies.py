@@ -70,10 +70,16 @@ def run(
     before: str = "",
     between: str = "",
     bounds_checks: bool = False,
+    strict: bool = False,
 ) -> ReferenceResult:
     """What one task with that body does to the arrays."""
     text = module_text([(arch, body)], arrays, before=before, between=between)
     bound = bind_arrays(arrays)
     return reference(
-        parse(text), bound.buffers, bound.storages, arrays, bounds_checks=bounds_checks
+        parse(text),
+        bound.buffers,
+        bound.storages,
+        arrays,
+        bounds_checks=bounds_checks,
+        strict=strict,
     )

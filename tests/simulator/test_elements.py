@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from avial_lab.arrays import ELEMENT_OF_DTYPE
+from avial_lab.binary import has_fma
+from tests.fused import fma
 from tests.simulator.bodies import run, type_of
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -152,7 +154,11 @@ def test_elementary_functions(name: str, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(got, wanted, rtol=2 * epsilon, err_msg=function)
 
 
-def test_no_multiplication_is_fused_with_an_addition(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_multiplication_is_fused_with_its_addition(
+    rng: np.random.Generator, *, strict: bool
+) -> None:
+    """Where the machine can, and never where it was asked not to."""
     a, b, c = (rng.normal(size=1000).astype(np.float32) for _ in range(3))
     result = run(
         """
@@ -165,5 +171,9 @@ def test_no_multiplication_is_fused_with_an_addition(rng: np.random.Generator) -
         affine.store %s, %d[%i] : memref<1000xf32>
       }""",
         {"a": a, "b": b, "c": c, "d": np.full_like(a, np.nan)},
+        strict=strict,
     )
-    np.testing.assert_array_equal(result.data["d"], a * b + c)
+    fused = [fma(*each) for each in zip(a, b, c, strict=True)]
+    apart = a * b + c
+    assert (fused != apart).any()
+    np.testing.assert_array_equal(result.data["d"], apart if strict or not has_fma() else fused)
