@@ -16,6 +16,7 @@ from avial_lab.effort import WITHOUT, Effort
 from avial_lab.errors import BindError
 from avial_lab.race import PEERS, Course, race
 from avial_lab.race.facts import sheet_facts
+from avial_lab.race.sheet_page import sheet_html
 from avial_lab.race.table import Heat, Sheet
 from avial_lab.suite import POLYBENCH, SIZES, kernel_names
 
@@ -55,6 +56,9 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         help="write everything as JSON (its form stands in avial_lab/race/facts.py); by default, "
         "or with -, to stdout instead of the table",
     )
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write tables and pictures into one page"
+    )
     parser.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")
     parser.add_argument("--element", metavar="TYPE", help="f32, f64 …; default: the kernel's first")
     parser.add_argument("--without", default="", metavar="PASS,…", help=WITHOUT)
@@ -79,6 +83,8 @@ def race_command(options: argparse.Namespace) -> int:
         told=_tell,
     )
     sheet = race(names, course)
+    if options.html is not None:
+        _write(options.html, sheet_html(sheet))
     if options.json == "-":
         print(_json(sheet))
     else:
