@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from avial_lab.errors import ScheduleError
 
-OPTIONAL = ("order-loops", "thread-loops")
+OPTIONAL = ("order-loops", "promote-scalars", "independent-accesses", "thread-loops")
 """Passes of stage `loops` that a program can do without: slower, and the same values."""
 
 WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIONAL)}, or all"

@@ -55,6 +55,8 @@ from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
+from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
+from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
@@ -62,6 +64,7 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.place_phases import PlacePhasesHere
 from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
+from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
@@ -98,6 +101,9 @@ OURS: dict[str, type] = {
     "order-loops": OrderLoops,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,
+    "promote-scalars": PromoteScalars,
+    "independent-accesses": IndependentAccesses,
+    "keep-independent": KeepIndependent,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
@@ -112,6 +118,7 @@ OURS: dict[str, type] = {
     "place-phases": PlacePhasesHere,
     "arrays-apart": ArraysApart,
     "apart-to-llvm": ApartToLlvm,
+    "independent-to-llvm": IndependentToLlvm,
 }
 """Passes that can be named on a command line."""
 
@@ -271,6 +278,8 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
         ours.append(SignedOffsets())
     if APART in text:
         ours.append(ApartToLlvm())
+    if INDEPENDENT in text:
+        ours.append(IndependentToLlvm())
     if not ours:
         return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
     run_passes(module, ours, watch=watch)

@@ -28,11 +28,14 @@ from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
+from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.thread_loops import ThreadLoops
@@ -52,7 +55,7 @@ from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
 
-TO_SPMD_HOST = TO_HOST[1:-1]
+TO_SPMD_HOST = (KeepIndependent(), *TO_HOST[1:-1])
 """Kernels are loops already; without mpi-to-llvm, for such programs call the ownership runtime."""
 
 
@@ -137,7 +140,13 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
-    optional: tuple[Pass, ...] = (OrderLoops(), MarkParallel(), ThreadLoops())
+    optional: tuple[Pass, ...] = (
+        OrderLoops(),
+        PromoteScalars(),
+        IndependentAccesses(),
+        MarkParallel(),
+        ThreadLoops(),
+    )
     return (ArraysApart(), *(each for each in optional if effort.keeps(str(each))))
 
 

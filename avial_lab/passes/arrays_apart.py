@@ -15,11 +15,13 @@ from avial_lab.dialects.program import program_function
 from avial_lab.passes.operations import operations_in
 
 APART = "avial.apart"
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
 
 @dataclass(frozen=True)
 class ArraysApart:
-    """Mark a private function where every call gives it arrays that the entry was given as several.
+    """Mark a private function where every call gives it arrays that the entry was given as several,
+    or made anew.
 
     before:  func.func private @S1(%A, %B)               call @S1(%a, %b)  call @S2(%a, %a)
     after:   func.func private @S1(%A, %B) {avial.apart}
@@ -46,6 +48,26 @@ class ArraysApart:
         return "arrays-apart"
 
 
+def functions_of_arrays_apart(module: ir.Operation) -> list[ir.Operation]:
+    """Those with a body in which different arrays are different memory."""
+    functions = [op for op in operations_in(module) if op.name == "func.func"]
+    return [function for function in functions if arrays_apart(function)]
+
+
+def arrays_apart(function: ir.Operation) -> bool:
+    """Whether different arguments are different memory."""
+    blocks = function.regions[0].blocks
+    return bool(len(blocks)) and (
+        APART in function.attributes or sum(map(is_memref, blocks[0].arguments)) < 2
+    )
+
+
 def _apart(call: ir.Operation, given: Set[object]) -> bool:
     roots = [view_chain(operand)[-1] for operand in call.operands if is_memref(operand)]
-    return len(set(roots)) == len(roots) and set(roots) <= given
+    own = {root for root in roots if _is_new(root)}
+    return len(set(roots)) == len(roots) and set(roots) <= given | own
+
+
+def _is_new(root: ir.Value) -> bool:
+    """Whether it is memory that nobody has but through it."""
+    return not isinstance(root.owner, ir.Block) and root.owner.operation.name in ALLOCATIONS

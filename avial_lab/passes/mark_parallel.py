@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.accesses.views import is_memref
-from avial_lab.passes.arrays_apart import APART
+from avial_lab.passes.arrays_apart import arrays_apart
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
@@ -38,7 +37,7 @@ class MarkParallel:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in [op for op in operations_in(module) if op.name == "func.func"]:
-                if _arrays_apart(function):
+                if arrays_apart(function):
                     for loop in nearest_loops(function):
                         if not any(
                             PARALLEL in op.attributes for op in (loop, *operations_in(loop))
@@ -47,14 +46,6 @@ class MarkParallel:
 
     def __str__(self) -> str:
         return "mark-parallel"
-
-
-def _arrays_apart(function: ir.Operation) -> bool:
-    """Whether different arguments are different memory."""
-    blocks = function.regions[0].blocks
-    return bool(len(blocks)) and (
-        APART in function.attributes or sum(map(is_memref, blocks[0].arguments)) < 2
-    )
 
 
 def nearest_loops(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -225,6 +225,13 @@ def _same_element(first: Access, second: Access, shared: int) -> isl.Map:
     return isl.Map.empty(pairs.get_space()) if pairs.is_empty() else pairs
 
 
+def meet_within(first: Access, second: Access, around: int) -> bool:
+    """Whether there is an element that both touch in one iteration of the outermost `around` loops,
+    which are those of both.
+    """
+    return not _same_element(first, second, around).is_empty()
+
+
 def _levels(
     source: Placed,
     target: Placed,

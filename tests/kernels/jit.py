@@ -14,6 +14,7 @@ from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 from mlir.runtime import get_ranked_memref_descriptor
 
+from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
 from avial_lab.pipelines import TO_LLVM, check_lowered, run_passes
 from kernels.kernel import Arguments
 
@@ -36,7 +37,8 @@ class Machine:
                 function.attributes["sym_name"] = ir.StringAttr.get(name)
                 function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
                 whole.body.append(function)
-        run_passes(whole.operation, ("convert-linalg-to-loops", "lower-affine", *TO_LLVM))
+        lower = (KeepIndependent(), "convert-linalg-to-loops", "lower-affine", *TO_LLVM)
+        run_passes(whole.operation, (*lower, IndependentToLlvm()))
         check_lowered(whole.operation)
         self._engine = ExecutionEngine(whole, opt_level=2)
 

@@ -1,0 +1,90 @@
+"""What is known of innermost loops, in LLVM's words.
+
+Loops with marks -> loops with a marking operation inside, which survives on the way to LLVM's
+dialect; there -> annotations of the loop and of what it loads and stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.operations import operations_in
+
+CALL, INTRINSIC = "llvm.call_intrinsic", "llvm.sideeffect"
+
+
+@dataclass(frozen=True)
+class KeepIndependent:
+    """Put the mark of a loop into its body, as lowerings drop what stands on loops.
+
+    before:  affine.for %j … { … } {avial.independent}
+    after:   affine.for %j … { …  llvm.call_intrinsic "llvm.sideeffect"() {avial.independent} }
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            mark = {"intrin": ir.StringAttr.get(INTRINSIC), INDEPENDENT: ir.UnitAttr.get()}
+            mark |= {
+                name: ir.DenseI32ArrayAttr.get(sizes)
+                for name, sizes in (("operandSegmentSizes", [0, 0]), ("op_bundle_sizes", []))
+            }
+            for loop in [op for op in operations_in(module) if INDEPENDENT in op.attributes]:
+                del loop.attributes[INDEPENDENT]
+                body = loop.regions[0].blocks[0]
+                with loop.location, ir.InsertionPoint(body.operations[-1]):
+                    ir.Operation.create(CALL, attributes=mark)
+
+    def __str__(self) -> str:
+        return "keep-independent"
+
+
+@dataclass(frozen=True)
+class IndependentToLlvm:
+    """A loop's marking operation becomes `llvm.loop.parallel_accesses`.
+
+    before:  llvm.call_intrinsic "llvm.sideeffect"() {avial.independent}    llvm.br ^header
+    after:   llvm.br ^header {loop_annotation = …}, loads and stores {access_groups = […]}
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for op in [op for op in operations_in(module) if op.name == CALL]:
+                if INDEPENDENT in op.attributes:
+                    _annotate(op.block)
+                    op.erase()
+
+    def __str__(self) -> str:
+        return "independent-to-llvm"
+
+
+def _annotate(latch: ir.Block) -> None:
+    """The loop whose last block that is."""
+    jump = latch.operations[-1].operation
+    (header,) = jump.successors
+    group = "#llvm.access_group<id = distinct[0]<>>"
+    said = ir.DictAttr(
+        ir.Attribute.parse(
+            f"{{groups = [{group}], loop = #llvm.loop_annotation<parallelAccesses = {group}>}}"
+        )
+    )
+    jump.attributes["loop_annotation"] = said["loop"]
+    for block in _between(header, latch):
+        for view in block.operations:
+            if view.operation.name in ("llvm.load", "llvm.store"):
+                view.operation.attributes["access_groups"] = said["groups"]
+
+
+def _between(header: ir.Block, latch: ir.Block) -> Iterator[ir.Block]:
+    """The blocks of the loop: all that leads to its last one and not through its first."""
+    seen, todo = {header}, [latch]
+    yield header
+    while todo:
+        block = todo.pop()
+        if block not in seen:
+            seen.add(block)
+            yield block
+            todo += block.predecessors

@@ -1,0 +1,288 @@
+"""Elements that an innermost loop meets in every iteration stay in a register meanwhile.
+
+Functions of loops -> the same values, with fewer loads and stores. LLVM does the same, but where
+other accesses of the loop are to the same array it cannot tell rows apart; the polyhedra can.
+
+Source: D. Callahan, S. Carr, K. Kennedy, Improving register allocation for subscripted variables,
+PLDI 1990.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.operations import attributes_of, operations_in
+from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.dependences import meet_within
+from avial_lab.polyhedra.nesting import defined_in
+
+LOOPS = ("affine.for", "scf.for")
+LOADS, STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
+
+
+@dataclass(frozen=True)
+class PromoteScalars:
+    """Load what does not move before the loop, hand it on, store it behind.
+
+    before:  affine.for %j = 0 to %i { x[i] = x[i] - L[i, j] * x[j] }
+    after:   affine.if (0 < %i) {
+               %first = affine.load %x[%i]
+               %last = affine.for %j = 0 to %i iter_args(%xi = %first) { … affine.yield %rest }
+               affine.store %last, %x[%i]
+             }
+
+    A loop that does not run touches nothing, as before.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            found = [
+                (loop, groups)
+                for function in functions_of_arrays_apart(module)
+                for nest in outermost_loops(function)
+                for loop, groups in _promotable(nest)
+            ]
+            for loop, groups in found:
+                with loop.location, ir.InsertionPoint(loop):
+                    _promote(loop, groups)
+
+    def __str__(self) -> str:
+        return "promote-scalars"
+
+
+def outermost_loops(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The loops in `op` that no other loop is around."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in [view.operation for view in block.operations]:
+                if inner.name in LOOPS:
+                    yield inner
+                else:
+                    yield from outermost_loops(inner)
+
+
+def innermost_loops(nest: ir.Operation) -> list[ir.Operation]:
+    """The loops of `nest`, itself included, that no other loop is in."""
+    loops = [op for op in (nest, *operations_in(nest)) if op.name in LOOPS]
+    around = (*LOOPS, "affine.parallel", "scf.parallel", "scf.while")
+    return [x for x in loops if not any(op.name in around for op in operations_in(x))]
+
+
+# -- which ones ------------------------------------------------------------------------------------
+
+Group = tuple[ir.Operation, ...]
+"""Loads and stores of one loop's body that are all of one element, the same in every iteration."""
+
+
+def _promotable(nest: ir.Operation) -> list[tuple[ir.Operation, list[Group]]]:
+    """The innermost loops of `nest` and what stays in registers there."""
+    candidates = [(loop, groups) for loop in innermost_loops(nest) if (groups := _fixed(loop))]
+    if not candidates:
+        return []
+    scop = read_scop(nest)
+    kept = [(loop, _apart(scop, loop, groups)) for loop, groups in candidates]
+    return [(loop, groups) for loop, groups in kept if groups]
+
+
+def _fixed(loop: ir.Operation) -> list[Group]:
+    groups: dict[tuple[object, ...], list[ir.Operation]] = {}
+    for op in (view.operation for view in loop.regions[0].blocks[0].operations):
+        if op.name in (*LOADS, *STORES):
+            where = list(op.operands)[op.name in STORES :]
+            if not any(defined_in(loop, value) for value in where):
+                form = str(op.attributes["map"]) if op.name.startswith("affine") else ""
+                groups.setdefault((form, *where), []).append(op)
+    return [tuple(group) for group in groups.values()]
+
+
+def _apart(scop: Scop, loop: ir.Operation, groups: Sequence[Group]) -> list[Group]:
+    """Those of `groups` whose element nothing else in the loop writes, nor reads where they do."""
+    statements = [s for s in scop.statements if any(each.op == loop for each in s.loops)]
+    accesses = [(s, access) for s in statements for access in s.accesses]
+    if any(access.array.kind is ArrayKind.EFFECT for _, access in accesses):
+        return []
+    return [group for group in groups if _is_apart(group, accesses)]
+
+
+def _is_apart(group: Group, accesses: Sequence[tuple[Statement, Access]]) -> bool:
+    own = [(s, access) for s, access in accesses if s.op in group]
+    others = [(s, access) for s, access in accesses if s.op not in group]
+    if not own:
+        return False
+    statement, element = own[0]
+    writes = any(access.writes for _, access in own)
+    around = len(statement.loops) - 1
+    return element.array.kind is ArrayKind.MEMORY and not any(
+        other.array is element.array
+        and (writes or other.writes)
+        and limited(lambda other=other: meet_within(element, other, around), lambda: True)
+        for _, other in others
+    )
+
+
+# -- rewriting -------------------------------------------------------------------------------------
+
+
+def _promote(loop: ir.Operation, groups: Sequence[Group]) -> None:
+    """The same loop with `groups` in registers, where it runs at all."""
+    if _surely_runs(loop):
+        results = _written_around(loop, groups)
+    else:
+        kinds = [result.type for result in loop.results]
+        branch = _where_it_runs(loop, kinds)
+        finish = "affine.yield" if branch.name == "affine.if" else "scf.yield"
+        with ir.InsertionPoint(branch.regions[0].blocks.append()):
+            values = _written_around(loop, groups)
+            ir.Operation.create(finish, operands=values)
+        if kinds:
+            with ir.InsertionPoint(branch.regions[1].blocks.append()):
+                ir.Operation.create(finish, operands=_inits(loop))
+        results = list(branch.results)
+    for old, new in zip(loop.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    loop.erase()
+
+
+def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> list[ir.Value]:
+    """Loads, the loop and stores, at the insertion point; what the loop itself results in."""
+    written = [group for group in groups if any(op.name in STORES for op in group)]
+    before = {group: _load(group[0]) for group in groups}
+    new = _with_more(loop, [before[group] for group in written])
+    count = len(loop.results)
+    arguments = list(new.regions[0].blocks[0].arguments)[1 + count :]
+    last = _registers(new, {**before, **dict(zip(written, arguments, strict=True))})
+    _end(new, [last[group] for group in written])
+    for group, value in zip(written, list(new.results)[count:], strict=True):
+        copy = next(op for op in group if op.name in STORES).clone().operation
+        copy.operands[0] = value
+    for op in (op for group in groups for op in group):
+        op.erase()
+    return list(new.results)[:count]
+
+
+def _load(access: ir.Operation) -> ir.Value:
+    """The element that `access` loads or stores."""
+    if access.name in LOADS:
+        return access.clone().operation.results[0]
+    value, *where = access.operands
+    name = access.name.replace("store", "load")
+    attributes = {"map": access.attributes["map"]} if name == "affine.load" else {}
+    return ir.Operation.create(name, [value.type], where, attributes).result
+
+
+def _with_more(loop: ir.Operation, first: Sequence[ir.Value]) -> ir.Operation:
+    """`loop` with the operations of its body moved into it, which carries those values too."""
+    attributes = attributes_of(loop)
+    if "operandSegmentSizes" in attributes:
+        *bounds, carried = ir.DenseI32ArrayAttr(attributes["operandSegmentSizes"])
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
+            [*bounds, carried + len(first)]
+        )
+    kinds = [value.type for value in first]
+    new = ir.Operation.create(
+        loop.name,
+        [*(result.type for result in loop.results), *kinds],
+        [*loop.operands, *first],
+        attributes,
+        regions=1,
+    )
+    old = loop.regions[0].blocks[0]
+    body = new.regions[0].blocks.append(
+        *(argument.type for argument in old.arguments),
+        *kinds,
+        arg_locs=[
+            *(argument.location for argument in old.arguments),
+            *([loop.location] * len(kinds)),
+        ],
+    )
+    for argument, value in zip(old.arguments, body.arguments, strict=False):
+        argument.replace_all_uses_with(value)
+    with ir.InsertionPoint(body):
+        end = ir.Operation.create(old.operations[-1].operation.name)
+    *moved, finish = [view.operation for view in old.operations]
+    for op in moved:
+        op.move_before(end)
+    end.erase()
+    with ir.InsertionPoint(body):
+        finish.clone()
+    return new
+
+
+def _registers(loop: ir.Operation, current: dict[Group, ir.Value]) -> dict[Group, ir.Value]:
+    """Let each group's values go from one access to the next; those at the end of an iteration."""
+    group_of = {op: group for group in current for op in group}
+    for op in [view.operation for view in loop.regions[0].blocks[0].operations]:
+        group = group_of.get(op)
+        if group is None:
+            continue
+        if op.name in LOADS:
+            op.results[0].replace_all_uses_with(current[group])
+        else:
+            current[group] = op.operands[0]
+    return current
+
+
+def _end(loop: ir.Operation, more: Sequence[ir.Value]) -> None:
+    body = loop.regions[0].blocks[0]
+    finish = body.operations[-1].operation
+    with ir.InsertionPoint(body):
+        values = [*finish.operands, *more]
+        finish.erase()
+        ir.Operation.create(
+            "affine.yield" if loop.name == "affine.for" else "scf.yield", operands=values
+        )
+
+
+def _inits(loop: ir.Operation) -> list[ir.Value]:
+    return list(loop.operands)[len(loop.operands) - len(loop.results) :]
+
+
+def _maps(loop: ir.Operation) -> tuple[ir.AffineMap, ir.AffineMap]:
+    low, high = (ir.AffineMapAttr(loop.attributes[k]) for k in ("lowerBoundMap", "upperBoundMap"))
+    return low.value, high.value  # pyright: ignore
+
+
+def _surely_runs(loop: ir.Operation) -> bool:
+    if loop.name != "affine.for":
+        return False
+    lows, highs = ([_constant(end) for end in bound.results] for bound in _maps(loop))
+    return all(a is not None and b is not None and a < b for a in lows for b in highs)
+
+
+def _constant(form: ir.AffineExpr) -> int | None:
+    known = form.maybe_downcast()
+    return known.value if isinstance(known, ir.AffineConstantExpr) else None
+
+
+def _where_it_runs(loop: ir.Operation, kinds: Sequence[ir.Type]) -> ir.Operation:
+    """A branch, still empty, that is taken where `loop` has an iteration."""
+    if loop.name == "scf.for":
+        low, high = list(loop.operands)[:2]
+        runs = arith.cmpi(arith.CmpIPredicate.slt, low, high)
+        return ir.Operation.create("scf.if", kinds, [runs], regions=2)
+    low, high = _maps(loop)
+    lows, highs, _ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
+    bounds = list(loop.operands)
+    values = [
+        *bounds[: low.n_dims],
+        *bounds[lows : lows + high.n_dims],
+        *bounds[low.n_dims : lows],
+        *bounds[lows + high.n_dims : lows + highs],
+    ]
+    ends = [
+        end.shift_dims(high.n_dims, low.n_dims).shift_symbols(high.n_symbols, low.n_symbols)
+        for end in high.results
+    ]
+    forms = [end - start - 1 for start in low.results for end in ends]
+    held = ir.IntegerSet.get(
+        low.n_dims + high.n_dims, low.n_symbols + high.n_symbols, forms, [False] * len(forms)
+    )
+    return ir.Operation.create(
+        "affine.if", kinds, values, {"condition": ir.IntegerSetAttr.get(held)}, regions=2
+    )

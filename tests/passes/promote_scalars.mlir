@@ -1,0 +1,111 @@
+// RUN: -p promote-scalars
+
+// What is summed stays in a register, and the array that is read beside it has rows apart from it.
+
+// CHECK-LABEL: func.func @solves
+// CHECK: affine.for %[[I:.*]] = 0 to 40 {
+// CHECK-NEXT: affine.if #{{.*}}(%[[I]]) {
+// CHECK-NEXT: %[[FIRST:.*]] = affine.load %{{.*}}[%[[I]]]
+// CHECK-NEXT: %[[LAST:.*]] = affine.for %[[J:.*]] = 0 to {{.*}} iter_args(%[[X:.*]] = %[[FIRST]]) -> (f64) {
+// CHECK-NEXT: affine.load %{{.*}}[%[[I]], %[[J]]]
+// CHECK-NEXT: affine.load %{{.*}}[%[[J]]]
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: %[[REST:.*]] = arith.subf %[[X]],
+// CHECK-NEXT: affine.yield %[[REST]] : f64
+// CHECK: affine.store %[[LAST]], %{{.*}}[%[[I]]]
+func.func @solves(%L: memref<40x40xf64>, %x: memref<40xf64>) attributes {avial.apart} {
+  affine.for %i = 0 to 40 {
+    affine.for %j = 0 to affine_map<(d) -> (d)>(%i) {
+      %xi = affine.load %x[%i] : memref<40xf64>
+      %l = affine.load %L[%i, %j] : memref<40x40xf64>
+      %xj = affine.load %x[%j] : memref<40xf64>
+      %product = arith.mulf %l, %xj : f64
+      %rest = arith.subf %xi, %product : f64
+      affine.store %rest, %x[%i] : memref<40xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// The first element of the row is read by one iteration and written by another.
+
+// CHECK-LABEL: func.func @leaves_what_moves_into_it
+// CHECK: affine.for
+// CHECK-NEXT: affine.for
+// CHECK-NEXT: affine.load %{{.*}}[%{{.*}}, 3]
+// CHECK-NOT: iter_args
+func.func @leaves_what_moves_into_it(%A: memref<40x40xf64>) attributes {avial.apart} {
+  affine.for %i = 0 to 40 {
+    affine.for %j = 0 to 40 {
+      %a = affine.load %A[%i, 3] : memref<40x40xf64>
+      affine.store %a, %A[%i, %j] : memref<40x40xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// It reads what it writes elsewhere too, under a condition.
+
+// CHECK-LABEL: func.func @leaves_what_a_branch_touches
+// CHECK-NOT: iter_args
+func.func @leaves_what_a_branch_touches(%A: memref<40xf64>, %B: memref<40xf64>) attributes {avial.apart} {
+  affine.for %i = 0 to 40 {
+    affine.for %j = 0 to 40 {
+      %a = affine.load %A[%i] : memref<40xf64>
+      affine.if affine_set<(d) : (d - 5 >= 0)>(%j) {
+        affine.store %a, %B[%j] : memref<40xf64>
+        affine.store %a, %A[%i] : memref<40xf64>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// What the loop carried before it still carries, and where it does not run its result is the same.
+
+// CHECK-LABEL: func.func @keeps_results
+// CHECK: %[[SUM:.*]] = affine.if #{{.*}}()[%{{.*}}, %{{.*}}] -> f64 {
+// CHECK: %[[TWO:.*]]:2 = affine.for %{{.*}} iter_args(%{{.*}} = %[[ZERO:.*]], %{{.*}} = %{{.*}}) -> (f64, f64) {
+// CHECK: affine.store %[[TWO]]#1, %{{.*}}[7]
+// CHECK: affine.yield %[[TWO]]#0
+// CHECK: else
+// CHECK-NEXT: affine.yield %[[ZERO]]
+// CHECK: affine.store %[[SUM]], %{{.*}}[0]
+func.func @keeps_results(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: index) attributes {avial.apart} {
+  %zero = arith.constant 0.0 : f64
+  %sum = affine.for %j = max affine_map<()[l] -> (0, l)>()[%low] to min affine_map<()[h] -> (40, h)>()[%high]
+      iter_args(%s = %zero) -> (f64) {
+    %a = affine.load %A[%j] : memref<40xf64>
+    %next = arith.addf %s, %a : f64
+    affine.store %next, %B[7] : memref<40xf64>
+    affine.yield %next : f64
+  }
+  affine.store %sum, %B[0] : memref<40xf64>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @of_scf
+// CHECK: %[[RUNS:.*]] = arith.cmpi slt, %[[LOW:.*]], %[[HIGH:.*]] : index
+// CHECK-NEXT: scf.if %[[RUNS]] {
+// CHECK-NEXT: %[[FIRST:.*]] = memref.load
+// CHECK-NEXT: scf.for %{{.*}} = %[[LOW]] to %[[HIGH]] step %{{.*}} iter_args(%{{.*}} = %[[FIRST]])
+// CHECK: memref.store
+func.func @of_scf(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: index) attributes {avial.apart} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %j = %low to %high step %c1 {
+    %a = memref.load %A[%j] : memref<40xf64>
+    %b = memref.load %B[%c0] : memref<40xf64>
+    %next = arith.addf %b, %a : f64
+    memref.store %next, %B[%c0] : memref<40xf64>
+  }
+  return
+}
