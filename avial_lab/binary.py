@@ -34,6 +34,7 @@ EXPORTED = (
     "avial_trace",
     "avial_bounds",
     "avial_threads",
+    "avial_worth",
 )
 """What an engine looks up in a program's object; the rest is its own business. The ownership
 runtime is an object of its own.

@@ -16,6 +16,7 @@ from mlir.dialects import arith
 
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
+from avial_lab.passes.operations import attributes_of
 
 Rename = Callable[[ir.Value], ir.Value]
 """What stands for an operand of a loop at another place."""
@@ -27,6 +28,26 @@ def narrowed(loop: ir.Operation, own: int, low: ir.Value, high: ir.Value) -> ir.
     if narrow is None:
         raise PassError(f"{loop.name} cannot be split", span=span_of(loop.location))
     return narrow(loop, own, low, high)
+
+
+def ranged(loop: ir.Operation, own: int, low: ir.Value, high: ir.Value) -> ir.Operation:
+    """The loop with `low` and `high`, which lie within its bounds, as bounds of dimension `own`."""
+    if loop.name == "affine.parallel":
+        return narrowed(loop, own, low, high)
+    if loop.name == "affine.for":
+        just = ir.AffineMapAttr.get(ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)]))
+        sizes = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
+        attributes = attributes_of(loop) | {
+            "lowerBoundMap": just,
+            "upperBoundMap": just,
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, sizes[2]]),
+        }
+        carried = list(loop.operands)[sizes[0] + sizes[1] :]
+        return _rebuilt_loop(loop, [low, high, *carried], attributes)
+    count = len(loop.regions[0].blocks[0].arguments) if loop.name == "scf.parallel" else 1
+    loop.operands[own] = low
+    loop.operands[count + own] = high
+    return loop
 
 
 def bounds_of(
@@ -62,7 +83,7 @@ def _narrow_affine_for(
     sizes = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
     operands = list(loop.operands)
     lower, upper = operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]]
-    attributes = {name: loop.attributes[name] for name in loop.attributes}
+    attributes = attributes_of(loop)
     attributes["lowerBoundMap"] = _with_symbol(loop.attributes["lowerBoundMap"])
     attributes["upperBoundMap"] = _with_symbol(loop.attributes["upperBoundMap"])
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
@@ -85,7 +106,7 @@ def _narrow_affine_parallel(
 ) -> ir.Operation:
     """Another result in that dimension's group of each map."""
     lower, upper = (_parallel_bound(loop, side) for side in ("lower", "upper"))
-    attributes = {name: loop.attributes[name] for name in loop.attributes}
+    attributes = attributes_of(loop)
     for side, bound in (("lower", lower), ("upper", upper)):
         form, groups = bound.form, list(bound.groups)
         place = sum(groups[: own + 1])

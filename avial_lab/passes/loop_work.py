@@ -28,6 +28,10 @@ UNKNOWN = 16
 FREE = ("arith.constant", "affine.apply", "affine.yield", "scf.yield", "arith.index_cast")
 
 
+Number = ir.Value | int
+"""What may be known when a program is compiled."""
+
+
 class _Unknown(Exception):
     """A value is computed from memory inside of the loop."""
 
@@ -44,32 +48,30 @@ class LoopWork:
     outer: ir.Operation
     is_even: bool = True
     _values: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    _ranges: dict[ir.Value, tuple[Number, Number]] = field(default_factory=dict)
 
-    def total(self, low: ir.Value, high: ir.Value, step: ir.Value) -> ir.Value:
+    def total(self, low: Number, high: Number, step: Number) -> ir.Value:
         """Elements touched or computed by the iterations from `low` to `high`, those of its first
         dimension.
         """
         return self._value(self._loop(self.outer, [(low, high, step)]))
 
-    def _loop(
-        self, loop: ir.Operation, known: list[tuple[ir.Value | int, ...]] | None = None
-    ) -> ir.Value | int:
+    def _loop(self, loop: ir.Operation, known: list[tuple[Number, ...]] | None = None) -> Number:
         block = loop.regions[0].blocks[0]
         count = len(block.arguments) if loop.name.endswith("parallel") else 1
-        work: ir.Value | int = 1
+        work: Number = 1
         for own in range(count):
             try:
                 bounds = known[own] if known and own < len(known) else self._bounds(loop, own)
                 low, high, step = bounds
                 work = self._times(work, self._trips(low, high, step))
-                middle = self._half(low, high)
-                self._values[block.arguments[own]] = self._value(middle)
+                self._ranges[block.arguments[own]] = (low, high)
             except _Unknown:
                 self.is_even = False
                 work = self._times(work, UNKNOWN)
         return self._times(work, self._block(block))
 
-    def _bounds(self, loop: ir.Operation, own: int) -> tuple[ir.Value | int, ...]:
+    def _bounds(self, loop: ir.Operation, own: int) -> tuple[Number, ...]:
         if any(map(self._varies, loop.operands)):
             self.is_even = False
         return tuple(_folded(bound) for bound in bounds_of(loop, own, self._renamed))
@@ -90,6 +92,9 @@ class LoopWork:
         """What stands for `value` before the nest."""
         if value in self._values or not defined_in(self.outer, value):
             return self._values.get(value, value)
+        if value in self._ranges:
+            self._values[value] = self._value(self._half(*self._ranges[value]))
+            return self._values[value]
         if isinstance(value.owner, ir.Block) or not is_pure(value.owner.operation):
             raise _Unknown
         op = value.owner.operation
@@ -100,16 +105,16 @@ class LoopWork:
         self._values.update(zip(op.results, copy.results, strict=True))
         return self._values[value]
 
-    def _block(self, block: ir.Block) -> ir.Value | int:
-        total: ir.Value | int = 0
+    def _block(self, block: ir.Block) -> Number:
+        total: Number = 0
         for op in (view.operation for view in block.operations):
             total = self._plus(total, self._operation(op))
         return total
 
-    def _operation(self, op: ir.Operation) -> ir.Value | int:
+    def _operation(self, op: ir.Operation) -> Number:
         if op.name in LOOPS:
             return self._loop(op)
-        inner: ir.Value | int = 0
+        inner: Number = 0
         for region in op.regions:
             for block in region.blocks:
                 inner = self._plus(inner, self._block(block))
@@ -120,28 +125,26 @@ class LoopWork:
 
     # -- arithmetic on what may be known already
 
-    def _value(self, number: ir.Value | int) -> ir.Value:
+    def _value(self, number: Number) -> ir.Value:
         if isinstance(number, int):
             return arith.constant(ir.IndexType.get(), number)
         return number
 
-    def _plus(self, a: ir.Value | int, b: ir.Value | int) -> ir.Value | int:
+    def _plus(self, a: Number, b: Number) -> Number:
         if isinstance(a, int) and isinstance(b, int):
             return a + b
         if 0 in (a, b):
             return b if a == 0 else a
         return arith.addi(self._value(a), self._value(b))
 
-    def _times(self, a: ir.Value | int, b: ir.Value | int) -> ir.Value | int:
+    def _times(self, a: Number, b: Number) -> Number:
         if isinstance(a, int) and isinstance(b, int):
             return a * b
         if 1 in (a, b):
             return b if a == 1 else a
         return arith.muli(self._value(a), self._value(b))
 
-    def _trips(
-        self, low: ir.Value | int, high: ir.Value | int, step: ir.Value | int
-    ) -> ir.Value | int:
+    def _trips(self, low: Number, high: Number, step: Number) -> Number:
         if isinstance(low, int) and isinstance(high, int) and isinstance(step, int):
             return max(0, -(-(high - low) // step))
         span = self._value(high)
@@ -150,14 +153,14 @@ class LoopWork:
         span = arith.maxsi(span, self._value(0))
         return span if step == 1 else arith.ceildivsi(span, self._value(step))
 
-    def _half(self, low: ir.Value | int, high: ir.Value | int) -> ir.Value | int:
+    def _half(self, low: Number, high: Number) -> Number:
         if isinstance(low, int) and isinstance(high, int):
             return (low + high) // 2
         both = arith.addi(self._value(low), self._value(high))
         return arith.shrsi(both, self._value(1))
 
 
-def _folded(bound: ir.Value | int) -> ir.Value | int:
+def _folded(bound: Number) -> Number:
     """As a number where it is one."""
     if isinstance(bound, int):
         return bound

@@ -14,18 +14,15 @@ from mlir.dialects import arith, func, llvm, openmp, scf
 
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.loop_bounds import bounds_of, narrowed
+from avial_lab.passes.loop_bounds import bounds_of, ranged
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, nearest_loops
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import Captured, remap
 
-THREADS = "avial_threads"
-"""The global that says how many threads a rank has in this run."""
-
-WORTH = 100_000
-"""Operations on elements, from which on a nest is divided: some ten µs of work, where waking the
-threads and waiting for them takes one to five.
+THREADS, WORTH = "avial_threads", "avial_worth"
+"""Globals that are set before each run: how many threads a rank has, and from how many operations
+on elements on a nest is divided.
 """
 
 SLICES = 8
@@ -43,16 +40,16 @@ class ThreadLoops:
     stay as they are, vector code.
 
     before:  affine.for %i = 0 to %n { … } {avial.parallel}
-    after:   func.func private @S1.part(%low, %high, %A) { affine.for %i = max(0, %low) to min(%n,
-             %high) { … } }
-             scf.if (%threads > 1 and %work >= 100000) {
+    after:   func.func private @S1.part(%low, %high, %A) { affine.for %i = %low to %high {
+             … } }
+             scf.if (%threads > 1 and %work >= %worth) {
                omp.parallel num_threads(%threads) { omp.wsloop schedule(static) {
                  omp.loop_nest (%low) = 0 to %n step %chunk { call @S1.part(%low, %low + %chunk, %A)
                } } }
              } else { call @S1.part(0, %n, %A) }
 
     A loop whose inner bounds depend on its variable is dealt out in smaller parts, as threads get
-    through with them. `avial_threads` is a global that is set before each run.
+    through with them.
 
     The body's function takes arrays as arguments and not through memory, as LLVM's own outlining
     would: what is known of them (`avial.apart`) stays known.
@@ -63,21 +60,20 @@ class ThreadLoops:
             functions = [op for op in operations_in(module) if op.name == "func.func"]
             threaded = [_thread(function) for function in functions]
             if any(threaded):
-                with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
-                    _declare_threads()
+                _declare(module)
 
     def __str__(self) -> str:
         return "thread-loops"
 
 
-def _declare_threads() -> None:
-    with ir.Location.unknown():
-        llvm.GlobalOp(
-            ir.IntegerType.get_signless(64),
-            THREADS,
-            ir.Attribute.parse("#llvm.linkage<external>"),
-            value=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1),
-        )
+def _declare(module: ir.Operation) -> None:
+    """The globals; as long as nobody sets them there is one thread."""
+    i64 = ir.IntegerType.get_signless(64)
+    external = ir.Attribute.parse("#llvm.linkage<external>")
+    start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
+    with start, ir.Location.unknown():
+        for name, value in ((THREADS, 1), (WORTH, 0)):
+            llvm.GlobalOp(i64, name, external, value=ir.IntegerAttr.get(i64, value))
 
 
 def _thread(function: ir.Operation) -> bool:
@@ -98,6 +94,12 @@ def _marked(op: ir.Operation) -> Iterator[ir.Operation]:
             yield from _marked(loop)
 
 
+def _is_row(loop: ir.Operation) -> bool:
+    """Whether its iterations are single elements."""
+    inside = any(op.name in LOOPS for op in operations_in(loop))
+    return not inside and len(loop.regions[0].blocks[0].arguments) == 1
+
+
 @dataclass
 class _Division:
     """One loop, `loop` of `function`, and the name of the function that its body moves to."""
@@ -109,16 +111,14 @@ class _Division:
     def write(self) -> None:
         loop, self.index = self.loop, ir.IndexType.get()
         del loop.attributes[PARALLEL]
-        captured = Captured.by((loop, *operations_in(loop)))
-        self._outline(captured)
-        self.arguments = captured.arguments
+        self.arguments = self._outline()
         with ir.InsertionPoint(loop), loop.location:
             work = LoopWork(loop)
-            low, high, step = (self._index(bound) for bound in bounds_of(loop, 0))
-            threads = self._threads()
-            enough = arith.cmpi(
-                arith.CmpIPredicate.sge, work.total(low, high, step), self._index(WORTH)
-            )
+            low, high, step = bounds_of(loop, 0)
+            amount = work.total(low, high, step)
+            low, high = self._index(low), self._index(high)
+            threads, worth = self._read(THREADS), self._read(WORTH)
+            enough = arith.cmpi(arith.CmpIPredicate.sge, amount, worth)
             several = arith.cmpi(arith.CmpIPredicate.sgt, threads, self._index(1))
             choice = scf.IfOp(arith.andi(enough, several), has_else=True)
             with ir.InsertionPoint(choice.then_block):
@@ -129,31 +129,36 @@ class _Division:
                 scf.YieldOp([])
         loop.erase()
 
-    def _outline(self, captured: Captured) -> None:
-        """The function before ours with a copy of the loop, cut to the range it is given."""
-        loop, arguments = self.loop, captured.arguments
-        kinds = [self.index, self.index, *(value.type for value in arguments)]
-        with ir.InsertionPoint(self.function), loop.location:
-            part = func.FuncOp(self.symbol, (kinds, []), visibility="private").operation
-        # It is called twice; two copies of it would be none the faster.
+    def _outline(self) -> list[ir.Value]:
+        """A function before ours with a copy of the loop, for the range that it is given; what else
+        it is to be called with.
+        """
+        location = self.loop.location
+        with ir.InsertionPoint(self.function), location:
+            part = func.FuncOp(self.symbol, ([self.index] * 2, []), visibility="private").operation
+        names = [ir.Location.name(name, location) for name in ("low", "high")]
+        block = ir.Block.create_at_start(part.regions[0], [self.index] * 2, names)
+        low, high = block.arguments
+        with ir.InsertionPoint(block), location:
+            func.ReturnOp([])
+        copy = self.loop.clone(ip=ir.InsertionPoint.at_block_terminator(block)).operation
+        copy = ranged(copy, 0, low, high)
+        captured = Captured.by((copy, *operations_in(copy)))
+        arguments = [value for value in captured.arguments if value not in (low, high)]
+        inside = {value: block.add_argument(value.type, value.location) for value in arguments}
+        for op in captured.chain:
+            fixed = op.clone(ip=ir.InsertionPoint(copy)).operation
+            remap(fixed, inside)
+            inside.update(zip(op.results, fixed.results, strict=True))
+        for op in (copy, *operations_in(copy)):
+            remap(op, inside)
+        kinds = [argument.type for argument in block.arguments]
+        part.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
+        # It is called at two places; two copies of it would be none the faster.
         part.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
         if self._apart(captured):
             part.attributes[APART] = ir.UnitAttr.get()
-        names = [ir.Location.name(name, loop.location) for name in ("low", "high")]
-        block = ir.Block.create_at_start(
-            part.regions[0], kinds, [*names, *(value.location for value in arguments)]
-        )
-        low, high, *rest = block.arguments
-        inside = dict(zip(arguments, rest, strict=True))
-        with ir.InsertionPoint(block), loop.location:
-            func.ReturnOp([])
-        end = ir.InsertionPoint.at_block_terminator(block)
-        for op in (*captured.chain, loop):
-            copy = op.clone(ip=end).operation
-            for inner in (copy, *operations_in(copy)):
-                remap(inner, inside)
-            inside.update(zip(op.results, copy.results, strict=True))
-        narrowed(copy, 0, low, high)
+        return arguments
 
     def _apart(self, captured: Captured) -> bool:
         """Whether no two of the arrays share memory: different ones of a function whose arrays do
@@ -164,22 +169,24 @@ class _Division:
         roots = {view_chain(array)[-1] for array in arrays}
         return APART in self.function.attributes and len(roots) == len(arrays) and not views
 
-    def _threads(self) -> ir.Value:
+    def _read(self, name: str) -> ir.Value:
         i64 = ir.IntegerType.get_signless(64)
-        place = llvm.mlir_addressof(ir.Type.parse("!llvm.ptr"), THREADS)
+        place = llvm.mlir_addressof(ir.Type.parse("!llvm.ptr"), name)
         return arith.index_cast(self.index, llvm.load(i64, place))
 
     def _fork(
-        self, low: ir.Value, high: ir.Value, step: ir.Value, threads: ir.Value, *, even: bool
+        self, low: ir.Value, high: ir.Value, step: ir.Value | int, threads: ir.Value, *, even: bool
     ) -> None:
         """The loop over the parts, each of as many iterations, divided among the threads."""
         slices = threads if even else arith.muli(threads, self._index(SLICES))
-        count = arith.ceildivsi(arith.subi(high, low), step)
+        count = arith.subi(high, low)
+        if step != 1:
+            count = arith.ceildivsi(count, self._index(step))
         chunk = arith.ceildivsi(count, slices)
-        if not any(op.name in LOOPS for op in operations_in(self.loop)):
+        if _is_row(self.loop):
             line = self._index(LINE)
             chunk = arith.muli(arith.ceildivsi(chunk, line), line)
-        stride = arith.muli(chunk, step)
+        stride = chunk if step == 1 else arith.muli(chunk, self._index(step))
         number = arith.index_cast(ir.IntegerType.get_signless(32), threads)
         region = openmp.ParallelOp([], [], [], [], num_threads=number)
         with ir.InsertionPoint(region.region.blocks.append()):

@@ -32,6 +32,9 @@ ENTRIES = (
 )
 """Of libomp, what programs call: `__kmpc_…`, handed to them as `avial_omp_…` (`threads.c`)."""
 
+WORTH = 100_000
+"""Some ten µs of work, where waking the threads and waiting for them takes one to five."""
+
 MOST = 512
 """Threads of one rank, also where more than the cores are asked for."""
 
@@ -55,11 +58,13 @@ Masks = Sequence[tuple[int, ...]]
 @dataclass(frozen=True)
 class Threads:
     """How many each rank of a run is to have; None: as many as its share of the cores. With
-    `oversubscribe` they may be more than those.
+    `oversubscribe` they may be more than those. worth: operations on elements, from which on a nest
+    is divided.
     """
 
     count: int | None = None
     oversubscribe: bool = False
+    worth: int = WORTH
 
     def on(self, masks: Masks, place: int) -> int:
         """For the rank at `place` of those on a machine; raises ClusterError for a number that
@@ -147,6 +152,7 @@ def team(program: LoadedProgram, wanted: Threads, masks: Masks, place: int) -> G
     if library is None:
         yield Team(1, MISSING if count > 1 else "")
         return
+    program.set_globals({"avial_worth": wanted.worth})
     program.set_globals(
         {f"avial_omp_{name}": _address(library, f"__kmpc_{name}") for name in ENTRIES}
     )

@@ -45,19 +45,19 @@ class Machine:
     def call(self, name: str, arguments: Arguments) -> Arguments:
         """The arrays of `arguments`, which stay as they are, after `name` ran on copies."""
         guarded = {
-            key: _Guarded(value)
+            key: Guarded(value)
             for key, value in arguments.items()
             if isinstance(value, np.ndarray)
         }
         pointers = [
-            guarded[key].pointer() if key in guarded else _pointer(value)
+            guarded[key].pointer() if key in guarded else pointer_to(value)
             for key, value in arguments.items()
         ]
         self._engine.invoke(name, *pointers)
         return {key: array.checked(key) for key, array in guarded.items()}
 
 
-class _Guarded:
+class Guarded:
     def __init__(self, array: np.ndarray):
         poison: Any = np.nan if array.dtype.kind == "f" else np.iinfo(array.dtype).min
         self._flat = np.full(array.size + 2 * _GUARD, poison, array.dtype)
@@ -77,7 +77,7 @@ class _Guarded:
         return self._flat[:_GUARD].tobytes() + self._flat[-_GUARD:].tobytes()
 
 
-def _pointer(scalar: np.generic) -> Any:
+def pointer_to(scalar: np.generic) -> Any:
     kinds = {
         "f4": ctypes.c_float,
         "f8": ctypes.c_double,

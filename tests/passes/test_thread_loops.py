@@ -1,0 +1,138 @@
+"""Loops marked parallel may run their parts in any order, and every part is run once.
+
+Nothing here is left to the scheduler's chance: the parts of a region run one after the other in
+this process, the last one first. An iteration that needs one before it then computes other bits.
+
+    parts of a loop of 5, 3 threads    0 1 | 2 3 | 4        run as    4   2 3   0 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from mlir import ir
+from mlir.dialects import arith, scf
+from mlir.execution_engine import ExecutionEngine
+
+from avial_lab.passes import mark_parallel, thread_loops
+from avial_lab.passes.arrays_apart import APART
+from avial_lab.passes.mark_parallel import PARALLEL, MarkParallel
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.order_loops import OrderLoops
+from avial_lab.passes.thread_loops import THREADS, ThreadLoops
+from avial_lab.pipelines import TO_LLVM, run_passes
+from tests.kernels.jit import Guarded, pointer_to
+from tests.passes.rewriting import SIZE
+from tests.polyhedra.nests import Nest, computing_text, near_nests
+from tests.polyhedra.test_properties import SLOW
+
+THREAD_COUNTS = st.sampled_from([2, 3, SIZE, 11])
+
+
+def backwards(module: ir.Operation, threads: int) -> None:
+    """Every region's parts in a loop, the last one first; so many threads as constants."""
+    for op in operations_in(module):
+        if op.name == "llvm.mlir.global":
+            number = threads if ir.StringAttr(op.attributes["sym_name"]).value == THREADS else 0
+            i64 = ir.IntegerType.get_signless(64)
+            op.attributes["value"] = ir.IntegerAttr.get(i64, number)
+    for region in [op for op in operations_in(module) if op.name == "omp.parallel"]:
+        nest = next(op for op in operations_in(region) if op.name == "omp.loop_nest")
+        low, high, stride = nest.operands
+        with ir.InsertionPoint(region), region.location:
+            zero, one = (arith.constant(low.type, number) for number in (0, 1))
+            count = arith.ceildivsi(arith.subi(high, low), stride)
+            loop = scf.ForOp(zero, count, one)
+            with ir.InsertionPoint(loop.body):
+                before = arith.subi(arith.subi(count, one), loop.induction_variable)
+                start = arith.addi(low, arith.muli(before, stride))
+                block = nest.regions[0].blocks[0]
+                inside: dict[ir.Value, ir.Value] = {block.arguments[0]: start}
+                for op in list(block.operations)[:-1]:
+                    copy = op.operation.clone().operation
+                    for place, operand in enumerate(op.operands):
+                        copy.operands[place] = inside.get(operand, operand)
+                    inside.update(zip(op.results, copy.results, strict=True))
+                scf.YieldOp([])
+        region.erase()
+
+
+def results(module: ir.Module) -> list[bytes]:
+    """What the function @nest leaves in its arrays."""
+    run_passes(module.operation, ("lower-affine", *TO_LLVM))
+    engine = ExecutionEngine(module, opt_level=2)
+    rng = np.random.default_rng(1)
+    arrays = [
+        Guarded(rng.integers(0, 1 << 40, SIZE + 2)),
+        Guarded(rng.integers(0, 1 << 40, (SIZE + 2, SIZE + 2))),
+    ]
+    scalars = [pointer_to(np.int64(SIZE)), pointer_to(np.int64(11))]
+    engine.invoke("nest", *(array.pointer() for array in arrays), *scalars)
+    return [array.checked(name).tobytes() for array, name in zip(arrays, "AB", strict=True)]
+
+
+def threaded(nest: Nest, *, threads: int, ordered: bool) -> tuple[ir.Module, ir.Module, int]:
+    """The nest as it is, the same with its loops divided, and how many of them are."""
+    modules: list[ir.Module] = []
+    with ir.Context(), ir.Location.unknown():
+        for _ in range(2):
+            module = ir.Module.parse(computing_text(nest))
+            function = module.body.operations[0]
+            function.attributes["sym_name"] = ir.StringAttr.get("nest")
+            function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+            function.attributes[APART] = ir.UnitAttr.get()
+            modules.append(module)
+        plain, divided = modules
+        run_passes(divided.operation, (*((OrderLoops(),) * ordered), MarkParallel()))
+        marked = sum(PARALLEL in op.attributes for op in operations_in(divided.operation))
+        run_passes(divided.operation, (ThreadLoops(),))
+        with divided.context:
+            backwards(divided.operation, threads)
+    return plain, divided, marked
+
+
+def check_backwards(nests: Sequence[Nest], threads: int, *, ordered: bool = False) -> int:
+    count = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thread_loops, "LINE", 1)  # else a short row is one part
+        for nest in nests:
+            plain, divided, marked = threaded(nest, threads=threads, ordered=ordered)
+            with plain.context, ir.Location.unknown():
+                before = results(plain)
+            with divided.context, ir.Location.unknown():
+                assert results(divided) == before, nest
+            count += marked
+    return count
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@given(nests=st.lists(near_nests, min_size=4, max_size=4), threads=THREAD_COUNTS)
+def test_any_order(nests: list[Nest], threads: int) -> None:
+    event(f"{check_backwards(nests, threads)} loops marked in 4 nests")
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
+@given(nests=st.lists(near_nests, min_size=4, max_size=4), threads=THREAD_COUNTS)
+def test_any_order_of_loops_in_another_order(nests: list[Nest], threads: int) -> None:
+    check_backwards(nests, threads, ordered=True)
+
+
+def test_a_loop_that_carries_something_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests above can fail: with a mark on every loop, some nest computes other bits."""
+    monkeypatch.setattr(mark_parallel, "carried_among", lambda *_: ())
+    wrong: list[Nest] = []
+
+    @settings(max_examples=30, deadline=None, suppress_health_check=SLOW, derandomize=True)
+    @given(nest=near_nests)
+    def collect(nest: Nest) -> None:
+        try:
+            check_backwards([nest], SIZE)
+        except AssertionError:
+            wrong.append(nest)
+
+    collect()
+    assert wrong

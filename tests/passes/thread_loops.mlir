@@ -1,0 +1,146 @@
+// RUN: -p thread-loops
+
+// The loop stands in a function for a range of it; each thread runs it once. Constants come along.
+// CHECK: llvm.mlir.global external @avial_threads(1 : i64)
+// CHECK: llvm.mlir.global external @avial_worth(0 : i64)
+// CHECK: func.func private @even.part(%low: index, %high: index, %{{.*}}: f32, %{{.*}}: memref<?x9xf32>) attributes {avial.apart, passthrough = ["noinline"]}
+// CHECK-NEXT: arith.constant 2.0
+// CHECK-NEXT: affine.for %{{.*}} = %low to %high {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 9
+// CHECK-LABEL: func.func @even(
+// CHECK: %[[WORK:.*]] = arith.muli %{{.*}}, %c27
+// CHECK: %[[COUNT:.*]] = llvm.load
+// CHECK: %[[THREADS:.*]] = arith.index_cast %[[COUNT]]
+// CHECK: %[[LEAST:.*]] = llvm.load
+// CHECK: %[[WORTH:.*]] = arith.index_cast %[[LEAST]]
+// CHECK: arith.cmpi sge, %[[WORK]], %[[WORTH]]
+// CHECK: arith.cmpi sgt, %[[THREADS]], %c1
+// CHECK: scf.if
+// CHECK: %[[CHUNK:.*]] = arith.ceildivsi %{{.*}}, %[[THREADS]]
+// CHECK: omp.parallel num_threads(%{{.*}} : i32) {
+// CHECK-NEXT: omp.wsloop nowait schedule(static) {
+// CHECK-NEXT: omp.loop_nest (%[[FROM:.*]]) : index = ({{.*}}) to (%[[END:.*]]) step (%[[CHUNK]]) {
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[FROM]], %[[CHUNK]]
+// CHECK-NEXT: %[[TO:.*]] = arith.minsi %[[NEXT]], %[[END]]
+// CHECK-NEXT: func.call @even.part(%[[FROM]], %[[TO]],
+// CHECK: } else {
+// CHECK-NEXT: func.call @even.part(%{{.*}}, %[[END]],
+func.func @even(%B: memref<?x9xf32>, %x: f32, %n: index) attributes {avial.apart} {
+  %two = arith.constant 2.0 : f32
+  affine.for %i = 0 to %n {
+    affine.for %j = 0 to 9 {
+      %y = arith.mulf %x, %two : f32
+      %z = arith.addf %x, %y : f32
+      affine.store %z, %B[%i, %j] : memref<?x9xf32>
+    }
+  } {avial.parallel}
+  return
+}
+
+// -----
+
+// Rows of a triangle are not equally long: smaller parts, one after the other to who is free.
+// CHECK-LABEL: func.func @triangle(
+// CHECK: %c8 = arith.constant 8
+// CHECK: %[[PARTS:.*]] = arith.muli %{{.*}}, %c8
+// CHECK: arith.ceildivsi %{{.*}}, %[[PARTS]]
+// CHECK: omp.wsloop nowait schedule(dynamic)
+func.func @triangle(%B: memref<9x9xf32>, %x: f32) {
+  affine.for %i = 0 to 9 {
+    affine.for %j = 0 to affine_map<(d0) -> (d0)>(%i) {
+      affine.store %x, %B[%i, %j] : memref<9x9xf32>
+    }
+  } {avial.parallel}
+  return
+}
+
+// -----
+
+// Threads do not share a cache line of a row, and get whole vectors.
+// CHECK-LABEL: func.func @row(
+// CHECK: %c64 = arith.constant 64
+// CHECK: %[[LINES:.*]] = arith.ceildivsi %{{.*}}, %c64
+// CHECK: %[[CHUNK:.*]] = arith.muli %[[LINES]], %c64
+// CHECK: step (%[[CHUNK]])
+func.func @row(%B: memref<?xf32>, %x: f32, %n: index) {
+  affine.for %i = 0 to %n {
+    affine.store %x, %B[%i] : memref<?xf32>
+  } {avial.parallel}
+  return
+}
+
+// -----
+
+// Only the first of its dimensions is divided.
+// CHECK: func.func private @declared.part(%low: index, %high: index,
+// CHECK: scf.parallel ({{.*}}) = (%low, %c0) to (%high, %{{.*}}) step
+// CHECK-LABEL: func.func @declared(
+// CHECK: omp.parallel
+func.func @declared(%B: memref<?x?xf32>, %x: f32, %n: index) {
+  %zero = arith.constant 0 : index
+  %two = arith.constant 2 : index
+  scf.parallel (%i, %j) = (%zero, %zero) to (%n, %n) step (%two, %two) {
+    memref.store %x, %B[%i, %j] : memref<?x?xf32>
+  } {avial.parallel}
+  return
+}
+
+// -----
+
+// A lower bound that is also a number in the body stays that number there.
+// CHECK: func.func private @number.part(%low: index, %high: index,
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: scf.for %[[I:.*]] = %low to %high step
+// CHECK: memref.store %{{.*}}, %{{.*}}[%[[I]], %[[ZERO]]]
+func.func @number(%B: memref<?x?xf32>, %x: f32, %n: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  scf.for %i = %zero to %n step %one {
+    memref.store %x, %B[%i, %zero] : memref<?x?xf32>
+  } {avial.parallel}
+  return
+}
+
+// -----
+
+// The outermost one that is marked, and no other.
+// CHECK-LABEL: func.func @inner(
+// CHECK: affine.for
+// CHECK: omp.parallel
+// CHECK-NOT: omp.parallel
+func.func @inner(%B: memref<9x9xf32>, %x: f32) {
+  affine.for %t = 0 to 5 {
+    affine.for %i = 0 to 9 {
+      affine.for %j = 0 to 9 {
+        affine.store %x, %B[%i, %j] : memref<9x9xf32>
+      } {avial.parallel}
+    } {avial.parallel}
+  }
+  return
+}
+
+// -----
+
+// Two views of one array are passed, and nothing is claimed of them.
+// CHECK: func.func private @views.part({{.*}}) attributes {passthrough
+func.func @views(%A: memref<20xf32>, %x: f32) attributes {avial.apart} {
+  %a = memref.subview %A[0] [10] [1] : memref<20xf32> to memref<10xf32, strided<[1]>>
+  %b = memref.subview %A[10] [10] [1] : memref<20xf32> to memref<10xf32, strided<[1], offset: 10>>
+  affine.for %i = 0 to 10 {
+    affine.store %x, %a[%i] : memref<10xf32, strided<[1]>>
+    affine.store %x, %b[%i] : memref<10xf32, strided<[1], offset: 10>>
+  } {avial.parallel}
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @unmarked
+// CHECK-NEXT: affine.for
+// CHECK-NOT: omp
+func.func @unmarked(%A: memref<20xf32>, %x: f32) {
+  affine.for %i = 0 to 10 {
+    affine.store %x, %A[%i] : memref<20xf32>
+  }
+  return
+}
