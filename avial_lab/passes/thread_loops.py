@@ -182,7 +182,8 @@ class _Division:
         count = arith.subi(high, low)
         if step != 1:
             count = arith.ceildivsi(count, self._index(step))
-        chunk = arith.ceildivsi(count, slices)
+        # A loop of no iterations comes here where nothing is too little to be worth it.
+        chunk = arith.maxsi(arith.ceildivsi(count, slices), self._index(1))
         if _is_row(self.loop):
             line = self._index(LINE)
             chunk = arith.muli(arith.ceildivsi(chunk, line), line)

@@ -120,10 +120,10 @@ def share_of(masks: Masks, place: int) -> tuple[int, ...]:
     ((2, 3), (2, 3), (0,))
     """
     mine = masks[place]
-    if any(mask != mine for mask in masks) or len(mine) < len(masks):
+    if any(mask != mine for mask in masks):
         return mine
     each = len(mine) // len(masks)
-    return mine[place * each : (place + 1) * each]
+    return mine[place * each : (place + 1) * each] if each else (mine[place % len(mine)],)
 
 
 @dataclass(frozen=True)

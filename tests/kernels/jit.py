@@ -45,9 +45,7 @@ class Machine:
     def call(self, name: str, arguments: Arguments) -> Arguments:
         """The arrays of `arguments`, which stay as they are, after `name` ran on copies."""
         guarded = {
-            key: Guarded(value)
-            for key, value in arguments.items()
-            if isinstance(value, np.ndarray)
+            key: Guarded(value) for key, value in arguments.items() if isinstance(value, np.ndarray)
         }
         pointers = [
             guarded[key].pointer() if key in guarded else pointer_to(value)

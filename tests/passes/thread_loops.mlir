@@ -16,7 +16,8 @@
 // CHECK: arith.cmpi sge, %[[WORK]], %[[WORTH]]
 // CHECK: arith.cmpi sgt, %[[THREADS]], %c1
 // CHECK: scf.if
-// CHECK: %[[CHUNK:.*]] = arith.ceildivsi %{{.*}}, %[[THREADS]]
+// CHECK: %[[EACH:.*]] = arith.ceildivsi %{{.*}}, %[[THREADS]]
+// CHECK: %[[CHUNK:.*]] = arith.maxsi %[[EACH]], %c1
 // CHECK: omp.parallel num_threads(%{{.*}} : i32) {
 // CHECK-NEXT: omp.wsloop nowait schedule(static) {
 // CHECK-NEXT: omp.loop_nest (%[[FROM:.*]]) : index = ({{.*}}) to (%[[END:.*]]) step (%[[CHUNK]]) {
