@@ -23,7 +23,8 @@ __all__ = ["PEERS", "Answer", "Course", "race"]
 
 @dataclass(frozen=True)
 class Course:
-    """What a race is run over. `without`: optional passes that our own programs do without.
+    """What a race is run over. `without`: optional passes that our own programs do without;
+    `strict` is their arithmetic.
 
     `told` hears of every heat as it ends.
     """
@@ -34,6 +35,7 @@ class Course:
     ranks: tuple[int, ...] = (1,)
     threads: tuple[int, ...] = (1,)
     without: str = ""
+    strict: bool = False
     told: Callable[[Heat], None] = field(default=lambda _: None, repr=False)
 
 
@@ -66,7 +68,9 @@ def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator
                 key = (threads * ranks, program.element.replace("i", "f"))
                 if key not in ceilings:
                     ceilings[key] = measure_ceilings(*key)
-                start = Start(program, ranks, threads, course.against, course.without)
+                start = Start(
+                    program, ranks, threads, course.against, course.without, course.strict
+                )
                 yield run_heat(start, answer, ceilings[key])
         if answer.note:
             notes.append(answer.note)
@@ -77,6 +81,8 @@ def _doubts(course: Course) -> Iterator[str]:
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > cores / 2:
         yield f"other work runs here (load {load:.1f} on {cores} cores): do not trust these times"
-    yield from missing_peers(course.against)
+    yield from missing_peers(course.against, course.ranks)
     if course.without:
         yield f"avial without {course.without}"
+    if course.strict:
+        yield "avial with strict arithmetic"

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from avial_lab.effort import WITHOUT, Effort
+from avial_lab.effort import STRICT, WITHOUT, Effort
 from avial_lab.errors import BindError
 from avial_lab.race import PEERS, Course, race
 from avial_lab.race.facts import sheet_facts
@@ -38,14 +38,14 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         type=_counts("ranks"),
         default=(1,),
         metavar="N,…",
-        help="ranks of our own program, one race for each number; peers are one process",
+        help="ranks, one race for each number; on several the peers are C and NumPy with MPI",
     )
     parser.add_argument(
         "--threads",
         type=_counts("threads"),
         default=(1,),
         metavar="N,…",
-        help="threads of every contestant, one race for each number",
+        help="threads of every contestant, on each rank; one race for each number",
     )
     parser.add_argument("--polybench", action="store_true", help="the thirty kernels of PolyBench")
     parser.add_argument(
@@ -62,6 +62,7 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")
     parser.add_argument("--element", metavar="TYPE", help="f32, f64 …; default: the kernel's first")
     parser.add_argument("--without", default="", metavar="PASS,…", help=WITHOUT)
+    parser.add_argument("--strict", action="store_true", help=STRICT)
 
 
 def race_command(options: argparse.Namespace) -> int:
@@ -80,6 +81,7 @@ def race_command(options: argparse.Namespace) -> int:
         ranks=options.ranks,
         threads=options.threads,
         without=options.without,
+        strict=options.strict,
         told=_tell,
     )
     sheet = race(names, course)

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from avial_lab import program
-from avial_lab.program import Program
 from avial_lab.race.booth import Booth
+from avial_lab.race.crew import Crew
 from avial_lab.race.entry import NUMBA_HINT, CallEntry, CEntry, Entry, NumbaEntry, OwnEntry
-from avial_lab.race.native import c_compilers, peer_folder, peer_source
-from avial_lab.race.table import OURS
+from avial_lab.race.native import (
+    c_compilers,
+    mpi_compilers,
+    mpi_source,
+    peer_folder,
+    peer_source,
+)
+from avial_lab.race.posts import CallCrew, CCrew, CrewEntry, OwnCrew
+from avial_lab.race.table import ALONE, OURS
 from avial_lab.suite import KernelProgram
 
 PEERS = ("c", "numba", "numpy")
@@ -46,6 +53,7 @@ class Start:
     threads: int
     against: tuple[str, ...]
     without: str = ""
+    strict: bool = False
 
     @property
     def places(self) -> list[str]:
@@ -62,11 +70,18 @@ class Entrant:
 def entrants(start: Start) -> Iterator[Entrant]:
     """Everybody, ourselves first."""
     yield Entrant(OURS, lambda: _own_team(start))
-    for name, entry in _peers(start):
-        yield Entrant(name, lambda entry=entry: _booth(start, entry))
+    if start.ranks * start.threads > 1:
+        alone = replace(start, ranks=1, threads=1)
+        yield Entrant(ALONE, lambda: _own_team(alone))
+    if start.ranks > 1:
+        for name, entry in _crews(start):
+            yield Entrant(name, lambda entry=entry: _crew(start, entry))
+    else:
+        for name, entry in _peers(start):
+            yield Entrant(name, lambda entry=entry: _booth(start, entry))
 
 
-def missing_peers(against: Sequence[str]) -> Iterator[str]:
+def missing_peers(against: Sequence[str], ranks: Sequence[int]) -> Iterator[str]:
     """Whoever cannot race here, in words."""
     if "c" in against:
         found = {compiler.name for compiler in c_compilers()}
@@ -77,16 +92,12 @@ def missing_peers(against: Sequence[str]) -> Iterator[str]:
         yield f"left out: Numba is not installed; {NUMBA_HINT}"
     if "numpy" in against and not _installed("scipy"):
         yield f"left out: SciPy is not installed; {NUMBA_HINT}"
+    if "c" in against and max(ranks) > 1 and not mpi_compilers():
+        yield "left out: C with MPI, there is no mpicc"
 
 
 def _installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
-
-
-def _booth(start: Start, entry: Entry, *, more_s: float = 0.0) -> Booth:
-    booth = Booth(entry, start.program.before, threads=start.threads, places=start.places)
-    booth.compile_s += more_s
-    return booth
 
 
 def _own_team(start: Start) -> Team:
@@ -97,33 +108,45 @@ def _own_team(start: Start) -> Team:
         function=start.program.function,
         ranks=start.ranks,
         without=start.without,
+        strict=start.strict,
         name=start.program.kernel.name,
     )
-    # As it was when it was compiled, which the cache may have spared us now.
-    compile_s = sum(compiled.seconds.values())
+    team: Team
     if start.ranks > 1:
-        return Launched(compiled, start, compile_s)
-    return _booth(start, OwnEntry(compiled.binary), more_s=compile_s)
+        team = _crew(start, OwnCrew(compiled.binary, start.threads))
+    else:
+        team = _booth(start, OwnEntry(compiled.binary, start.threads))
+    # As it was when it was compiled, which the cache may have spared us now.
+    team.compile_s += sum(compiled.seconds.values())
+    return team
 
 
-class Launched:
-    """Our own program on several ranks, started afresh for each run."""
+def _booth(start: Start, entry: Entry) -> Booth:
+    return Booth(entry, start.program.before, threads=start.threads, places=start.places)
 
-    def __init__(self, compiled: Program, start: Start, compile_s: float) -> None:
-        self.compiled, self.start, self.compile_s = compiled, start, compile_s
-        self.run()
 
-    def run(self) -> float:
-        for name, array in self.compiled.arrays.items():
-            if name in self.start.program.before:
-                np.copyto(array, self.start.program.before[name])
-        return self.compiled.run().makespan_s
+def _crew(start: Start, entry: CrewEntry) -> Crew:
+    return Crew(
+        entry,
+        start.program.before,
+        ranks=start.ranks,
+        threads=start.threads,
+        places=start.places,
+    )
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self.compiled.arrays
 
-    def close(self) -> None:
+def _crews(start: Start) -> Iterator[tuple[str, CrewEntry]]:
+    """The peers on several ranks, of kernels that have such."""
+    kernel, element = start.program.kernel, start.program.element
+    peers = peer_folder(kernel) / "peers_mpi.py"
+    if not peers.is_file():
         return
+    if "c" in start.against:
+        source = mpi_source(kernel, element, start.program.sizes)
+        for compiler in mpi_compilers(integers=element.startswith("i")):
+            yield compiler.name, CCrew(peers, compiler, source, kernel.function)
+    if "numpy" in start.against:
+        yield "mpi4py", CallCrew(peers)
 
 
 def _peers(start: Start) -> Iterator[tuple[str, Entry]]:

@@ -28,6 +28,7 @@ from avial_lab.runtime.job import Options
 from avial_lab.runtime.journal import Journal
 from avial_lab.runtime.outcome import results_of
 from avial_lab.runtime.parcels import aligned_empty
+from avial_lab.runtime.threads import Threads
 from avial_lab.runtime.traces import trace_of
 from avial_lab.shared_object import digest
 
@@ -40,7 +41,7 @@ class Runner(ABC):
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.before = arguments
         self.now = {
-            name: _own(value) if isinstance(value, np.ndarray) else value
+            name: owned(value) if isinstance(value, np.ndarray) else value
             for name, value in arguments.items()
         }
 
@@ -140,8 +141,9 @@ class BinaryRunner(Runner):
     launch and without the copies into and out of its memory.
     """
 
-    def __init__(self, arguments: Mapping[str, Any], binary: Binary) -> None:
+    def __init__(self, arguments: Mapping[str, Any], binary: Binary, threads: int) -> None:
         super().__init__(arguments)
+        self.options = Options(threads=Threads(threads))
         manifest = binary.manifest
         self.manifest = manifest
         self.caller = caller_arrays(manifest, self.arrays)
@@ -158,9 +160,9 @@ class BinaryRunner(Runner):
             self.program,
             self.manifest,
             0,
-            [_own(piece) for piece in self.caller.inputs_of(0)],
+            [owned(piece) for piece in self.caller.inputs_of(0)],
             journal=self.journal,
-            options=Options(),
+            options=self.options,
             number=self.number,
             kept=self.kept,
         )
@@ -186,12 +188,13 @@ class Entry(ABC):
 
 @dataclass(frozen=True)
 class OwnEntry(Entry):
-    """Our own binary, compiled for one rank."""
+    """Our own binary, compiled for one rank, on so many threads."""
 
     binary: Binary = field(repr=False)
+    threads: int
 
     def runner(self, arguments: Mapping[str, Any]) -> Runner:
-        return BinaryRunner(arguments, self.binary)
+        return BinaryRunner(arguments, self.binary, self.threads)
 
 
 @dataclass(frozen=True)
@@ -265,7 +268,7 @@ def peers_module(path: Path) -> ModuleType:
     return module
 
 
-def _own(value: np.ndarray) -> np.ndarray:
+def owned(value: np.ndarray) -> np.ndarray:
     """A copy that starts where every vector unit likes it."""
     memory = aligned_empty(value.nbytes).view(value.dtype).reshape(value.shape)
     np.copyto(memory, value)

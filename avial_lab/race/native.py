@@ -20,6 +20,7 @@ The same text, built without any freedom, is the truth at sizes where NumPy take
 from __future__ import annotations
 
 import ctypes
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -56,6 +57,25 @@ double seconds_{symbol}({parameters}) {{
 }}
 """
 
+_MPI_HEADERS = """
+#include <math.h>
+#include <mpi.h>
+#define FIRST_ROW(extent, rank) ((long)(extent) * (rank) / ranks)
+#define FIRST_OF_TRIANGLE(extent, rank) ((long)((extent) * sqrt((double)(rank) / ranks)))
+"""
+
+_MPI_CLOCK = """
+double seconds_{symbol}(int64_t handle, int rank, int ranks, {parameters}) {{
+  MPI_Comm comm = MPI_Comm_f2c(handle);
+  MPI_Barrier(comm);
+  const double start = MPI_Wtime();
+  {symbol}(comm, rank, ranks, {names});
+  return MPI_Wtime() - start;
+}}
+"""
+
+_MPI_TYPES = {"f32": "MPI_FLOAT", "f64": "MPI_DOUBLE", "i32": "MPI_INT32_T", "i64": "MPI_INT64_T"}
+
 _BOUND = """
 extern "C" void bound_{symbol}({parameters}) {{ {symbol}({names}); }}
 """
@@ -70,6 +90,11 @@ class CCompiler:
     name: str
     path: str
     flags: tuple[str, ...]
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether it may take sums and products apart as it likes."""
+        return "-ffast-math" in self.flags
 
     @cached_property
     def identity(self) -> str:
@@ -95,7 +120,7 @@ class CCompiler:
         with tempfile.TemporaryDirectory(prefix="avial-peer-") as folder:
             text, built = Path(folder) / "peer.c", Path(folder) / "peer.so"
             text.write_text(source, encoding="utf-8")
-            command = [self.path, *self.flags, str(text), "-o", str(built), "-lm"]
+            command = [self.path, str(text), *self.flags, "-o", str(built), "-lm"]
             done = run(command, limit_s=_COMPILE_LIMIT_S)
             if done.returncode:
                 raise AvialError(f"{self.name} does not build the peer: {done.complaint}")
@@ -161,6 +186,34 @@ def peer_source(
     )
     macros = {"T": _C_TYPES[element], kernel.function: symbol, **_size_macros(sizes)}
     return f"{_HEADERS if headers else ''}{_with_macros(macros, text + clock)}"
+
+
+def mpi_source(kernel: Kernel, element: str, sizes: Mapping[str, int]) -> str:
+    """The kernel's peer for several ranks, `peer_mpi.c`: its function has the communicator, the
+    rank and the number of ranks before the kernel's arguments, and this rank's part of the arrays.
+    """
+    text = (peer_folder(kernel) / "peer_mpi.c").read_text(encoding="utf-8")
+    clock = _MPI_CLOCK.format(
+        symbol=kernel.function,
+        parameters=", ".join(f"{_parameter(a)} {name}" for name, a in kernel.arguments.items()),
+        names=", ".join(kernel.arguments),
+    )
+    macros = {"T": _C_TYPES[element], "MPI_T": _MPI_TYPES[element], **_size_macros(sizes)}
+    return f"{_HEADERS}{_MPI_HEADERS}{_with_macros(macros, text + clock)}"
+
+
+def mpi_compilers(*, integers: bool = False) -> tuple[CCompiler, ...]:
+    """`c_compilers` with what the MPI at hand needs; none where its `mpicc` does not say."""
+    command = find_tool("mpicc")
+    shown = run([str(command), "-show"]) if command is not None else None
+    if shown is None or shown.returncode:
+        return ()
+    flags = tuple(shlex.split(shown.stdout)[1:])
+    return tuple(
+        CCompiler(compiler.name.replace("-fast", "") + "-mpi" + "-fast" * compiler.is_fast,
+                  compiler.path, (*compiler.flags, *flags))
+        for compiler in c_compilers(integers=integers)
+    )  # fmt: skip
 
 
 def bound_source(kernel: Kernel, element: str, sizes: Mapping[str, int], *, symbol: str) -> str:

@@ -1,0 +1,212 @@
+"""Who races on several ranks, and what each rank does.
+
+CrewEntry, arguments, communicator -> a post on every rank, which sets its own part of the arrays
+back, runs once, and tells how long that took.
+
+What is timed is the same for all: every rank holds its part of the arguments before the clock
+starts, all start together, and the time ends when the last rank has its part of the results. Ours
+is read from its trace, on the clock that the ranks share; the others' is the longest of the ranks'.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from avial_lab.binary import Binary
+from avial_lab.errors import AvialError
+from avial_lab.race.entry import owned, peers_module
+from avial_lab.race.native import CCompiler, clocked, loaded
+from avial_lab.runtime import engine
+from avial_lab.runtime.exchange import caller_arrays
+from avial_lab.runtime.job import Options
+from avial_lab.runtime.journal import Journal
+from avial_lab.runtime.outcome import Outcome, results_of
+from avial_lab.runtime.threads import Threads
+from avial_lab.runtime.traces import trace_of
+from avial_lab.shared_object import digest
+
+Comm = Any
+"""mpi4py's communicator, which is imported on ranks only."""
+
+
+class Post(ABC):
+    """One rank's end of a contestant."""
+
+    @abstractmethod
+    def run(self) -> object:
+        """Run once; what its entry's `seconds` takes."""
+
+    @abstractmethod
+    def left(self) -> object:
+        """What its entry's `merged` takes."""
+
+
+class CrewEntry(ABC):
+    """A contestant that is still to be built on every rank; travels as a pickle."""
+
+    @abstractmethod
+    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post: ...
+
+    @abstractmethod
+    def seconds(self, answers: Sequence[Any]) -> float:
+        """Of one run, from what all ranks' `run` gave."""
+
+    @abstractmethod
+    def merged(self, answers: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The arrays, from what all ranks' `left` gave."""
+
+
+# -- our own ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OwnCrew(CrewEntry):
+    """Our own binary; `threads` of each rank."""
+
+    binary: Binary = field(repr=False)
+    threads: int
+
+    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post:
+        return _OwnPost(arguments, self.binary, comm.rank, self.threads)
+
+    def seconds(self, answers: Sequence[Outcome]) -> float:
+        return trace_of(self.binary.manifest, answers).makespan_s
+
+    def merged(
+        self, answers: Sequence[Outcome], arguments: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        arrays = {k: v.copy() for k, v in arguments.items() if isinstance(v, np.ndarray)}
+        caller_arrays(self.binary.manifest, arrays).write_results(results_of(answers))
+        return arrays
+
+
+class _OwnPost(Post):
+    def __init__(
+        self, arguments: Mapping[str, Any], binary: Binary, rank: int, threads: int
+    ) -> None:
+        self.manifest, self.rank = binary.manifest, rank
+        arrays = {k: v for k, v in arguments.items() if isinstance(v, np.ndarray)}
+        self.pieces = [owned(p) for p in caller_arrays(self.manifest, arrays).inputs_of(rank)]
+        shared = binary.shared_object
+        self.program = engine.load(shared, digest(shared), self.manifest)
+        self.folder = tempfile.TemporaryDirectory(prefix="avial-race-")
+        self.journal = Journal(Path(self.folder.name), rank, pid=os.getpid())
+        self.options = Options(threads=Threads(threads))
+        self.kept: dict[str, np.ndarray] = {}
+        self.number = 0
+        self.outcome = Outcome(rank)
+
+    def run(self) -> Outcome:
+        self.number += 1
+        self.outcome = engine.run(
+            self.program,
+            self.manifest,
+            self.rank,
+            [owned(piece) for piece in self.pieces],
+            journal=self.journal,
+            options=self.options,
+            number=self.number,
+            kept=self.kept,
+        )
+        if self.outcome.failure is not None:
+            raise AvialError(self.outcome.failure.message)
+        return replace(self.outcome, results=(), pieces=())
+
+    def left(self) -> Outcome:
+        return self.outcome
+
+
+# -- peers -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PeerCrew(CrewEntry, ABC):
+    """A peer whose arrays are dealt as the kernel's `peers_mpi.py` says."""
+
+    peers: Path
+
+    def seconds(self, answers: Sequence[float]) -> float:
+        return max(answers)
+
+    def merged(
+        self, answers: Sequence[dict[str, np.ndarray]], arguments: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        from kernels import shares  # pyright: ignore
+
+        return shares.collected(peers_module(self.peers).SHARES, answers)
+
+
+@dataclass(frozen=True)
+class CCrew(PeerCrew):
+    """`peer_mpi.c`: a function `symbol` in C that sends its own messages."""
+
+    compiler: CCompiler
+    source: str = field(repr=False)
+    symbol: str
+
+    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post:
+        library = loaded(self.compiler.compiled(self.source))
+
+        def build(now: Mapping[str, Any]) -> Callable[[], float]:
+            place = {"comm": np.int64(comm.py2f()), "rank": np.int32(comm.rank)}
+            return clocked(library, self.symbol, place | {"ranks": np.int32(comm.size)} | dict(now))
+
+        return _PeerPost(arguments, peers_module(self.peers), comm, build)
+
+
+@dataclass(frozen=True)
+class CallCrew(PeerCrew):
+    """`arrays` of `peers_mpi.py`: NumPy and mpi4py."""
+
+    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post:
+        module = peers_module(self.peers)
+
+        def build(now: Mapping[str, Any]) -> Callable[[], float]:
+            def timed() -> float:
+                comm.Barrier()
+                start = time.perf_counter()
+                module.arrays(comm, *now.values())
+                return time.perf_counter() - start
+
+            return timed
+
+        return _PeerPost(arguments, module, comm, build)
+
+
+class _PeerPost(Post):
+    """A rank of a peer, with its own part of the arrays."""
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        module: ModuleType,
+        comm: Comm,
+        build: Callable[[Mapping[str, Any]], Callable[[], float]],
+    ) -> None:
+        from kernels import shares  # pyright: ignore
+
+        short = [k for k, s in module.SHARES.items() if s.rows and len(arguments[k]) < comm.size]
+        if short:
+            raise AvialError(f"{short[0]} has fewer rows than there are ranks")
+        self.before = shares.dealt(module.SHARES, arguments, comm.rank, comm.size)
+        self.now = {k: owned(v) if isinstance(v, np.ndarray) else v for k, v in self.before.items()}
+        self.timed = build(self.now)
+
+    def run(self) -> float:
+        for name, value in self.before.items():
+            if isinstance(value, np.ndarray):
+                np.copyto(self.now[name], value)
+        return self.timed()
+
+    def left(self) -> dict[str, np.ndarray]:
+        return {k: v for k, v in self.now.items() if isinstance(v, np.ndarray)}
