@@ -142,16 +142,21 @@ def build_apart(
     graph = graph_of(structured, question.source)
     watch.lap("dag")
     topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
-    stages, code, phases = finished_phases(
+    done = finished_phases(
         lower_structured(module, structured, topology, question.division, question.effort)
     )
     watch.lap("build")
-    binary, plan, schedule = planned(code, graph, topology, phases)
+    binary, plan, schedule = planned(done.code, graph, topology, done.phases)
     watch.lap("plan")
-    verdicts = verdicts_in(structured, question.source)
+    verdicts = tuple(
+        replace(verdict, reasons=(*verdict.reasons, done.fused[verdict.name]))
+        if verdict.name in done.fused
+        else verdict
+        for verdict in verdicts_in(structured, question.source)
+    )
     binding = question.source.binding
     reordered = reordered_storages(structured, binding) if topology.ranks > 1 else {}
-    made = in_reading_order(stages)
+    made = in_reading_order(done.stages)
     return Built(schedule, made, binary, watch.seconds, plan, verdicts, reordered)
 
 

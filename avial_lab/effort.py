@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from avial_lab.errors import ScheduleError
 
-OPTIONAL = ("order-loops", "promote-scalars", "independent-accesses", "thread-loops")
-"""Passes of stage `loops` that a program can do without: slower, and the same values."""
+OPTIONAL = (
+    "fuse-phases", "order-loops", "promote-scalars", "independent-accesses", "tile-time",
+    "thread-loops",
+)  # fmt: skip
+"""Passes of the stages placed and loops that can be left out: slower, and the same values."""
 
 WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIONAL)}, or all"
 """For those who ask on a command line."""

@@ -55,6 +55,7 @@ from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
+from avial_lab.passes.fuse_phases import FusePhases
 from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
 from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
 from avial_lab.passes.mark_parallel import MarkParallel
@@ -72,6 +73,7 @@ from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
+from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -104,6 +106,7 @@ OURS: dict[str, type] = {
     "promote-scalars": PromoteScalars,
     "independent-accesses": IndependentAccesses,
     "keep-independent": KeepIndependent,
+    "tile-time": TileTime,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
@@ -116,6 +119,7 @@ OURS: dict[str, type] = {
     "signed-offsets": SignedOffsets,
     "place-tasks": PlaceTasksHere,
     "place-phases": PlacePhasesHere,
+    "fuse-phases": FusePhases,
     "arrays-apart": ArraysApart,
     "apart-to-llvm": ApartToLlvm,
     "independent-to-llvm": IndependentToLlvm,

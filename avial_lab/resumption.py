@@ -209,8 +209,9 @@ def _lowered_again(question: Resume) -> Built:
             phases = spmd.phases_in(module)
             made, code = finished(stages_on(question, module))
         else:
-            made, code, found = finished_phases(stages_on(question, module))
-            phases = found or built.binary.manifest.phases
+            on = finished_phases(stages_on(question, module))
+            made, code = on.stages, on.code
+            phases = on.phases or built.binary.manifest.phases
     return _with_code(question, made, code, phases)
 
 

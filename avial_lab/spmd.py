@@ -9,6 +9,7 @@ names. (`pipelines.py` is the way for programs of tasks alone.)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from mlir import ir
 
@@ -28,6 +29,7 @@ from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.mark_parallel import MarkParallel
@@ -39,6 +41,7 @@ from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.thread_loops import ThreadLoops
+from avial_lab.passes.tile_time import TileTime
 from avial_lab.pipelines import (
     TO_HOST,
     Pass,
@@ -114,10 +117,17 @@ def lower_structured(
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
     place = PlacePhases(topology, division)
-    seconds = run_passes(work, (place,), watch=watch)
-    line = our_line((place,), "avial.mlir", "placed.mlir") if place.is_told else ""
+    placed = (place, *to_one(topology, effort))
+    seconds = run_passes(work, placed, watch=watch)
+    line = our_line(placed, "avial.mlir", "placed.mlir") if place.is_told else ""
     yield mlir_stage("placed", "who takes part, and how it is divided", work, line, seconds), work
     yield from lower_placed(work, effort, watch=watch)
+
+
+def to_one(topology: Topology, effort: Effort) -> tuple[Pass, ...]:
+    """What makes several phases one, where no rank waits for another."""
+    fuse = FusePhases()
+    return (fuse,) if topology.ranks == 1 and effort.keeps(str(fuse)) else ()
 
 
 def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
@@ -144,6 +154,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         OrderLoops(),
         PromoteScalars(),
         IndependentAccesses(),
+        TileTime(),
         MarkParallel(),
         ThreadLoops(),
     )
@@ -159,21 +170,34 @@ def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
     yield from machine_stages(work, host.text, watch=watch)
 
 
-def finished_phases(stages: Stages) -> tuple[list[Stage], MachineCode, tuple[str, ...]]:
-    """All of the stages, the machine code, and the names of the phases by their numbers where they
-    pass the stage that has them.
+@dataclass(frozen=True)
+class Finished:
+    """All stages and the machine code; the names of the phases by their numbers, where a stage had
+    them; for each task that was several phases the line for people that says so.
     """
+
+    stages: list[Stage]
+    code: MachineCode
+    phases: tuple[str, ...]
+    fused: dict[str, str]
+
+
+def finished_phases(stages: Stages) -> Finished:
+    """Run to the end, with what is only known on the way."""
     phases: tuple[str, ...] = ()
+    fused: dict[str, str] = {}
 
     def watched() -> Stages:
         nonlocal phases
         for stage, module in stages:
+            if stage.name == "placed" and isinstance(module, ir.Operation):
+                fused.update(fused_in(module))
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
             yield stage, module
 
     made, code = finished(watched())
-    return made, code, phases
+    return Finished(made, code, phases, fused)
 
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def _narrow_affine_for(
         [sizes[0] + 1, sizes[1] + 1, *sizes[2:]]
     )
     bounds = [*lower, low, *upper, high, *operands[sizes[0] + sizes[1] :]]
-    return _rebuilt_loop(loop, bounds, attributes)
+    return rebuilt_loop(loop, bounds, attributes)
 
 
 def _with_symbol(attribute: ir.Attribute) -> ir.AffineMapAttr:
@@ -117,7 +117,7 @@ def _narrow_affine_parallel(
             ir.AffineMap.get(form.n_dims, form.n_symbols + 1, results)
         )
         attributes[f"{side}BoundsGroups"] = _groups(groups)
-    return _rebuilt_loop(loop, [*lower.operands, low, *upper.operands, high], attributes)
+    return rebuilt_loop(loop, [*lower.operands, low, *upper.operands, high], attributes)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _groups(counts: Sequence[int]) -> ir.Attribute:
     return ir.DenseIntElementsAttr.get(cast("Any", np.array(counts, np.int32)))
 
 
-def _rebuilt_loop(
+def rebuilt_loop(
     loop: ir.Operation, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]
 ) -> ir.Operation:
     """The loop with other bounds, in its place; the old one is gone."""

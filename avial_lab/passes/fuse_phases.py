@@ -1,0 +1,161 @@
+"""Phases that are better one: on a single rank nothing has to happen between them.
+
+Module of replicates, converges and tasks, placed on one rank -> the same, where a loop around
+phases is tiled over time a single task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import SPLIT
+from avial_lab.passes.program import is_pure, text_attribute
+from avial_lab.passes.tile_time import TileTime
+from avial_lab.polyhedra.time_tiles import LOOPS
+from avial_lab.topology import is_gpu_arch
+
+PHASES = ("avial.replicate", "avial.task")
+FUSED = "avial.fused"
+"""On a task: the phases that it was, by name."""
+
+
+@dataclass(frozen=True)
+class FusePhases:
+    """A converge around phases becomes one task where its time loop can be tiled.
+
+    before:  avial.converge { affine.for %t { avial.replicate {S1}  avial.replicate {S2} } }
+    after:   avial.task { affine.for %t { S1  S2 } } {name = "loop1", avial.fused = ["S1", "S2"]}
+    """
+
+    tiling: TileTime = field(default_factory=TileTime)
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for op in list(operations_in(module)):
+                # One that stood in another that is fused is gone with it.
+                if op.name == "avial.schedule":
+                    self._fuse_in(op)
+
+    def __str__(self) -> str:
+        return "fuse-phases"
+
+    def _fuse_in(self, op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in [view.operation for view in block.operations]:
+                    if inner.name in PHASES or (
+                        inner.name == "avial.converge" and self._fuse(inner)
+                    ):
+                        continue
+                    self._fuse_in(inner)
+
+    def _fuse(self, converge: ir.Operation) -> bool:
+        """Whether the converge became a task."""
+        phases = _phases_in(converge)
+        if not phases or not all(_on_cpu(op) for op in phases):
+            return False
+        task = _as_task(converge, phases)
+        tiles = [self.tiling.tiles(view.operation) for view in task.regions[0].blocks[0].operations]
+        found = next((each for each in tiles if each is not None), None)
+        if found is None:
+            task.erase()
+            return False
+        names = [text_attribute(op, "name") for op in phases]
+        why = (
+            f"{_listed(names)} run as one on the one rank: several steps take a part of the arrays "
+            f"while it is in the cache ({found})"
+        )
+        task.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
+        task.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
+        converge.erase()
+        return True
+
+
+def fused_in(module: ir.Operation) -> dict[str, str]:
+    """For each task that was several phases, by its name, why."""
+    return {
+        text_attribute(op, "name"): ir.StringAttr(ir.ArrayAttr(op.attributes["avial.why"])[0]).value
+        for op in operations_in(module)
+        if FUSED in op.attributes
+    }
+
+
+def _phases_in(converge: ir.Operation) -> list[ir.Operation]:
+    """The phases in the loops of a converge; none where something else is there too."""
+    found: list[ir.Operation] = []
+    pending = [converge]
+    while pending:
+        for view in pending.pop().regions[0].blocks[0].operations:
+            op = view.operation
+            if op.name in PHASES:
+                found.append(op)
+            elif op.name in (*LOOPS, "avial.converge") and not _hands_on(op):
+                pending.append(op)
+            elif not is_pure(op) and op.name not in _ENDS:
+                return []
+    return found
+
+
+_ENDS = ("omp.terminator", "affine.yield", "scf.yield")
+
+
+def _hands_on(op: ir.Operation) -> bool:
+    return op.name in LOOPS and len(op.results) > 0
+
+
+def _on_cpu(op: ir.Operation) -> bool:
+    view = op.opview
+    assert isinstance(view, ReplicateOp | TaskOp)
+    return not is_gpu_arch(view.target_op.arch) and not any(
+        inner.name.startswith("gpu.") for inner in operations_in(op)
+    )
+
+
+def _as_task(converge: ir.Operation, phases: Sequence[ir.Operation]) -> ir.Operation:
+    """A task before the converge with a copy of its loops, and the phases' bodies in them."""
+    target = phases[0].operands[0]
+    reads, writes = _touched(phases, 1), _touched(phases, 2)
+    task = ir.Operation.create(
+        "avial.task",
+        [result.type for result in converge.results],
+        [target, *reads, *writes],
+        attributes={
+            "name": converge.attributes["name"],
+            SEGMENTS: ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0]),
+        },
+        regions=1,
+        loc=converge.location,
+        ip=ir.InsertionPoint(converge),
+    )
+    copy = converge.clone(ip=ir.InsertionPoint(converge)).operation
+    copy.regions[0].blocks[0].append_to(task.regions[0])
+    copy.erase()
+    for op in list(operations_in(task)):
+        if op.name in (*PHASES, "avial.converge"):
+            for view in list(op.regions[0].blocks[0].operations)[:-1]:
+                view.operation.move_before(op)
+    for op in [op for op in operations_in(task) if op.name in (*PHASES, "avial.converge")][::-1]:
+        op.erase()
+    for op in operations_in(task):
+        if SPLIT in op.attributes:
+            del op.attributes[SPLIT]
+    return task
+
+
+def _touched(phases: Sequence[ir.Operation], segment: int) -> list[ir.Value]:
+    """The buffers in that group of operands, each once."""
+    found: dict[ir.Value, None] = {}
+    for op in phases:
+        sizes = operand_segments(op)
+        start = sum(sizes[:segment])
+        found.update(dict.fromkeys(list(op.operands)[start : start + sizes[segment]]))
+    return list(found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

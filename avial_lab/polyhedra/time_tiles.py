@@ -1,0 +1,458 @@
+"""Tiles in time and space: how many steps of a time loop a part of the arrays takes at once.
+
+A loop around sweeps over arrays -> TimeTiles, or None where nothing lets its steps mix.
+
+    for t                    h = R t + s - i  and  h' = R' t + s' + i  never fall along a
+      for i: B[i] = A …      dependence: blocks of both are tiles (diamonds in t and i). Those on a
+      for i: A[i] = B …      wave, whose numbers have one sum, need nothing of each other.
+
+Where a sweep needs what it wrote in the slab before (Gauss-Seidel), no such h goes to the left, and
+t itself takes its place: a tile is a block of steps over slabs that move on with each.
+
+A slab is what one iteration of a sweep's outermost loop touches: a row, a plane. The shifts s, one
+for each sweep, are the least that every dependence allows (difference constraints, Bellman-Ford).
+
+Source: V. Bandishti, I. Pananilath, U. Bondhugula, Tiling stencil computations to maximize
+parallelism, SC 2012; for the shifts P. Feautrier, Some efficient solutions to the affine scheduling
+problem, part I, IJPP 21 (1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isqrt, prod
+
+import islpy as isl
+from mlir import ir
+
+from avial_lab.arrays import ITEMSIZE
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.model import Access, Array, ArrayKind, Scop, Statement
+from avial_lab.polyhedra.nesting import parent_of
+from avial_lab.polyhedra.reading import read_scop
+from avial_lab.polyhedra.units import PURE
+
+IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
+LOOPS = ("affine.for", "scf.for")
+STEEPEST = 8
+"""Slabs by which a tile's face may lean with every time step."""
+
+FEWEST_SLABS = 8
+"""Of a tile that is worth its bounds."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One operation in the body of the time loop; `loops` go over slabs and, where all of a slab's
+    work is in one, over lines of it. None where it stays at one place.
+    """
+
+    op: ir.Operation
+    loops: tuple[ir.Operation | None, ...]
+
+
+@dataclass(frozen=True)
+class Face:
+    """`time` · t + `sign` · x[`dim`] + `shifts[sweep]` never falls along a dependence; `width` of
+    its values are one tile. `dim`: 0 slabs, 1 lines; the time alone has sign 0.
+    """
+
+    time: int
+    dim: int
+    sign: int
+    shifts: tuple[int, ...]
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class Extents:
+    """From the first to the last value, of the time, and of slabs and lines of each sweep."""
+
+    time: tuple[int, int]
+    space: tuple[tuple[tuple[int, int], ...], ...]
+
+    def slabs(self, dim: int) -> int:
+        """Of all sweeps together."""
+        ends = [ends[dim] for ends in self.space]
+        return max(high for _, high in ends) - min(low for low, _ in ends) + 1
+
+    @property
+    def steps(self) -> int:
+        return self.time[1] - self.time[0] + 1
+
+
+@dataclass(frozen=True)
+class TimeTiles:
+    """Tiles of the first two `faces` on one wave may run at the same time; those of a third, one
+    after the other within each. `nbytes`: of all arrays in them.
+    """
+
+    loop: ir.Operation
+    sweeps: tuple[Sweep, ...]
+    faces: tuple[Face, ...]
+    extents: Extents
+    nbytes: int
+
+    @property
+    def dims(self) -> int:
+        return max(face.dim for face in self.faces) + 1
+
+    def __str__(self) -> str:
+        shape = "diamonds" if self.faces[0].sign else "blocks of steps and slabs"
+        sizes = " × ".join(str(face.width) for face in self.faces)
+        return f"{shape}, {sizes}"
+
+
+def time_tiles(
+    loop: ir.Operation, *, caches: Sequence[int], widths: Sequence[int] = ()
+) -> TimeTiles | None:
+    """The tiles of a time loop over arrays that are larger than the last of `caches`, bytes of each
+    level that a core has for itself.
+
+    `widths`: of the faces, instead of those that follow from the caches.
+    """
+    found = _Sweeps.of(loop)
+    if found is None:
+        return None
+    return limited(lambda: _tiles(found, caches, widths), lambda: None)
+
+
+def _tiles(found: _Sweeps, caches: Sequence[int], widths: Sequence[int]) -> TimeTiles | None:
+    extents, nbytes = found.extents(), found.nbytes
+    if extents is None or nbytes is None or extents.steps < 2:
+        return None
+    if not widths and nbytes <= caches[-1]:
+        return None
+    slabs = found.at(1)
+    faces = slabs.pair()
+    if faces is None:
+        return None
+    lines = found.at(2).pair(third=True) if found.has_lines else None
+    sized = _sized(faces, lines, extents, nbytes, caches, widths)
+    if sized is None:
+        return None
+    sweeps = found.sweeps if len(sized) > 2 else slabs.sweeps
+    return TimeTiles(found.loop, sweeps, sized, extents, nbytes)
+
+
+# Sizes --------------------------------------------------------------------------------------------
+
+
+def _sized(
+    faces: Sequence[Face],
+    lines: Sequence[Face] | None,
+    extents: Extents,
+    nbytes: int,
+    caches: Sequence[int],
+    widths: Sequence[int],
+) -> tuple[Face, ...] | None:
+    """The faces with their widths: of slabs, or where too few of them fit, of slabs and lines."""
+    if widths:
+        chosen = faces if len(widths) < 3 or lines is None else lines
+        sizes = (*widths, *(widths[-1:] * 3))
+        return tuple(replace(f, width=w) for f, w in zip(chosen, sizes, strict=False))
+    slab = max(1, nbytes // extents.slabs(0))
+    room = next((c for c in caches if _across(faces, c, slab) >= 32 * FEWEST_SLABS), caches[-1])
+    width = _across(faces, room, slab)
+    if width >= FEWEST_SLABS or lines is None:
+        return _of_width(faces, width) if width >= FEWEST_SLABS else None
+    line = max(1, slab // extents.slabs(1))
+    # Within a tile of as many slabs as steps the third face moves by this many lines a slab.
+    moves = 2 * lines[2].time / max(1, lines[0].time + lines[1].time)
+    width = isqrt(int(_usable(caches[-1]) / line / (1 + moves)))
+    return _of_width(lines, width) if width >= FEWEST_SLABS // 2 else None
+
+
+def _usable(cache: int) -> int:
+    """Some of a cache is for what else is there, and for what falls on its own places."""
+    return cache * 3 // 4
+
+
+def _across(faces: Sequence[Face], cache: int, slab: int) -> int:
+    """Blocks of steps lean by as much again as they are wide; diamonds do not."""
+    return _usable(cache) // slab // (1 if faces[0].sign else 2)
+
+
+def _of_width(faces: Sequence[Face], width: int) -> tuple[Face, ...]:
+    steps = max(2, width // max(1, faces[1].time))
+    return tuple(replace(f, width=width if f.sign else steps) for f in faces)
+
+
+# Sweeps and what they need of each other ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sweeps:
+    """The operations of a time loop that touch memory, in order, and the statements in each."""
+
+    loop: ir.Operation
+    scop: Scop
+    sweeps: tuple[Sweep, ...]
+    statements: tuple[tuple[Statement, ...], ...]
+
+    @staticmethod
+    def of(loop: ir.Operation) -> _Sweeps | None:
+        """None where the loop or something in it is no sweep."""
+        if not _is_plain_loop(loop):
+            return None
+        scop = read_scop(loop)
+        written = {a.array for s in scop.statements for a in s.accesses if a.writes}
+        inside: dict[ir.Operation, list[Statement]] = {}
+        for statement in scop.statements:
+            inside.setdefault(_child(loop, statement.op), []).append(statement)
+        for op in list(inside):
+            if op not in _LOOPS_OF and len(op.results):
+                # A value that is computed before the sweeps, of what no step changes.
+                if any(a.array in written for s in inside[op] for a in s.accesses):
+                    return None
+                del inside[op]
+        if not inside or any(not _may_stand(op) for op in _body(loop) if op not in inside):
+            return None
+        sweeps = tuple(Sweep(op, _loops(op, inside[op])) for op in inside)
+        return _Sweeps(loop, scop, sweeps, tuple(tuple(s) for s in inside.values()))
+
+    @property
+    def has_lines(self) -> bool:
+        return any(sweep.loops[1] is not None for sweep in self.sweeps)
+
+    def at(self, dims: int) -> _Sweeps:
+        """The same, looked at by slabs alone, or by lines too."""
+        cut = tuple(replace(sweep, loops=sweep.loops[:dims]) for sweep in self.sweeps)
+        return replace(self, sweeps=cut)
+
+    # -- how large
+
+    @cached_property
+    def nbytes(self) -> int | None:
+        """Of all arrays; None where that is not known."""
+        arrays = {a.array for s in self.scop.statements for a in s.accesses}
+        sizes = [_nbytes(array) for array in arrays if array.kind is ArrayKind.MEMORY]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    def extents(self) -> Extents | None:
+        """None where the loops' bounds are not known."""
+        times: list[tuple[int, int]] = []
+        space: list[tuple[tuple[int, int], ...]] = []
+        for sweep, statements in zip(self.sweeps, self.statements, strict=True):
+            domains = [_placed_set(s, sweep) for s in statements]
+            whole = domains[0]
+            for domain in domains[1:]:
+                whole = whole.union(domain)
+            if whole.is_empty():
+                return None
+            ends = [(whole.dim_min_val(k), whole.dim_max_val(k)) for k in range(whole.dim(SET))]
+            if not all(low.is_int() and high.is_int() for low, high in ends):
+                return None
+            known = [(low.to_python(), high.to_python()) for low, high in ends]
+            times.append(known[0])
+            space.append(tuple(known[1:]))
+        low, high = min(low for low, _ in times), max(high for _, high in times)
+        return Extents((low, high), tuple(space))
+
+    # -- faces
+
+    def pair(self, *, third: bool = False) -> tuple[Face, ...] | None:
+        """The two faces of tiles on a wave, and a third over lines; None where there are none."""
+        falling, rising = self._face(0, -1), self._face(0, 1)
+        time = Face(1, 0, 0, (0,) * len(self.sweeps))
+        if falling is not None and rising is not None:
+            pair = (falling, rising)
+        elif falling is not None or rising is not None:
+            pair = (time, *(face for face in (falling, rising) if face is not None))
+        else:
+            return None
+        if not third:
+            return pair
+        lines = self._face(1, 1) or self._face(1, -1)
+        return (*pair, lines) if lines is not None else None
+
+    def _face(self, dim: int, sign: int) -> Face | None:
+        for time in range(1, STEEPEST + 1):
+            shifts = self._shifts(time, dim, sign)
+            if shifts is not None:
+                return Face(time, dim, sign, shifts)
+        return None
+
+    def _shifts(self, time: int, dim: int, sign: int) -> tuple[int, ...] | None:
+        """The least shifts with which nothing falls; None where there are none."""
+        least: dict[tuple[int, int], int] = {}
+        for pair, distances in self._distances.items():
+            fall = _greatest_fall(distances, time, dim, sign)
+            if fall is None or (pair[0] == pair[1] and fall > 0):
+                return None
+            least[pair] = fall
+        shifts = [0] * len(self.sweeps)
+        for _ in range(len(shifts) + 1):
+            before = list(shifts)
+            for (source, target), fall in least.items():
+                shifts[target] = max(shifts[target], shifts[source] + fall)
+            if shifts == before:
+                return tuple(shifts)
+        return None
+
+    @cached_property
+    def _distances(self) -> dict[tuple[int, int], isl.Set]:
+        """{ [Δt, Δslab(, Δline)] } from sweep to sweep, of all that touches the same element."""
+        found: dict[tuple[int, int], isl.Set] = {}
+        touched = [list(self._touched(k)) for k in range(len(self.sweeps))]
+        for source, first in enumerate(touched):
+            for target, second in enumerate(touched):
+                before = _before(len(self.sweeps[0].loops), source, target)
+                for one in first:
+                    for other in second:
+                        if one.array != other.array or not (one.writes or other.writes):
+                            continue
+                        pairs = one.relation.apply_range(other.relation.reverse())
+                        deltas = pairs.intersect(before.align_params(pairs.get_space())).deltas()
+                        known = found.get((source, target))
+                        found[source, target] = deltas if known is None else known.union(deltas)
+        return {pair: deltas for pair, deltas in found.items() if not deltas.is_empty()}
+
+    def _touched(self, number: int) -> Iterator[_Touched]:
+        """What the sweep reads, and what it writes, of each array."""
+        sweep = self.sweeps[number]
+        known: dict[tuple[str, bool], isl.Map] = {}
+        for statement in self.statements[number]:
+            for access in statement.accesses:
+                key, relation = (
+                    (access.array.name, access.writes),
+                    _placed(access, statement, sweep),
+                )
+                known[key] = known[key].union(relation) if key in known else relation
+        for (array, writes), relation in known.items():
+            yield _Touched(array, writes, relation)
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """`{ [t, slab(, line)] -> A[…] }`"""
+
+    array: str
+    writes: bool
+    relation: isl.Map
+
+
+def _is_plain_loop(op: ir.Operation) -> bool:
+    """Whether its iterations are consecutive, and hand nothing on."""
+    if op.name not in _LOOPS_OF or len(op.results):
+        return False
+    if op.name == "affine.for":
+        return ir.IntegerAttr(op.attributes["step"]).value == 1
+    step = op.operands[2].owner
+    if isinstance(step, ir.Block) or step.operation.name != "arith.constant":
+        return False
+    return ir.IntegerAttr(step.operation.attributes["value"]).value == 1
+
+
+_LOOPS_OF = frozenset(LOOPS)
+
+
+def _body(loop: ir.Operation) -> list[ir.Operation]:
+    """Without the terminator."""
+    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
+
+
+def _child(loop: ir.Operation, op: ir.Operation) -> ir.Operation:
+    """The operation of the loop's own body that `op` is, or stands in."""
+    while True:
+        around = parent_of(op)
+        assert around is not None, "a statement of the loop stands in it"
+        if around == loop:
+            return op
+        op = around
+
+
+def _may_stand(op: ir.Operation) -> bool:
+    return op.name.startswith((*PURE, "affine.load", "memref.load")) and not len(op.regions)
+
+
+def _loops(op: ir.Operation, statements: Iterable[Statement]) -> tuple[ir.Operation | None, ...]:
+    """The loops that go over the first dimension of what is written, and over the second."""
+    slabs = op if op.name in _LOOPS_OF and _is_plain_loop(op) else None
+    if slabs is None or not _walks(slabs, 0, statements):
+        return (None, None)
+    inner = [each for each in _body(slabs) if not _is_pure(each)]
+    alone = len(inner) == 1 and _is_plain_loop(inner[0]) and _walks(inner[0], 1, statements)
+    return (slabs, inner[0] if alone else None)
+
+
+def _is_pure(op: ir.Operation) -> bool:
+    return op.name.startswith(PURE) and not len(op.regions)
+
+
+def _walks(loop: ir.Operation, dim: int, statements: Iterable[Statement]) -> bool:
+    """Whether an array is written whose dimension `dim` goes with the loop."""
+    for statement in statements:
+        places = [k for k, each in enumerate(statement.loops) if each.op == loop]
+        for access in statement.accesses:
+            if not access.writes or not places or access.array.rank <= dim:
+                continue
+            relation = access.relation
+            moves = relation.project_out(OUT, dim + 1, relation.dim(OUT) - dim - 1)
+            moves = moves.project_out(OUT, 0, dim)
+            fixed = moves.project_out(IN, places[0], 1)
+            if moves.is_single_valued() and not fixed.is_single_valued():
+                return True
+    return False
+
+
+def _nbytes(array: Array) -> int | None:
+    itemsize = ITEMSIZE.get(array.element_type)
+    if None in array.shape or itemsize is None:
+        return None
+    return prod(size or 0 for size in array.shape) * itemsize
+
+
+# Relations ----------------------------------------------------------------------------------------
+
+
+def _placing(statement: Statement, sweep: Sweep) -> isl.Map:
+    """`{ S0[t, i, j, k] -> [t, slab, line] }`, 0 where the sweep has no such loop."""
+    names = [f"d{k}" for k in range(len(statement.loops))]
+    where = {loop.op: name for loop, name in zip(statement.loops, names, strict=True)}
+    places = [names[0], *("0" if op is None else where[op] for op in sweep.loops)]
+    return isl.Map(f"{{ {statement.name}[{', '.join(names)}] -> [{', '.join(places)}] }}")
+
+
+def _placed(access: Access, statement: Statement, sweep: Sweep) -> isl.Map:
+    return access.relation.apply_domain(_placing(statement, sweep))
+
+
+def _placed_set(statement: Statement, sweep: Sweep) -> isl.Set:
+    domain = statement.domain.apply(_placing(statement, sweep))
+    return domain.project_out(PARAM, 0, domain.dim(PARAM))
+
+
+def _before(dims: int, source: int, target: int) -> isl.Map:
+    """Places of one sweep that come before places of another. (The same place in the same sweep is
+    one: nothing parts it.)
+    """
+    ones, others = ([f"{stem}{k}" for k in range(dims + 1)] for stem in "xy")
+    earlier = [_lexicographic(ones[:1], others[:1])]
+    if source < target:
+        earlier.append(f"{ones[0]} = {others[0]}")
+    elif source == target:
+        earlier = [_lexicographic(ones, others)]
+    return isl.Map(f"{{ [{', '.join(ones)}] -> [{', '.join(others)}] : {' or '.join(earlier)} }}")
+
+
+def _lexicographic(ones: Sequence[str], others: Sequence[str]) -> str:
+    cases = (
+        " and ".join([*(f"{a} = {b}" for a, b in zip(ones[:k], others[:k], strict=True)),
+                      f"{ones[k]} < {others[k]}"])
+        for k in range(len(ones))
+    )  # fmt: skip
+    return " or ".join(f"({case})" for case in cases)
+
+
+def _greatest_fall(distances: isl.Set, time: int, dim: int, sign: int) -> int | None:
+    """By how much `time · t + sign · x` is less at the target than at the source, at most; None
+    where nothing bounds it.
+    """
+    distances = distances.project_out(PARAM, 0, distances.dim(PARAM))
+    form = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(distances.get_space()))
+    form = form.set_coefficient_val(IN, 0, -time).set_coefficient_val(IN, dim + 1, -sign)
+    value = distances.max_val(form)
+    return value.to_python() if value.is_int() else None
