@@ -43,7 +43,7 @@ def ranged(loop: ir.Operation, own: int, low: ir.Value, high: ir.Value) -> ir.Op
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, sizes[2]]),
         }
         carried = list(loop.operands)[sizes[0] + sizes[1] :]
-        return _rebuilt_loop(loop, [low, high, *carried], attributes)
+        return rebuilt_loop(loop, [low, high, *carried], attributes)
     count = len(loop.regions[0].blocks[0].arguments) if loop.name == "scf.parallel" else 1
     loop.operands[own] = low
     loop.operands[count + own] = high
