@@ -48,7 +48,7 @@ def cpu_of(
 
     `caches`: bytes, and cores that share it, of the data cache of each level.
 
-    >>> cpu_of("x86_64", frozenset({"avx2", "fma"})).vector_bytes
+    >>> cpu_of("x86_64", frozenset({"avx", "fma"})).vector_bytes
     32
     >>> cpu_of("aarch64", frozenset({"asimd"})).vector_registers
     32

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "fuse-phases", "order-loops", "promote-scalars", "independent-accesses", "tile-time",
-    "thread-loops",
+    "fuse-phases", "block-loops", "order-loops", "promote-scalars", "independent-accesses",
+    "tile-time", "thread-loops",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values."""
 

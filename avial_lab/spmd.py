@@ -21,6 +21,7 @@ from avial_lab.division import Division
 from avial_lab.effort import Effort
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.arrays_apart import ArraysApart
+from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
@@ -151,6 +152,7 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     optional: tuple[Pass, ...] = (
+        BlockLoops(),
         OrderLoops(),
         PromoteScalars(),
         IndependentAccesses(),
@@ -158,7 +160,11 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         MarkParallel(),
         ThreadLoops(),
     )
-    return (ArraysApart(), *(each for each in optional if effort.keeps(str(each))))
+    return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))
+
+
+def _name(each: Pass) -> str:
+    return str(each).partition("{")[0]
 
 
 def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:

@@ -1,0 +1,131 @@
+"""Short words for the arithmetic of indices, loops and branches, at the insertion point.
+
+Values of type index and numbers -> values; `with loop(…)` and `with when(…)` write their bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+
+from mlir import ir
+from mlir.dialects import affine, arith, scf
+
+from avial_lab.passes.mark_parallel import PARALLEL
+from avial_lab.polyhedra.affine import Affine
+from avial_lab.polyhedra.ranges import Range
+
+
+def number(value: ir.Value | int) -> ir.Value:
+    if isinstance(value, ir.Value):
+        return value
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def plus(value: ir.Value, other: ir.Value | int) -> ir.Value:
+    return arith.AddIOp(value, number(other)).result
+
+
+def minus(value: ir.Value, other: ir.Value | int) -> ir.Value:
+    return arith.SubIOp(value, number(other)).result
+
+
+def times(value: ir.Value, factor: int) -> ir.Value:
+    return arith.MulIOp(value, number(factor)).result
+
+
+def divided(value: ir.Value, unit: int) -> ir.Value:
+    """Of what is not negative."""
+    return arith.DivUIOp(value, number(unit)).result
+
+
+def pieces(count: ir.Value, unit: int) -> ir.Value:
+    """How many of `unit` cover so many; none where there is nothing."""
+    return divided(plus(most(count, 0), unit - 1), unit)
+
+
+def least(value: ir.Value, *others: ir.Value | int) -> ir.Value:
+    return reduce(lambda a, b: arith.MinSIOp(a, number(b)).result, others, value)
+
+
+def most(value: ir.Value, *others: ir.Value | int) -> ir.Value:
+    return reduce(lambda a, b: arith.MaxSIOp(a, number(b)).result, others, value)
+
+
+def less(value: ir.Value, other: ir.Value | int) -> ir.Value:
+    return arith.CmpIOp(arith.CmpIPredicate.slt, value, number(other)).result
+
+
+def at_most(value: ir.Value, other: ir.Value) -> ir.Value:
+    return arith.CmpIOp(arith.CmpIPredicate.sle, value, other).result
+
+
+def every(*conditions: ir.Value) -> ir.Value:
+    """Bits or masks that hold in all of them."""
+    return reduce(lambda a, b: arith.AndIOp(a, b).result, conditions)
+
+
+def splat(kind: ir.VectorType, value: int) -> ir.Value:
+    """A vector of that number alone."""
+    element = kind.element_type
+    if isinstance(element, ir.FloatType):
+        one: ir.Attribute = ir.FloatAttr.get(element, float(value))
+    else:
+        one = ir.IntegerAttr.get(element, value)
+    held = ir.DenseElementsAttr.get_splat(kind, one)
+    return arith.ConstantOp(kind, held).result  # pyright: ignore[reportArgumentType]
+
+
+def low_of(extent: Range, values: Mapping[str, ir.Value]) -> ir.Value:
+    """Where it begins, with the values of the names in it."""
+    return _extreme(extent.lows, values, affine.AffineMaxOp)
+
+
+def high_of(extent: Range, values: Mapping[str, ir.Value]) -> ir.Value:
+    """Where it ends."""
+    return _extreme(extent.highs, values, affine.AffineMinOp)
+
+
+def _extreme(
+    forms: Sequence[Affine], values: Mapping[str, ir.Value], of: Callable[..., ir.OpView]
+) -> ir.Value:
+    names = sorted({name for form in forms for name, _ in form.terms})
+    dims = {name: ir.AffineDimExpr.get(k) for k, name in enumerate(names)}
+    made: list[ir.AffineExpr] = []
+    for form in forms:
+        total: ir.AffineExpr = ir.AffineConstantExpr.get(form.constant)
+        for name, factor in form.terms:
+            total = total + dims[name] * factor
+        made.append(total)
+    only = affine.AffineApplyOp if len(made) == 1 else of
+    map_ = ir.AffineMap.get(len(names), 0, made)
+    return only(map_, [values[name] for name in names]).operation.results[0]
+
+
+@contextmanager
+def loop(
+    low: ir.Value | int, high: ir.Value | int, *, step: int = 1, parallel: bool = False
+) -> Iterator[ir.Value]:
+    """An scf.for, and in it, its variable; `parallel` where its iterations may run at once."""
+    made = scf.ForOp(number(low), number(high), number(step))
+    if parallel:
+        made.operation.attributes[PARALLEL] = ir.UnitAttr.get()
+    with ir.InsertionPoint(made.body):
+        yield made.induction_variable
+        scf.YieldOp([])
+
+
+@contextmanager
+def when(condition: ir.Value) -> Iterator[None]:
+    with ir.InsertionPoint(scf.IfOp(condition).then_block):
+        yield
+        scf.YieldOp([])
+
+
+def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    branch = scf.IfOp(condition, has_else=True).operation
+    for region, write in zip(branch.regions, (then, otherwise), strict=True):
+        with ir.InsertionPoint(region.blocks[0]):
+            write()
+            scf.YieldOp([])

@@ -1,0 +1,245 @@
+"""A register tile: elements of some rows and columns, in registers while their terms go by.
+
+Packed panels -> loops and vector operations at the insertion point.
+
+             columns: vectors of `lanes`         per term: load the vectors of the right panel,
+           ┌────────┬────────┬────────┐          spread each value of the left one, combine
+    rows   │ vector │ vector │ vector │
+           ├────────┼────────┼────────┤          whole: no masks;  cut by an end, or by a diagonal:
+           │        │        │        │          elements that are not there are masked out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf, vector
+
+from avial_lab.passes.contraction_code import ContractionCode, Values, spread
+from avial_lab.passes.index_code import (
+    at_most,
+    divided,
+    either,
+    every,
+    high_of,
+    least,
+    less,
+    loop,
+    low_of,
+    minus,
+    most,
+    number,
+    plus,
+    splat,
+    when,
+)
+
+Ends = tuple[ir.Value, ir.Value]
+"""Half-open."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Elements of a register tile (`columns` are whole vectors of `lanes`), and how many terms and
+    rows of them stand in one block.
+    """
+
+    rows: int
+    columns: int
+    lanes: int
+    terms: int
+    block: int
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Panels: of right values `[panel, term, column of the panel]`, of left ones `[panel, term of
+    the block, row of the tile]`; and the terms and rows of the block.
+    """
+
+    right: Sequence[ir.Value]
+    left: Sequence[ir.Value]
+    first_term: ir.Value
+    terms: Ends
+    rows: Ends
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """`row` and `column` are its first ones, `panel` that of its right values."""
+
+    code: ContractionCode
+    tiles: Tiles
+    packed: Packed
+    names: Values
+    panel: ir.Value
+    row: ir.Value
+    column: ir.Value
+
+    def write(self) -> None:
+        last = minus(self.packed.rows[1], 1)
+        # Rows that are not there are masked out, but their ends and addresses have to be some.
+        rows = [least(plus(self.row, k), last) for k in range(self.tiles.rows)]
+        columns = [self._columns_of(row) for row in (rows if self._ragged else rows[:1])]
+        whole = self._is_whole(columns)
+        if not self._triangular:
+            self._add(whole, rows, columns, self.packed.terms)
+            return
+        ends = [self._terms_of(row) for row in rows]
+        low = most(*(low for low, _ in ends))
+        high = most(least(*(high for _, high in ends)), low)
+        # Terms that not all of the rows have are added row by row: before the others, and after.
+        self._row_by_row(lambda first, end: (first, least(end, low)))
+        with when(less(low, high)):
+            self._add(whole, rows, columns, (low, high))
+        self._row_by_row(lambda first, end: (most(first, high), end))
+
+    @property
+    def _triangular(self) -> bool:
+        return self.code.row.name in self.code.found.space.terms_of_row.names
+
+    @property
+    def _ragged(self) -> bool:
+        return self.code.row.name in self.code.found.space.columns_of_row.names
+
+    @property
+    def _vectors(self) -> int:
+        return self.tiles.columns // self.tiles.lanes
+
+    def _terms_of(self, row: ir.Value) -> Ends:
+        """Those of the row that lie in the block."""
+        extent, at = self.code.found.space.terms_of_row, {**self.names, self.code.row.name: row}
+        first, end = self.packed.terms
+        return most(first, low_of(extent, at)), least(end, high_of(extent, at))
+
+    def _columns_of(self, row: ir.Value) -> Ends:
+        extent, at = self.code.found.space.columns_of_row, {**self.names, self.code.row.name: row}
+        return low_of(extent, at), high_of(extent, at)
+
+    # -- which elements are there
+
+    def _is_whole(self, columns: Sequence[Ends]) -> ir.Value:
+        """Whether all rows and columns of the tile are there."""
+        low, high = most(*(low for low, _ in columns)), least(*(high for _, high in columns))
+        return every(
+            less(plus(self.row, self.tiles.rows - 1), self.packed.rows[1]),
+            at_most(low, self.column),
+            at_most(plus(self.column, self.tiles.columns), high),
+        )
+
+    def _has_some(self, columns: Sequence[Ends]) -> ir.Value:
+        """Whether some row may have a column of the tile."""
+        low, high = least(*(low for low, _ in columns)), most(*(high for _, high in columns))
+        return every(less(low, plus(self.column, self.tiles.columns)), less(self.column, high))
+
+    def _masks(self, columns: Ends) -> list[ir.Value]:
+        """For each vector of a row, which of its columns are there."""
+        low, high = columns
+        kind = ir.VectorType.get([self.tiles.lanes], ir.IntegerType.get_signless(1))
+        found: list[ir.Value] = []
+        for k in range(self._vectors):
+            first = plus(self.column, k * self.tiles.lanes)
+            mask = vector.CreateMaskOp(kind, [self._lanes(high, first)]).result
+            if self._ragged:
+                before = vector.CreateMaskOp(kind, [self._lanes(low, first)]).result
+                mask = every(mask, arith.XOrIOp(before, splat(kind, 1)).result)
+            found.append(mask)
+        return found
+
+    def _lanes(self, end: ir.Value, first: ir.Value) -> ir.Value:
+        return least(most(minus(end, first), 0), self.tiles.lanes)
+
+    def _if_there(self, row: int, masks: Sequence[ir.Value]) -> list[ir.Value]:
+        """No column of a row that the block does not have."""
+        there = spread(less(plus(self.row, row), self.packed.rows[1]), self.tiles.lanes)
+        return [every(mask, there) for mask in masks]
+
+    # -- terms
+
+    def _add(
+        self, whole: ir.Value, rows: Sequence[ir.Value], columns: Sequence[Ends], terms: Ends
+    ) -> None:
+        """These terms to the elements of the tile."""
+
+        def masked() -> None:
+            with when(self._has_some(columns)):
+                each = [self._masks(ends) for ends in columns]
+                each = each if self._ragged else each * len(rows)
+                masks = [m for k, of_row in enumerate(each) for m in self._if_there(k, of_row)]
+                self._through(rows, masks, terms, number(0))
+
+        either(whole, lambda: self._through(rows, None, terms, number(0)), masked)
+
+    def _row_by_row(self, part: Callable[[ir.Value, ir.Value], Ends]) -> None:
+        """Of the terms of each row those that `part` makes of their ends."""
+        with loop(self.row, least(plus(self.row, self.tiles.rows), self.packed.rows[1])) as row:
+            low, high = part(*self._terms_of(row))
+            with when(less(low, high)):
+                masks = self._masks(self._columns_of(row))
+                self._through([row], masks, (low, high), minus(row, self.row))
+
+    def _through(
+        self,
+        rows: Sequence[ir.Value],
+        masks: Sequence[ir.Value] | None,
+        terms: Ends,
+        first: ir.Value,
+    ) -> None:
+        """Load the elements of those rows, go through the terms, store them; `first` is the place
+        of the first of them in the tile.
+        """
+        array, lanes = self.code.array, self.tiles.lanes
+        places: list[list[ir.Value]] = []
+        for row in rows:
+            at = {**self.names, self.code.row.name: row, self.code.column.name: self.column}
+            *outer, column = self.code.place(at)
+            places += [[*outer, plus(column, k * lanes)] for k in range(self._vectors)]
+        kind = ir.VectorType.get([lanes], ir.MemRefType(array.type).element_type)
+        if masks is None:
+            loaded = [vector.LoadOp(kind, array, place).result for place in places]
+        else:
+            none = splat(kind, 0)
+            loaded = [
+                vector.MaskedLoadOp(kind, array, place, mask, none).result
+                for place, mask in zip(places, masks, strict=True)
+            ]
+        steps = scf.ForOp(*terms, number(1), loaded)
+        with ir.InsertionPoint(steps.body):
+            elements = list(steps.inner_iter_args)
+            scf.YieldOp(self._step(steps.induction_variable, elements, len(rows), first))
+        for k, (value, place) in enumerate(zip(steps.results, places, strict=True)):
+            if masks is None:
+                vector.StoreOp(value, array, place)
+            else:
+                vector.MaskedStoreOp(array, place, masks[k], value)
+
+    def _step(
+        self, term: ir.Value, elements: Sequence[ir.Value], rows: int, first: ir.Value
+    ) -> list[ir.Value]:
+        """One term for every element of so many rows."""
+        found, lanes, packed = self.code.found, self.tiles.lanes, self.packed
+        at_right, at_left = minus(term, packed.first_term), minus(term, packed.terms[0])
+        tile = divided(minus(self.row, packed.rows[0]), self.tiles.rows)
+        of_column: list[dict[ir.Value, ir.Value]] = [
+            {
+                value: vector.LoadOp(
+                    ir.VectorType.get([lanes], value.type),
+                    panel,
+                    [self.panel, at_right, number(k * lanes)],
+                ).result
+                for value, panel in zip(found.right, packed.right, strict=True)
+            }
+            for k in range(self._vectors)
+        ]
+        made: list[ir.Value] = []
+        for row in range(rows):
+            of_row = {
+                value: spread(memref.LoadOp(panel, [tile, at_left, plus(first, row)]).result, lanes)
+                for value, panel in zip(found.left, packed.left, strict=True)
+            }
+            for k in range(self._vectors):
+                old = {found.element.op.results[0]: elements[row * self._vectors + k]}
+                made.append(self.code.combined(of_column[k] | of_row | old, self.names, lanes))
+        return made

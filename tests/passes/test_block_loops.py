@@ -1,0 +1,215 @@
+"""Contractions in blocks compute the same bits, and nothing else is put into blocks."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from mlir import ir
+
+from avial_lab.cpu import Cpu
+from avial_lab.passes.block_loops import BlockLoops
+from avial_lab.pipelines import run_passes
+from tests.kernels.jit import Machine
+from tests.polyhedra.test_properties import SLOW
+
+NARROW = Cpu(16, 16, fma=True)
+WIDE = Cpu(64, 32, fma=True)
+TYPES = {"f64": np.float64, "f32": np.float32, "i32": np.int32, "i64": np.int64}
+
+FORMS = {
+    # rows, columns and terms are n, m, k; {lo} and {hi} are bounds of the terms, {j0} and {j1} of
+    # the columns, with %i in scope.
+    "product": ("0", "{k}", "0", "{m}", "%A[%i, %p]", "%B[%p, %j]", "fma"),
+    "transposed": ("0", "{k}", "0", "{m}", "%A[%p, %i]", "%B[%j, %p]", "fma"),
+    "lower": ("0", "{k}", "0", "#up(%i)", "%A[%i, %p]", "%B[%p, %j]", "fma"),
+    "upper": ("0", "{k}", "#same(%i)", "{m}", "%A[%i, %p]", "%B[%p, %j]", "fma"),
+    "terms before": ("0", "#up(%i)", "0", "{m}", "%A[%i, %p]", "%B[%p, %j]", "fma"),
+    "terms after": ("#up(%i)", "{k}", "0", "{m}", "%A[%p, %i]", "%B[%p, %j]", "fma"),
+    "a band": ("#same(%i)", "#far(%i)", "0", "{m}", "%A[%i, %p]", "%B[%p, %j]", "fma"),
+    "both": ("0", "#up(%i)", "0", "#up(%i)", "%A[%i, %p]", "%B[%p, %j]", "fma"),
+    "shifted": ("1", "{k}", "1", "{m}", "%A[%i, %p - 1]", "%B[%p - 1, %j]", "fma"),
+    "least sum": ("0", "{k}", "0", "{m}", "%A[%i, %p]", "%B[%p, %j]", "least"),
+    "scaled": ("0", "{k}", "0", "{m}", "%A[%i, %p]", "%B[%p, %j]", "scaled"),
+}  # fmt: skip
+
+SIDE = 70
+"""Of the arrays, whatever the loops use of them."""
+
+BODIES = {
+    "f": {
+        "fma": "%new = math.fma %a, %b, %c : {t}",
+        "least": "%s = arith.addf %a, %b : {t}\n %new = arith.minimumf %c, %s : {t}",
+        "scaled": "%l = arith.mulf %a, %x : {t}\n %p1 = arith.mulf %l, %b : {t}\n"
+        " %new = arith.addf %c, %p1 : {t}",
+    },
+    "i": {
+        "fma": "%s = arith.muli %a, %b : {t}\n %new = arith.addi %c, %s : {t}",
+        "least": "%s = arith.addi %a, %b : {t}\n %new = arith.minsi %c, %s : {t}",
+        "scaled": "%l = arith.muli %a, %x : {t}\n %p1 = arith.muli %l, %b : {t}\n"
+        " %new = arith.subi %c, %p1 : {t}",
+    },
+}
+
+
+def text_of(form: str, kind: str, sizes: tuple[int, int, int], order: str = "ijp") -> str:
+    n, m, k = sizes
+    p0, p1, j0, j1, left, right, body = (s.format(m=m, k=k) for s in FORMS[form])
+    array = f"memref<{SIDE}x{SIDE}x{kind}>"
+    loops = {
+        "i": f"affine.for %i = 0 to {n} {{",
+        "j": f"affine.for %j = {j0} to {j1} {{",
+        "p": f"affine.for %p = {p0} to {p1} {{",
+    }
+    opened = "\n".join(loops[letter] for letter in order)
+    return f"""
+    #same = affine_map<(d) -> (d)>
+    #up = affine_map<(d) -> (d + 1)>
+    #far = affine_map<(d) -> (d + {k})>
+    func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind}) {{
+      affine.for %i = 0 to {n} {{ affine.for %j = 0 to {m} {{
+        %c = affine.load %C[%i, %j] : {array}
+        %d = {"arith.addf" if kind[0] == "f" else "arith.addi"} %c, %x : {kind}
+        affine.store %d, %C[%i, %j] : {array}
+      }} }}
+      {opened}
+        %a = affine.load {left} : {array}
+        %b = affine.load {right} : {array}
+        %c = affine.load %C[%i, %j] : {array}
+        {BODIES[kind[0]][body].format(t=kind)}
+        affine.store %new, %C[%i, %j] : {array}
+      }} }} }}
+      return
+    }}"""
+
+
+def blocked(text: str, each: BlockLoops, context: ir.Context) -> str:
+    module = ir.Module.parse(text, context)
+    run_passes(module.operation, (each,))
+    return str(module)
+
+
+def values(kind: str, seed: int, special: bool) -> dict[str, object]:
+    rng = np.random.default_rng(seed)
+    dtype = TYPES[kind]
+    made: dict[str, object] = {}
+    for name in "CAB":
+        if kind[0] == "f":
+            array = rng.standard_normal((SIDE, SIDE)).astype(dtype)
+            if special:
+                odd = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-310, 3e38], dtype)
+                array = np.where(
+                    rng.random(array.shape) < 0.02, rng.choice(odd, array.shape), array
+                )
+        else:
+            array = rng.integers(-1000, 1000, (SIDE, SIDE)).astype(dtype)
+        made[name] = array
+    return made | {"x": dtype(3)}
+
+
+def check(texts: list[tuple[str, BlockLoops]], kind: str, *, special: bool = False) -> int:
+    """How many texts were put into blocks; all of them compute the same bits as before."""
+    context = ir.Context()
+    after = [blocked(text, each, context) for text, each in texts]
+    machine = Machine(
+        [(f"before{k}", text) for k, (text, _) in enumerate(texts)]
+        + [(f"after{k}", text) for k, text in enumerate(after)],
+        context,
+    )
+    for k, (text, _) in enumerate(texts):
+        arguments = values(kind, k, special)
+        with np.errstate(all="ignore"):
+            before = machine.call(f"before{k}", arguments)["C"]
+            now = machine.call(f"after{k}", arguments)["C"]
+        same = (before == now) & (np.signbit(before) == np.signbit(now))
+        same |= (before != before) & (now != now)  # which NaN it is, nobody promises
+        assert same.all(), (np.argwhere(~same)[:5], text)
+    return sum("avial.parallel" in text for text in after)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cpu"), [("f64", WIDE), ("f64", NARROW), ("f32", WIDE), ("i32", WIDE)]
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_put_into_blocks(form, kind, cpu):
+    text = text_of(form, kind, (37, 41, 29))
+    assert check([(text, BlockLoops(terms=8, block=16, cpu=cpu))], kind) == 1
+
+
+ORDERS = ["".join(letters) for letters in permutations("ijp")]
+
+SIZES = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33])
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=SLOW)
+@given(st.data())
+def test_blocks_compute_the_same_bits(data):
+    kind = data.draw(st.sampled_from(sorted(TYPES)))
+    texts = []
+    for _ in range(8):
+        form = data.draw(st.sampled_from(sorted(FORMS)))
+        order = data.draw(
+            st.sampled_from(
+                ["ijp", "ipj"]
+                if "#" in str(FORMS[form])
+                else ["ijp", "ipj", "jip", "pij", "pji", "jpi"]
+            )
+        )
+        sizes = data.draw(st.tuples(SIZES, SIZES, SIZES))
+        tiles = BlockLoops(
+            terms=data.draw(st.sampled_from([1, 2, 5, 8, 64])),
+            block=data.draw(st.sampled_from([1, 8, 16, 64])),
+            cpu=data.draw(st.sampled_from([NARROW, WIDE])),
+        )
+        texts.append((text_of(form, kind, sizes, order), tiles))
+    count = check(texts, kind, special=data.draw(st.booleans()))
+    event(f"{count} of {len(texts)} in blocks")
+
+
+REFUSED = {
+    "what is added was stored by an earlier row": """
+      affine.for %i = 1 to 40 { affine.for %j = 0 to 40 { affine.for %p = 0 to 40 {
+        %a = affine.load %A[%i, %p] : memref<70x70xf64>
+        %b = affine.load %C[%i - 1, %j] : memref<70x70xf64>
+        %c = affine.load %C[%i, %j] : memref<70x70xf64>
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new, %C[%i, %j] : memref<70x70xf64> } } }""",
+    "one place for several elements": """
+      affine.for %i = 0 to 30 { affine.for %j = 0 to 30 { affine.for %p = 0 to 40 {
+        %a = affine.load %A[%i, %p] : memref<70x70xf64>
+        %b = affine.load %B[%p, %j] : memref<70x70xf64>
+        %c = affine.load %C[0, %i + %j] : memref<70x70xf64>
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new, %C[0, %i + %j] : memref<70x70xf64> } } }""",
+    "a value of row, column and term": """
+      affine.for %i = 0 to 30 { affine.for %j = 0 to 30 { affine.for %p = 0 to 30 {
+        %a = affine.load %A[%i + %j, %p] : memref<70x70xf64>
+        %b = affine.load %B[%p, %j] : memref<70x70xf64>
+        %c = affine.load %C[%i, %j] : memref<70x70xf64>
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new, %C[%i, %j] : memref<70x70xf64> } } }""",
+    "columns that jump": """
+      affine.for %i = 0 to 30 { affine.for %j = 0 to 30 { affine.for %p = 0 to 30 {
+        %a = affine.load %A[%i, %p] : memref<70x70xf64>
+        %b = affine.load %B[%p, %j] : memref<70x70xf64>
+        %c = affine.load %C[2 * %i, 2 * %j] : memref<70x70xf64>
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new, %C[2 * %i, 2 * %j] : memref<70x70xf64> } } }""",
+    "a matrix and a vector": """
+      affine.for %i = 0 to 30 { affine.for %p = 0 to 30 {
+        %a = affine.load %A[%i, %p] : memref<70x70xf64>
+        %b = affine.load %B[%p, 0] : memref<70x70xf64>
+        %c = affine.load %C[%i, 0] : memref<70x70xf64>
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new, %C[%i, 0] : memref<70x70xf64> } }""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_what_is_no_contraction_stays_as_it_is(body):
+    array = "memref<70x70xf64>"
+    text = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64) {{ {body}\n return }}"
+    assert check([(text, BlockLoops(terms=8, block=16, cpu=WIDE))], "f64") == 0
