@@ -47,10 +47,11 @@ class Ask(enum.Enum):
 @dataclass(frozen=True)
 class Built:
     """compile_s: building and, of what is compiled at its first call, what that call took longer
-    than the next.
+    than the next. note: what is to be known of the runs.
     """
 
     compile_s: float
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Booth:
         )
         built = self._ask((entry, dict(arguments)))
         assert isinstance(built, Built)
-        self.compile_s = built.compile_s
+        self.compile_s, self.note = built.compile_s, built.note
 
     def run(self) -> float:
         """Seconds of one run."""
@@ -164,7 +165,7 @@ def serve(questions: BinaryIO, answers: BinaryIO) -> None:
         first = runner.run()
         if entry.lazy:
             compile_s += max(first - runner.run(), 0.0)
-        _send(answers, Built(compile_s))
+        _send(answers, Built(compile_s, runner.note))
         while True:
             question = pickle.load(questions)
             _send(answers, runner.run() if question is Ask.RUN else runner.arrays)

@@ -19,8 +19,8 @@ from avial_lab.race.native import any_compiler, loaded
 
 _TYPES = {"f32": ("float", 4), "f64": ("double", 8)}
 _LEAST_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cache of most machines
-_CACHE_BYTES = 1 << 28  # so much is moved in each measure of a cache
-_ROUNDS = 1_000_000  # some tenths of a second in all
+_CACHE_BYTES = 1 << 26  # so much is moved in each measure of a cache
+_ROUNDS = 200_000  # some milliseconds: the best of many short ones is one without a neighbour
 _LIMIT_S = 120.0
 
 
@@ -98,15 +98,15 @@ def _measured(element: str, threads: int, machine: Machine) -> dict[str, object]
 
     # Half of a cache: the other half is for what else is there.
     caches = [
-        (c.level, streamed(c.nbytes * max(threads // c.shared_by, 1) // 2, _CACHE_BYTES, 5))
+        (c.level, streamed(c.nbytes * max(threads // c.shared_by, 1) // 2, _CACHE_BYTES, 20))
         for c in machine.caches
         if c.level > 1
     ]
     last = max((c.nbytes for c in machine.caches), default=0)
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     return {
-        "flops": max(peak(ctypes.c_long(_ROUNDS)) for _ in range(5)),
-        "triad": streamed(min(max(_LEAST_TRIAD_BYTES, 6 * last), room), 0, 8),
+        "flops": max(peak(ctypes.c_long(_ROUNDS)) for _ in range(40)),
+        "triad": streamed(min(max(_LEAST_TRIAD_BYTES, 6 * last), room), 0, 16),
         "vector_bits": library.vector_bits(),
         "caches": caches,
     }

@@ -30,7 +30,7 @@ import numpy as np
 import psutil
 
 from avial_lab.errors import AvialError
-from avial_lab.race.booth import LIMIT_S, Ask, Refusal, booth_environment
+from avial_lab.race.booth import LIMIT_S, Ask, Built, Refusal, booth_environment
 from avial_lab.race.machine import pinned_environment, pins
 from avial_lab.race.posts import Comm, CrewEntry
 from avial_lab.runtime.launch import (
@@ -76,11 +76,12 @@ class Crew:
         self.ranks: list[Rank] = []
         try:
             self._start(ranks, threads, places)
-            built = self._ask([(entry, dict(arguments))] * ranks)
+            built: list[Built] = self._ask([(entry, dict(arguments))] * ranks)
         except BaseException:
             self.close()
             raise
-        self.compile_s: float = max(built)
+        self.compile_s = max(each.compile_s for each in built)
+        self.note = "; ".join(dict.fromkeys(each.note for each in built if each.note))
 
     def run(self) -> float:
         """Seconds of one run, from all ranks' beginning to the last one's end."""
@@ -234,7 +235,7 @@ def _serve(file: BufferedRWPair, comm: Comm) -> None:
     post = entry.post(arguments, comm)
     compile_s = time.perf_counter() - start
     post.run()
-    _send(file, compile_s)
+    _send(file, Built(compile_s, post.note))
     while True:
         question = pickle.load(file)
         _send(file, post.run() if question is Ask.RUN else post.left())

@@ -38,6 +38,7 @@ class Team(Protocol):
     """A contestant, built and run once."""
 
     compile_s: float
+    note: str
 
     def run(self) -> float: ...
     def arrays(self) -> dict[str, np.ndarray]: ...

@@ -36,7 +36,9 @@ NUMBA_HINT = "pip install 'avial-lab[bench]'"
 
 
 class Runner(ABC):
-    """One contestant, built, with its own arrays."""
+    """One contestant, built, with its own arrays. `note`: what is to be known of its runs."""
+
+    note = ""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.before = arguments
@@ -168,6 +170,7 @@ class BinaryRunner(Runner):
         )
         if outcome.failure is not None:
             raise AvialError(outcome.failure.message)
+        self.note = outcome.team.note
         self.caller.write_results(results_of([outcome]))
         return trace_of(self.manifest, [outcome]).makespan_s
 

@@ -14,9 +14,11 @@ meaning; more may come, and then `version` grows.
       flops, bytes        the kernel's own counts for one run
       best_peer           the fastest contestant that is not ours, or null
       ratio               the best peer's median over ours, or null
+      least_ratio         the same of everybody's fastest run
       lanes               [{contestant, ours, seconds [of every run], median_s, least_s, compile_s,
                             ratio (its median over ours), flops_per_s, bytes_per_s, roofline (its
-                            fraction of what the ceilings allow), fault}]; null: not known
+                            fraction of what the ceilings allow), fault, note}];
+                            null: not known
     means         [{ranks, threads, element, against (a contestant; null: the best peer of each
                     kernel), ratio (geometric mean), kernels, worst_kernel, worst_ratio}]
     notes         what was left out or is to be doubted, in words
@@ -45,7 +47,7 @@ def sheet_facts(sheet: Sheet) -> dict[str, Any]:
         "ceilings": [_ceilings_facts(ceilings) for ceilings in sheet.ceilings],
         "heats": [_heat_facts(heat) for heat in sheet.heats],
         "means": [_mean_facts(mean) for mean in means(sheet.heats)],
-        "notes": list(sheet.notes),
+        "notes": list(sheet.remarks),
     }
 
 
@@ -73,6 +75,7 @@ def _heat_facts(heat: Heat) -> dict[str, Any]:
         "bytes": heat.bytes,
         "best_peer": None if heat.best is None else heat.best.contestant,
         "ratio": heat.ratio,
+        "least_ratio": heat.least_ratio,
         "lanes": [_lane_facts(heat, lane) for lane in heat.lanes],
     }
 
@@ -91,6 +94,7 @@ def _lane_facts(heat: Heat, lane: Lane) -> dict[str, Any]:
         "bytes_per_s": None if median_s is None else heat.bytes / median_s,
         "roofline": heat.roofline(lane),
         "fault": lane.fault or None,
+        "note": lane.note or None,
     }
 
 

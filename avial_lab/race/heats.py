@@ -41,7 +41,7 @@ def run_heat(start: Start, answer: Answer, ceilings: Ceilings) -> Heat:
             except AvialError as error:
                 lanes[entrant.name] = Lane(entrant.name, fault=_in_one_line(error))
             else:
-                lanes[entrant.name] = Lane(entrant.name, compile_s=team.compile_s)
+                lanes[entrant.name] = Lane(entrant.name, compile_s=team.compile_s, note=team.note)
                 teams[entrant.name] = team
         lanes |= _take_turns(teams, lanes)
     return Heat(

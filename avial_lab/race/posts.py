@@ -40,7 +40,9 @@ Comm = Any
 
 
 class Post(ABC):
-    """One rank's end of a contestant."""
+    """One rank's end of a contestant. `note`: what is to be known of its runs."""
+
+    note = ""
 
     @abstractmethod
     def run(self) -> object:
@@ -120,6 +122,7 @@ class _OwnPost(Post):
         )
         if self.outcome.failure is not None:
             raise AvialError(self.outcome.failure.message)
+        self.note = self.outcome.team.note
         return replace(self.outcome, results=(), pieces=())
 
     def left(self) -> Outcome:

@@ -38,7 +38,7 @@ def _head(sheet: Sheet, found: list[Mean]) -> str:
         for m in found
         if not m.against
     )
-    told = "".join(f"<p>{svg.escape(note)}</p>" for note in sheet.notes)
+    told = "".join(f"<p>{svg.escape(note)}</p>" for note in sheet.remarks)
     return (
         f"<h1>Race</h1><p class='lead'>{svg.escape(words)}</p>"
         f"<p>How many times faster {OURS} is than the best peer of each kernel, in the geometric "

@@ -24,12 +24,14 @@ class Lane:
     """One contestant's part in one heat.
 
     seconds: of every run, in order. compile_s: apart from them. fault: why there are no times.
+    note: what is to be known of those there are.
     """
 
     contestant: str
     seconds: tuple[float, ...] = ()
     compile_s: float = 0.0
     fault: str = ""
+    note: str = ""
 
     @property
     def median_s(self) -> float:
@@ -78,6 +80,12 @@ class Heat:
     def ratio(self) -> float | None:
         """How many times faster than the best peer we are."""
         return None if self.best is None else self.ratio_to(self.best)
+
+    @property
+    def least_ratio(self) -> float | None:
+        """As `ratio`, of everybody's fastest run: what other work on the machine disturbs less."""
+        least = [min(lane.seconds) for lane in self.home if not lane.is_ours]
+        return min(least) / min(self.ours.seconds) if self.ours and least else None
 
     def ratio_to(self, lane: Lane) -> float | None:
         """How many times faster than the contestant in that lane we are; None without times."""
@@ -149,12 +157,18 @@ class Sheet:
             if lane.fault
         )
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The lanes' notes, each once, and the sheet's own."""
+        own = [f"{x.contestant}: {x.note}" for heat in self.heats for x in heat.lanes if x.note]
+        return (*dict.fromkeys(own), *self.notes)
+
     def __str__(self) -> str:
         lines = [*text_table(self.heats), "", *compile_table(self.heats), ""]
         lines += map(str, means(self.heats))
         lines += [str(self.machine)]
         lines += [f"ceilings, {ceilings}" for ceilings in self.ceilings]
-        return "\n".join([*lines, *self.faults, *self.notes])
+        return "\n".join([*lines, *self.faults, *self.remarks])
 
 
 def means(heats: Iterable[Heat]) -> Iterator[Mean]:
@@ -178,9 +192,22 @@ def means(heats: Iterable[Heat]) -> Iterator[Mean]:
 
 
 def text_table(heats: Sequence[Heat]) -> list[str]:
-    """A line for each heat, times in milliseconds; `×` is the best peer's time over ours."""
+    """A line for each heat, medians in milliseconds; `×` is the best peer's over ours, `×least` the
+    same of everybody's fastest run.
+    """
     names = list(dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes))
-    head = ["kernel", "type", "ranks", "threads", *names, "×", "GFLOP/s", "GB/s", "roofline"]
+    head = [
+        "kernel",
+        "type",
+        "ranks",
+        "threads",
+        *names,
+        "×",
+        "×least",
+        "GFLOP/s",
+        "GB/s",
+        "roofline",
+    ]
     return _columns([head, *(_row(heat, names) for heat in heats)])
 
 
@@ -219,6 +246,7 @@ def _row(heat: Heat, names: Sequence[str]) -> list[str]:
         str(heat.threads),
         *(_time(lanes.get(name)) for name in names),
         "-" if ratio is None else f"{ratio:.2f}",
+        "-" if heat.least_ratio is None else f"{heat.least_ratio:.2f}",
         *rates,
         "-" if roofline is None else f"{roofline:.0%}",
     ]
