@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from avial_lab import ownership
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.cpu import instruction_sets
 from avial_lab.errors import InternalError
 from avial_lab.schedule import Piece, Step, Transfer
 from avial_lab.toolchain import tool
@@ -72,6 +73,8 @@ class Manifest:
     An `owned` program keeps its own books (`ownership.c`): it has no steps but `phases`, which say
     by number where it is, and its results are where it says at the end; `results` here are those
     foreseen.
+
+    `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
     """
 
     entry: str
@@ -87,6 +90,7 @@ class Manifest:
     owned: bool = False
     phases: tuple[str, ...] = ()
     edited: str = ""
+    instruction_sets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,8 @@ class MachineCode:
 
 
 def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) -> Binary:
-    """What engines run: machine code, PTX and what has to be known of them."""
+    """What engines run: machine code of this machine, PTX and what has to be known of them."""
+    manifest = replace(manifest, instruction_sets=tuple(sorted(instruction_sets())))
     parts = [item for pair in sorted(ptx.items()) for item in pair]
     key = digest(code.shared_object, repr(manifest), *parts)
     return Binary(key, code.shared_object, dict(ptx), manifest)

@@ -1,6 +1,7 @@
 """The CPU that programs are compiled for: its vector registers, its caches, its instructions.
 
-This machine, as its kernel describes it -> Cpu. Sizes in passes come from here.
+This machine, as its kernel describes it -> Cpu. Sizes in passes come from here, and whether
+machine code of another machine would run on this one.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from avial_lab.errors import ClusterError
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 KIB = 1024
@@ -71,6 +75,35 @@ def _vectors(machine: str, flags: frozenset[str]) -> tuple[int, int, bool]:
     return 16, 16, "fma" in flags
 
 
+USED = re.compile(
+    # x86-64
+    r"pni|ssse3|sse4_[12]|cx16|movbe|popcnt|abm|bmi[12]|adx|f16c|fma|avx\w*|gfni|vaes|vpclmulqdq"
+    # AArch64
+    r"|asimd\w*|atomics|fphp|jscvt|fcma|i?lrcpc|flagm2?|frint|i8mm|bf16|sve\w*|sme\w*"
+)
+"""Instruction sets, as Linux names them, that a compiler takes from for loops over numbers. The
+others are the kernel's business, or cryptographers'.
+"""
+
+
+def instruction_sets() -> frozenset[str]:
+    """What machine code made for this CPU may use of it; empty where the kernel does not tell."""
+    return frozenset(flag for flag in _flags() if USED.fullmatch(flag))
+
+
+def check_instruction_sets(needed: Iterable[str]) -> None:
+    """ClusterError for machine code that this CPU does not understand; it would die of SIGILL."""
+    here = instruction_sets()
+    missing = sorted(set(needed) - here)
+    if here and missing:
+        raise ClusterError(
+            f"the CPU of {platform.node()} has no {', '.join(missing)}, "
+            "and the program was compiled for one that has",
+            hint="compile it on that machine, or run it on machines like the one that compiled it",
+        )
+
+
+@cache
 def _flags() -> frozenset[str]:
     try:
         text = Path("/proc/cpuinfo").read_text()

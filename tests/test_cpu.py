@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab.cpu import Cpu, _caches, cores, cpu_of, this_cpu
+from avial_lab import cpu as this
+from avial_lab.cpu import Cpu, _caches, check_instruction_sets, cores, cpu_of, this_cpu
+from avial_lab.errors import ClusterError
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,18 @@ def test_a_machine_that_tells_nothing_is_taken_to_be_small(tmp_path: Path):
 def test_this_machine():
     assert this_cpu().l1_bytes <= this_cpu().l2_bytes <= this_cpu().last_bytes
     assert cores() >= 1
+
+
+def test_machine_code_of_a_better_cpu_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(this, "_flags", lambda: frozenset({"avx", "avx2", "fma", "hypervisor"}))
+    check_instruction_sets(())
+    check_instruction_sets({"fma", "avx2"})
+    with pytest.raises(ClusterError, match=r"has no avx512f, avx512vl, and the program") as caught:
+        check_instruction_sets(["avx512vl", "avx2", "avx512f"])
+    assert caught.value.hint is not None
+    assert "compile it on that machine" in caught.value.hint
+
+
+def test_where_the_kernel_tells_nothing_nothing_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(this, "_flags", frozenset)
+    check_instruction_sets({"avx512f"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import arrays_apart
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
@@ -36,13 +36,10 @@ class MarkParallel:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in [op for op in operations_in(module) if op.name == "func.func"]:
-                if arrays_apart(function):
-                    for loop in nearest_loops(function):
-                        if not any(
-                            PARALLEL in op.attributes for op in (loop, *operations_in(loop))
-                        ):
-                            _mark(loop)
+            for function in functions_of_arrays_apart(module):
+                for loop in nearest_loops(function):
+                    if not any(PARALLEL in op.attributes for op in (loop, *operations_in(loop))):
+                        _mark(loop)
 
     def __str__(self) -> str:
         return "mark-parallel"

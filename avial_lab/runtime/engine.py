@@ -25,6 +25,7 @@ import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
+from avial_lab.cpu import check_instruction_sets
 from avial_lab.errors import AvialError
 from avial_lab.ownership import EVENT_WORDS, Ownership, own_error
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
@@ -148,7 +149,11 @@ def outcome_of(manifest: Manifest, answer: Sequence[Any]) -> Outcome:
 
 
 def load(shared_object: bytes, sha256: str, manifest: Manifest) -> LoadedProgram:
-    """The program in this process, with MPI's symbols there for it to find."""
+    """The program in this process, with MPI's symbols there for it to find.
+
+    Raises ClusterError where this CPU lacks what the program was compiled for.
+    """
+    check_instruction_sets(manifest.instruction_sets)
     if manifest.uses_mpi:
         from avial_lab.runtime import world
 

@@ -113,7 +113,8 @@ def test_only_what_engines_look_up_is_exported(tmp_path: Path) -> None:
         ["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True
     )
     names = {line.split()[-1] for line in listed.stdout.splitlines()}
-    assert names == set(EXPORTED)
+    of_loops = {"avial_threads", "avial_worth"}  # and these tasks have none to divide
+    assert names == set(EXPORTED) - of_loops
 
 
 def test_one_rank_calls_no_mpi(tmp_path: Path) -> None:

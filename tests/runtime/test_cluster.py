@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import pytest
 
 from avial_lab.errors import BindError, CellSpan, ClusterError, RunError
 from avial_lab.regions import Box
+from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import ClusterState, run
 from avial_lab.runtime.job import Options
 from avial_lab.trace import EventKind
@@ -267,6 +270,22 @@ def test_a_program_for_another_machine(build, cluster):
     with pytest.raises(RunError, match="could not be loaded"):
         run(broken, {"a": a}, cluster)
     assert cluster.status.state is ClusterState.READY
+
+
+@pytest.mark.parametrize("target", ["cluster", "mpiexec"])
+def test_a_program_for_a_better_cpu(build, cluster, target):
+    """It would die of SIGILL, on whichever rank comes to such an instruction first."""
+    arrays = {"a": np.zeros(4, np.float32)}
+    binary = alone(build, arrays, "a[0] = 1;")
+    manifest = replace(binary.manifest, instruction_sets=("avx2048f",))
+    program = replace(binary, key="for a better CPU", manifest=manifest)
+    before = cluster.status.facts
+    with pytest.raises(RunError, match="has no avx2048f") as caught:
+        run(program, arrays, cluster) if target == "cluster" else mpiexec.run(program, arrays)
+    assert platform.node() in str(caught.value)
+    assert "compile it on that machine" in str(caught.value)
+    assert cluster.status.facts == before
+    assert not arrays["a"].any()
 
 
 # --- what costs the engines -----------------------------------------------------------------------
