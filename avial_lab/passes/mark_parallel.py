@@ -38,11 +38,16 @@ class MarkParallel:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 for loop in nearest_loops(function):
-                    if not any(PARALLEL in op.attributes for op in (loop, *operations_in(loop))):
+                    if not is_marked(loop):
                         _mark(loop)
 
     def __str__(self) -> str:
         return "mark-parallel"
+
+
+def is_marked(nest: ir.Operation) -> bool:
+    """Whether a pass before wrote the nest as it wants to have it: nobody else moves it."""
+    return any(PARALLEL in op.attributes for op in (nest, *operations_in(nest)))
 
 
 def nearest_loops(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -12,7 +12,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.passes.ast_loops import AstLoops
-from avial_lab.passes.mark_parallel import PARALLEL
+from avial_lab.passes.mark_parallel import is_marked
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
@@ -53,7 +53,7 @@ def _order_in(op: ir.Operation) -> None:
 
 def _order(loop: ir.Operation) -> bool:
     """Whether nothing is left to do in the nest: it is good as it was, or has been rewritten."""
-    if not _has_loop(loop) or _is_written(loop):
+    if not _has_loop(loop) or is_marked(loop):
         return True
     try:
         scop = read_scop(loop)
@@ -68,11 +68,6 @@ def _order(loop: ir.Operation) -> bool:
 
 def _has_loop(loop: ir.Operation) -> bool:
     return any(op.name in LOOPS for op in operations_in(loop) if op != loop)
-
-
-def _is_written(loop: ir.Operation) -> bool:
-    """Whether a pass before wrote the nest in the order that it wants."""
-    return any(PARALLEL in op.attributes for op in operations_in(loop))
 
 
 def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], schedule: isl.Schedule) -> None:

@@ -16,6 +16,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.mark_parallel import is_marked
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
@@ -57,14 +58,14 @@ class PromoteScalars:
 
 
 def outermost_loops(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The loops in `op` that no other loop is around."""
+    """The loops in `op` that no other loop is around, and no pass has marked as its own."""
     for region in op.regions:
         for block in region.blocks:
             for inner in [view.operation for view in block.operations]:
-                if inner.name in LOOPS:
-                    yield inner
-                else:
+                if inner.name not in LOOPS:
                     yield from outermost_loops(inner)
+                elif not is_marked(inner):
+                    yield inner
 
 
 def innermost_loops(nest: ir.Operation) -> list[ir.Operation]:

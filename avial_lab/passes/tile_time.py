@@ -15,7 +15,7 @@ from mlir.dialects import affine, arith
 
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.loop_bounds import rebuilt_loop
-from avial_lab.passes.mark_parallel import PARALLEL
+from avial_lab.passes.mark_parallel import PARALLEL, is_marked
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.time_tiles import LOOPS, Face, Sweep, TimeTiles, time_tiles
 
@@ -49,6 +49,8 @@ class TileTime:
         for region in op.regions:
             for block in region.blocks:
                 for inner in [view.operation for view in block.operations]:
+                    if inner.name in LOOPS and is_marked(inner):
+                        continue
                     tiles = self.tiles(inner)
                     if tiles is None:
                         self._tile_in(inner)
