@@ -44,3 +44,20 @@ def arrays(
     tmp *= alpha
     D *= beta
     D += tmp @ C
+
+
+def scipy_arrays(
+    alpha: np.generic,
+    beta: np.generic,
+    tmp: np.ndarray,
+    A: np.ndarray,
+    B: np.ndarray,
+    C: np.ndarray,
+    D: np.ndarray,
+) -> None:
+    """Two calls of BLAS, in place: row by row a matrix is Fortran's transposed one."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    gemm = get_blas_funcs("gemm", (A,))
+    np.matmul(A, B, out=tmp)
+    gemm(alpha, C.T, tmp.T, beta, D.T, overwrite_c=True)

@@ -6,21 +6,31 @@ void kernel_adi(int64_t tsteps, T u[restrict N][N], T v[restrict N][N], T p[rest
   const T a = -mul1 / 2, b = 1 + mul1, d = -mul2 / 2, e = 1 + mul2;
 #pragma omp parallel
   for (int64_t t = 0; t < tsteps; t++) {
+    // Down the columns: threads take blocks of them, and in a block they are the vector. p and q are
+    // scratch and lie as the columns do.
 #pragma omp for schedule(static)
-    for (long i = 1; i < N - 1; i++) {
-      v[0][i] = 1;
-      p[i][0] = 0;
-      q[i][0] = 1;
-      for (long j = 1; j < N - 1; j++) {
-        const T pivot = a * p[i][j - 1] + b;
-        p[i][j] = -a / pivot;
-        q[i][j] = (-d * u[j][i - 1] + (1 + 2 * d) * u[j][i] - d * u[j][i + 1] - a * q[i][j - 1]) /
-                  pivot;
+    for (long first = 1; first < N - 1; first += 64) {
+      const long last = first + 64 < N - 1 ? first + 64 : N - 1;
+      for (long i = first; i < last; i++) {
+        v[0][i] = 1;
+        p[0][i] = 0;
+        q[0][i] = 1;
       }
-      v[N - 1][i] = 1;
+      for (long j = 1; j < N - 1; j++)
+        for (long i = first; i < last; i++) {
+          const T pivot = a * p[j - 1][i] + b;
+          p[j][i] = -a / pivot;
+          q[j][i] =
+              (-d * u[j][i - 1] + (1 + 2 * d) * u[j][i] - d * u[j][i + 1] - a * q[j - 1][i]) /
+              pivot;
+        }
+      for (long i = first; i < last; i++)
+        v[N - 1][i] = 1;
       for (long j = N - 2; j > 0; j--)
-        v[j][i] = p[i][j] * v[j + 1][i] + q[i][j];
+        for (long i = first; i < last; i++)
+          v[j][i] = p[j][i] * v[j + 1][i] + q[j][i];
     }
+    // Along the rows.
 #pragma omp for schedule(static)
     for (long i = 1; i < N - 1; i++) {
       u[i][0] = 1;

@@ -23,3 +23,10 @@ def loops(A: np.ndarray) -> None:
 
 def arrays(A: np.ndarray) -> None:
     np.copyto(A, np.linalg.cholesky(A), where=np.tri(A.shape[0], dtype=bool))
+
+
+def scipy_arrays(A: np.ndarray) -> None:
+    """LAPACK's potrf, in place: row by row the lower half is Fortran's upper one."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    get_lapack_funcs("potrf", (A,))(A.T, lower=0, clean=0, overwrite_a=1)

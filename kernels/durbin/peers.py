@@ -31,3 +31,11 @@ def arrays(r: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
         z[:k] = y[:k] + alpha * y[:k][::-1]
         y[:k] = z[:k]
         y[k] = alpha
+
+
+def scipy_arrays(r: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
+    """SciPy's Levinson recursion, in double precision; z is scratch."""
+    from scipy.linalg import solve_toeplitz
+
+    column = np.concatenate(([1], r[:-1]))
+    y[...] = solve_toeplitz(column, -r, check_finite=False)

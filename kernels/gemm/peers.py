@@ -22,3 +22,13 @@ def arrays(
 ) -> None:
     C *= beta
     C += alpha * (A @ B)
+
+
+def scipy_arrays(
+    alpha: np.generic, beta: np.generic, C: np.ndarray, A: np.ndarray, B: np.ndarray
+) -> None:
+    """One call of BLAS, in place: row by row C is Fortran's transposed C."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    gemm = get_blas_funcs("gemm", (A,))
+    gemm(alpha, B.T, A.T, beta, C.T, overwrite_c=True)

@@ -58,3 +58,27 @@ def arrays(
     x += beta * (y @ A)
     x += z
     w += alpha * (A @ x)
+
+
+def scipy_arrays(
+    alpha: np.generic,
+    beta: np.generic,
+    A: np.ndarray,
+    u1: np.ndarray,
+    v1: np.ndarray,
+    u2: np.ndarray,
+    v2: np.ndarray,
+    w: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    z: np.ndarray,
+) -> None:
+    """Four calls of BLAS, in place: row by row A is Fortran's transposed A."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    ger, gemv = get_blas_funcs(("ger", "gemv"), (A,))
+    ger(1, v1, u1, a=A.T, overwrite_a=1)
+    ger(1, v2, u2, a=A.T, overwrite_a=1)
+    gemv(beta, A.T, y, beta=1, y=x, overwrite_y=1)
+    x += z
+    gemv(alpha, A.T, x, beta=1, y=w, trans=1, overwrite_y=1)

@@ -36,3 +36,20 @@ def arrays(A: np.ndarray, R: np.ndarray, Q: np.ndarray) -> None:
         Q[:, k] = A[:, k] / R[k, k]
         R[k, k + 1 :] = Q[:, k] @ A[:, k + 1 :]
         A[:, k + 1 :] -= Q[:, k, None] * R[k, k + 1 :]
+
+
+def scipy_arrays(A: np.ndarray, R: np.ndarray, Q: np.ndarray) -> None:
+    """LAPACK's QR by reflections, with R's diagonal made positive; columns behind the first M are
+    noise whoever makes them, and 0 here.
+    """
+    from scipy.linalg import qr
+
+    m, n = A.shape
+    full = min(m, n)
+    q, r = qr(A, mode="economic", check_finite=False)
+    signs = np.where(np.diagonal(r) < 0, -1, 1).astype(A.dtype)
+    Q[:, :full], Q[:, full:] = q * signs, 0
+    upper = np.zeros_like(R)
+    upper[:full] = r * signs[:, None]
+    np.copyto(R, upper, where=~np.tri(n, k=-1, dtype=bool))
+    A[:, :full], A[:, full:] = Q[:, :full] * np.diagonal(upper)[:full], 0

@@ -25,3 +25,12 @@ def arrays(
     y[...] = 0
     # reduceat takes no empty row for 0, so they are left out
     y[filled] = np.add.reduceat(values * x[columns], rows[:-1][filled])
+
+
+def scipy_arrays(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> None:
+    """SciPy's sparse product."""
+    from scipy.sparse import csr_array
+
+    y[...] = csr_array((values, columns, rows), shape=(len(y), len(x))) @ x

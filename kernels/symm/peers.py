@@ -24,3 +24,13 @@ def arrays(
     whole = np.tril(A) + np.tril(A, -1).T
     C *= beta
     C += alpha * (whole @ B)
+
+
+def scipy_arrays(
+    alpha: np.generic, beta: np.generic, C: np.ndarray, A: np.ndarray, B: np.ndarray
+) -> None:
+    """One call of BLAS, in place: row by row C is Fortran's transposed C, and A its upper half."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    symm = get_blas_funcs("symm", (A,))
+    symm(alpha, A.T, B.T, beta, C.T, side=1, lower=0, overwrite_c=True)

@@ -24,3 +24,13 @@ def arrays(
     product *= alpha
     product += beta * C
     np.copyto(C, product, where=np.tri(C.shape[0], dtype=bool))
+
+
+def scipy_arrays(
+    alpha: np.generic, beta: np.generic, C: np.ndarray, A: np.ndarray, B: np.ndarray
+) -> None:
+    """One call of BLAS, in place: row by row C's lower half is Fortran's upper one."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    syr2k = get_blas_funcs("syr2k", (A,))
+    syr2k(alpha, A.T, B.T, beta, C.T, trans=1, lower=0, overwrite_c=True)

@@ -22,3 +22,11 @@ def loops(alpha: np.generic, A: np.ndarray, B: np.ndarray) -> None:
 def arrays(alpha: np.generic, A: np.ndarray, B: np.ndarray) -> None:
     B += np.tril(A, -1).T @ B
     B *= alpha
+
+
+def scipy_arrays(alpha: np.generic, A: np.ndarray, B: np.ndarray) -> None:
+    """One call of BLAS, in place: row by row B is Fortran's transposed B, and A its upper half."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    trmm = get_blas_funcs("trmm", (A,))
+    trmm(alpha, A.T, B.T, side=1, lower=0, trans_a=1, diag=1, overwrite_b=True)
