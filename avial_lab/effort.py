@@ -12,7 +12,7 @@ from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
     "fuse-phases", "block-loops", "order-loops", "promote-scalars", "independent-accesses",
-    "tile-time", "thread-loops",
+    "tile-time", "interleave-rows", "thread-loops",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values."""
 

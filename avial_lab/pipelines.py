@@ -59,6 +59,7 @@ from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.fuse_phases import FusePhases
 from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
 from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
+from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
@@ -108,6 +109,7 @@ OURS: dict[str, type] = {
     "independent-accesses": IndependentAccesses,
     "keep-independent": KeepIndependent,
     "tile-time": TileTime,
+    "interleave-rows": InterleaveRows,
     "block-loops": BlockLoops,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,

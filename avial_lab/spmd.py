@@ -33,6 +33,7 @@ from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.independent_to_llvm import KeepIndependent
+from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.order_loops import OrderLoops
@@ -158,6 +159,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         IndependentAccesses(),
         TileTime(),
         MarkParallel(),
+        InterleaveRows(),
         ThreadLoops(),
     )
     return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))

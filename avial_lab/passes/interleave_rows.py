@@ -1,0 +1,349 @@
+"""Several rows at once where each waits for itself: one's latency is hidden behind the others'.
+
+Functions of loops -> the same operations on every element, so the same bits; a processor finds
+enough that is independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import affine
+
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.mark_parallel import PARALLEL
+from avial_lab.passes.operations import attributes_of, operations_in
+from avial_lab.passes.program import is_pure
+from avial_lab.polyhedra import read_scop
+from avial_lab.polyhedra.lags import is_recurrence, lag_of
+
+ROWS = 8
+"""Rows side by side: about the latency of a division over the time between two of them."""
+
+MOST_OPERATIONS = 400
+"""In the body of the rows together: what a processor looks ahead, and what registers hold."""
+
+Values = dict[ir.Value, ir.Value]
+
+
+@dataclass(frozen=True)
+class InterleaveRows:
+    """Run rows of a recurrence side by side, each some columns behind the one before.
+
+    before:  affine.for %i { affine.for %j { A[i, j] = … A[i, j - 1] … A[i - 1, j + 1] … } }
+    after:   affine.for %i step 8 { affine.for %c { …[i, c]  …[i + 1, c - 2]  …[i + 2, c - 4] … } }
+
+    Iterations of a loop that are independent (`avial.parallel`) need no lag, and may hold several
+    loops after each other. Columns at the two ends, and rows that are left over, run one by one.
+    """
+
+    rows: int = ROWS
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for function in functions_of_arrays_apart(module):
+                self._interleave_in(function)
+
+    def _interleave_in(self, op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in [view.operation for view in block.operations]:
+                    if inner.name != "affine.for" or not self._interleave(inner):
+                        self._interleave_in(inner)
+
+    def _interleave(self, loop: ir.Operation) -> bool:
+        """Whether the loop's rows run side by side now."""
+        body = _body(loop)
+        inner = [op for op in body if op.name == "affine.for"]
+        rows = min(self.rows, MOST_OPERATIONS // max(1, len(list(operations_in(loop)))))
+        if not _is_plain(loop) or not inner or rows < 2 or not all(map(_may_repeat, body)):
+            return False
+        variable = loop.regions[0].blocks[0].arguments[0]
+        if any(_depends(each, variable, loop) for op in inner for each in op.operands):
+            return False
+        scop = read_scop(loop)
+        (outer,) = scop.loops_of(loop)
+        loops = [scop.loops_of(op)[0] for op in inner]
+        if not any(is_recurrence(each, scop) for each in loops):
+            return False
+        if PARALLEL in loop.attributes:
+            _Rows(loop, rows, 0).write()
+            return True
+        if len(inner) != 1 or not all(op == inner[0] or is_pure(op) for op in body):
+            return False
+        if any(len(ir.AffineMapAttr(inner[0].attributes[n]).value.results) > 1 for n in _ENDS):
+            return False
+        lag = lag_of(scop, outer, loops[0], rows)
+        if lag is None or lag > _MOST_LAG:
+            return False
+        _Rows(loop, rows, lag).write()
+        return True
+
+    def __str__(self) -> str:
+        return "interleave-rows" if self.rows == ROWS else f"interleave-rows{{rows={self.rows}}}"
+
+
+_ENDS = ("lowerBoundMap", "upperBoundMap")
+_MOST_LAG = 8
+"""Columns at the ends of the rows run one by one: lag × rows of them."""
+
+
+def _body(loop: ir.Operation) -> list[ir.Operation]:
+    """Without the terminator."""
+    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
+
+
+def _is_plain(loop: ir.Operation) -> bool:
+    return not len(loop.results) and ir.IntegerAttr(loop.attributes["step"]).value == 1
+
+
+def _may_repeat(op: ir.Operation) -> bool:
+    """Whether copies of it may stand beside each other: accesses, arithmetic, innermost loops."""
+    if op.name == "affine.for":
+        return _is_plain(op) and all(not len(o.regions) and _may_repeat(o) for o in _body(op))
+    return op.name in _ACCESSES or (is_pure(op) and not len(op.regions))
+
+
+_ACCESSES = ("affine.load", "affine.store", "memref.load", "memref.store")
+
+
+def _depends(value: ir.Value, on: ir.Value, loop: ir.Operation) -> bool:
+    """Whether the value is computed from `on` in the body of `loop`."""
+    if value == on:
+        return True
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.block.owner != loop:
+        return False
+    return any(_depends(each, on, loop) for each in owner.operation.operands)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Writes `count` iterations of `loop` side by side, each `lag` columns behind the one before.
+
+          lag * (count - 1)
+    row i   ....┌──────────────────┐         `head`: row by row, as far as there is one
+    i + 1     ..│                  │..       `side by side`
+    i + 2       │                  │....     `tail`
+                └──────────────────┘
+    """
+
+    loop: ir.Operation
+    count: int
+    lag: int
+
+    def write(self) -> None:
+        loop, last = self.loop, self.count - 1
+        attributes = attributes_of(loop)
+        attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), self.count)
+        with ir.InsertionPoint(loop), loop.location:
+            blocks = _loop_like(loop, attributes, loop.regions[0].blocks[0].arguments[0].location)
+        first = blocks.regions[0].blocks[0].arguments[0]
+        upper = ir.AffineMapAttr(loop.attributes["upperBoundMap"]).value
+        lows, *_ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
+        highs = list(loop.operands)[lows:]
+        with ir.InsertionPoint(blocks.regions[0].blocks[0].operations[0]), loop.location:
+            dims = upper.n_dims
+            room = [each - ir.AffineDimExpr.get(dims) - last - 1 for each in upper.results]
+            where = ir.IntegerSet.get(dims + 1, upper.n_symbols, room, [False] * len(room))
+            operands = [*highs[:dims], first, *highs[dims:]]
+            choice = ir.Operation.create(
+                "affine.if",
+                operands=operands,
+                attributes={"condition": ir.IntegerSetAttr.get(where)},
+                regions=2,
+            )
+            for region in choice.regions:
+                with ir.InsertionPoint(region.blocks.append()):
+                    affine.AffineYieldOp([])
+            start = ir.AffineMap.get(1, 0, [ir.AffineDimExpr.get(0)])
+            full, rest = (_end_of(region) for region in choice.regions)
+            with ir.InsertionPoint(rest):
+                left = affine.AffineForOp(
+                    start, upper, 1, iter_args=[],
+                    lower_bound_operands=[first], upper_bound_operands=highs,
+                )  # fmt: skip
+                with ir.InsertionPoint(left.operation.regions[0].blocks[0]):
+                    _copy(_body(loop), {self._variable: left.induction_variable})
+                    affine.AffineYieldOp([])
+            with ir.InsertionPoint(full):
+                names = [_shifted(first, row) for row in range(self.count)]
+                self._side_by_side([{self._variable: name} for name in names], first)
+        loop.erase()
+
+    @property
+    def _variable(self) -> ir.Value:
+        return self.loop.regions[0].blocks[0].arguments[0]
+
+    def _side_by_side(self, rows: Sequence[Values], first: ir.Value) -> None:
+        """The body for all rows; a loop once for all of them."""
+        for op in _body(self.loop):
+            if op.name != "affine.for":
+                for known in rows:
+                    _copy([op], known)
+            elif self.lag:
+                self._lagging(op, rows, first)
+            else:
+                inner = _loop_like(op, attributes_of(op), _variable_of(op).location, rows[0])
+                with ir.InsertionPoint(_end(inner)):
+                    for known in rows:
+                        _copy(_body(op), {**known, _variable_of(op): _variable_of(inner)})
+
+    def _lagging(self, op: ir.Operation, rows: Sequence[Values], first: ir.Value) -> None:
+        """Columns that not all rows have, those that all have, and the rest."""
+        bounds = _Bounds.of(op, rows[0])
+        late = self.lag * (self.count - 1)
+        low, high, later = bounds.low, bounds.high, bounds.low + late
+        self._one_by_one(op, bounds, ([low], [later]), first)
+        middle = bounds.loop([later], [high])
+        with ir.InsertionPoint(_end(middle)):
+            column = _variable_of(middle)
+            for number, known in enumerate(rows):
+                place = _shifted(column, -self.lag * number)
+                _copy(_body(op), {**known, _variable_of(op): place})
+        # Where a row is short the head has gone on beyond its end.
+        self._one_by_one(op, bounds, ([high, later], [high + late]), first)
+
+    def _one_by_one(
+        self,
+        op: ir.Operation,
+        bounds: _Bounds,
+        ends: tuple[Sequence[ir.AffineExpr], Sequence[ir.AffineExpr]],
+        first: ir.Value,
+    ) -> None:
+        """Columns of all rows that have them, row after row."""
+        columns = bounds.loop(*ends)
+        with ir.InsertionPoint(_end(columns)):
+            zero, one = ir.AffineConstantExpr.get(0), ir.AffineConstantExpr.get(self.count)
+            each = affine.AffineForOp(
+                ir.AffineMap.get(0, 0, [zero]), ir.AffineMap.get(0, 0, [one]), 1, iter_args=[],
+                lower_bound_operands=[], upper_bound_operands=[],
+            )  # fmt: skip
+            with ir.InsertionPoint(each.operation.regions[0].blocks[0]):
+                end = affine.AffineYieldOp([])
+            with ir.InsertionPoint(end):
+                number, column = each.induction_variable, _variable_of(columns)
+                d0, d1 = ir.AffineDimExpr.get(0), ir.AffineDimExpr.get(1)
+                row = affine.AffineApplyOp(ir.AffineMap.get(2, 0, [d0 + d1]), [first, number])
+                form = ir.AffineMap.get(2, 0, [d0 - d1 * self.lag])
+                place = affine.AffineApplyOp(form, [column, number]).result
+                branch = bounds.inside(place)
+                with ir.InsertionPoint(_end_of(branch.regions[0])):
+                    known = {self._variable: row.result, _variable_of(op): place}
+                    for outer in _body(self.loop):
+                        if outer != op:  # what the row is computed from
+                            _copy([outer], known)
+                    _copy(_body(op), known)
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """One of each for a loop over columns, over one list of dimensions and one of symbols."""
+
+    low: ir.AffineExpr
+    high: ir.AffineExpr
+    dims: list[ir.Value]
+    symbols: list[ir.Value]
+    like: ir.Operation
+
+    @staticmethod
+    def of(op: ir.Operation, known: Values) -> _Bounds:
+        sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+        operands = [known.get(value, value) for value in op.operands]
+        low, high = (ir.AffineMapAttr(op.attributes[name]).value for name in _ENDS)
+        below, above = operands[: sizes[0]], operands[sizes[0] :]
+        end = high.results[0].shift_dims(high.n_dims, low.n_dims)
+        return _Bounds(
+            low.results[0],
+            end.shift_symbols(high.n_symbols, low.n_symbols),
+            [*below[: low.n_dims], *above[: high.n_dims]],
+            [*below[low.n_dims :], *above[high.n_dims :]],
+            op,
+        )
+
+    def loop(self, lows: Sequence[ir.AffineExpr], highs: Sequence[ir.AffineExpr]) -> ir.Operation:
+        """An empty loop between the greatest of `lows` and the least of `highs`."""
+        low, high = (
+            ir.AffineMap.get(len(self.dims), len(self.symbols), list(each))
+            for each in (lows, highs)
+        )
+        operands = [*self.dims, *self.symbols]
+        made = affine.AffineForOp(
+            low, high, 1, iter_args=[],
+            lower_bound_operands=operands, upper_bound_operands=operands,
+        ).operation  # fmt: skip
+        made.regions[0].blocks[0].arguments[0].set_location(_variable_of(self.like).location)
+        with ir.InsertionPoint(made.regions[0].blocks[0]):
+            affine.AffineYieldOp([])
+        return made
+
+    def inside(self, column: ir.Value) -> ir.Operation:
+        """A condition that the column is one of the loop's."""
+        here = ir.AffineDimExpr.get(len(self.dims))
+        tests = [here - self.low, self.high - here - 1]
+        where = ir.IntegerSet.get(len(self.dims) + 1, len(self.symbols), tests, [False, False])
+        branch = ir.Operation.create(
+            "affine.if",
+            operands=[*self.dims, column, *self.symbols],
+            attributes={"condition": ir.IntegerSetAttr.get(where)},
+            regions=2,
+        )
+        with ir.InsertionPoint(branch.regions[0].blocks.append()):
+            affine.AffineYieldOp([])
+        return branch
+
+
+def _variable_of(loop: ir.Operation) -> ir.Value:
+    return loop.regions[0].blocks[0].arguments[0]
+
+
+def _end(loop: ir.Operation) -> ir.Operation:
+    return _end_of(loop.regions[0])
+
+
+def _end_of(region: ir.Region) -> ir.Operation:
+    block = region.blocks[0]
+    return block.operations[len(block.operations) - 1].operation
+
+
+def _loop_like(
+    loop: ir.Operation,
+    attributes: dict[str, ir.Attribute],
+    variable: ir.Location,
+    known: Values | None = None,
+) -> ir.Operation:
+    """An empty loop with the bounds of `loop`."""
+    made = ir.Operation.create(
+        "affine.for",
+        operands=[(known or {}).get(value, value) for value in loop.operands],
+        attributes=attributes,
+        regions=1,
+    )
+    block = made.regions[0].blocks.append(ir.IndexType.get(), arg_locs=[variable])
+    with ir.InsertionPoint(block):
+        affine.AffineYieldOp([])
+    return made
+
+
+def _shifted(value: ir.Value, by: int) -> ir.Value:
+    if not by:
+        return value
+    return affine.AffineApplyOp(
+        ir.AffineMap.get(1, 0, [ir.AffineDimExpr.get(0) + by]), [value]
+    ).result
+
+
+def _copy(ops: Sequence[ir.Operation], known: Values) -> None:
+    """Copies of them at the insertion point; `known` goes on with what they define."""
+    for op in ops:
+        copy = op.clone().operation
+        for place, operand in enumerate(op.operands):
+            if operand in known:
+                copy.operands[place] = known[operand]
+        for inner in operations_in(copy):
+            for place, operand in enumerate(inner.operands):
+                if operand in known:
+                    inner.operands[place] = known[operand]
+        known.update(zip(op.results, copy.results, strict=True))
