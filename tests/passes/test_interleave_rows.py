@@ -1,0 +1,123 @@
+"""Rows side by side compute the same bits, however short they are and however they lag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from mlir import ir
+
+from avial_lab.passes.arrays_apart import APART
+from avial_lab.passes.interleave_rows import InterleaveRows
+from avial_lab.passes.mark_parallel import MarkParallel
+from avial_lab.passes.operations import operations_in
+from avial_lab.pipelines import run_passes
+from tests.kernels.jit import Machine
+from tests.polyhedra.test_properties import SLOW
+
+EDGE = 3
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A[i, j] from `reads` of A and B around it, and perhaps a second loop over the columns that
+    goes on with B; `before`: a store between the loops, which only independent rows may have.
+    """
+
+    rows: int
+    columns: int
+    reads: tuple[tuple[str, int, int], ...]
+    second: tuple[int, ...]
+    before: bool
+
+    @property
+    def text(self) -> str:
+        kind = f"memref<{self.rows + 2 * EDGE}x{self.columns + 2 * EDGE}xi64>"
+        low, right, bottom = EDGE, EDGE + self.columns, EDGE + self.rows
+        lines = [
+            f"func.func @f(%A: {kind}, %B: {kind}) attributes {{{APART}}} {{",
+            "%three = arith.constant 3 : i64",
+            f"affine.for %i = {low} to {bottom} {{",
+        ]
+        if self.before:
+            lines.append(f"affine.store %three, %B[%i, {EDGE - 1}] : {kind}")
+        lines.append(f"affine.for %j = {low} to {right} {{")
+        lines += self._sum("u", self.reads, kind)
+        lines += [f"affine.store %u{len(self.reads)}, %A[%i, %j] : {kind}", "}"]
+        if self.second:
+            lines.append(f"affine.for %j = {low} to {right} {{")
+            lines += self._sum("w", tuple(("B", 0, by) for by in self.second), kind)
+            lines += [f"affine.store %w{len(self.second)}, %B[%i, %j] : {kind}", "}"]
+        return "\n".join([*lines, "}", "return", "}"])
+
+    def _sum(self, stem: str, reads: tuple[tuple[str, int, int], ...], kind: str) -> Iterator[str]:
+        yield f"%{stem}0 = arith.constant 5 : i64"
+        for k, (array, down, right) in enumerate(reads):
+            yield f"%{stem}l{k} = affine.load %{array}[%i + {down}, %j + {right}] : {kind}"
+            yield f"%{stem}m{k} = arith.muli %{stem}{k}, %three : i64"
+            yield f"%{stem}{k + 1} = arith.addi %{stem}m{k}, %{stem}l{k} : i64"
+
+
+@st.composite
+def recurrences(draw: st.DrawFn) -> Recurrence:
+    near = st.integers(-EDGE, EDGE)
+    reads = st.tuples(st.sampled_from("AAB"), st.integers(-2, 2), near)
+    return Recurrence(
+        draw(st.integers(1, 19)),
+        draw(st.integers(1, 24)),
+        (("A", 0, -1), *draw(st.lists(reads, max_size=3))),
+        tuple(draw(st.sampled_from([(), (), (-1,), (-2, 0), (1,)]))),
+        draw(st.booleans()),
+    )
+
+
+def check_same_bits(recurrence: Recurrence, rows: int) -> bool:
+    """Whether rows were put side by side at all."""
+    context = ir.Context()
+    module = ir.Module.parse(recurrence.text, context)
+    run_passes(module.operation, (MarkParallel(), InterleaveRows(rows)))
+    module.operation.verify()
+    with context:
+        machine = Machine([("before", recurrence.text), ("after", str(module))], context)
+    rng = np.random.default_rng(len(recurrence.text))
+    shape = (recurrence.rows + 2 * EDGE, recurrence.columns + 2 * EDGE)
+    arrays = {name: rng.integers(-(1 << 40), 1 << 40, shape) for name in "AB"}
+    before, after = machine.call("before", arrays), machine.call("after", arrays)
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value, err_msg=name)
+    return any(
+        op.name == "affine.for" and ir.IntegerAttr(op.attributes["step"]).value == rows
+        for op in operations_in(module.operation)
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@given(recurrence=recurrences(), rows=st.sampled_from([2, 3, 4, 8]))
+def test_random_recurrences(recurrence: Recurrence, rows: int) -> None:
+    event("side by side" if check_same_bits(recurrence, rows) else "left alone")
+
+
+UP_RIGHT = (("A", 0, -1), ("A", -1, 1), ("A", -1, -1))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 13, 14, 15, 16, 40])
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 17])
+def test_the_ends_of_rows(rows: int, columns: int) -> None:
+    done = check_same_bits(Recurrence(rows, columns, UP_RIGHT, (), False), 8)
+    assert done == (columns > 1)  # one column alone is no recurrence
+
+
+CASES = {
+    "a row that needs nothing of itself": Recurrence(16, 16, (("B", 0, 0),), (), False),
+    "two loops in rows that depend on each other": Recurrence(16, 16, UP_RIGHT, (-1,), False),
+    "a store between rows that depend on each other": Recurrence(16, 16, UP_RIGHT, (), True),
+}
+
+
+@pytest.mark.parametrize("recurrence", CASES.values(), ids=CASES)
+def test_what_is_left_alone(recurrence: Recurrence) -> None:
+    assert not check_same_bits(recurrence, 8)
