@@ -155,7 +155,8 @@ def build_apart(
         for verdict in verdicts_in(structured, question.source)
     )
     binding = question.source.binding
-    reordered = reordered_storages(structured, binding) if topology.ranks > 1 else {}
+    divided = topology.ranks > 1
+    reordered = reordered_storages(structured, binding, divided=divided, sums=done.sums)
     made = in_reading_order(done.stages)
     return Built(schedule, made, binary, watch.seconds, plan, verdicts, reordered)
 

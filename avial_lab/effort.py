@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "fuse-phases", "block-loops", "order-loops", "promote-scalars", "independent-accesses",
-    "tile-time", "interleave-rows", "thread-loops",
+    "fuse-phases", "block-loops", "order-loops", "promote-scalars", "reorder-sums",
+    "independent-accesses", "tile-time", "interleave-rows", "thread-loops",
 )  # fmt: skip
-"""Passes of the stages placed and loops that can be left out: slower, and the same values."""
+"""Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
+of sums, with reorder-sums, only within the rounding of another order.)
+"""
 
 WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIONAL)}, or all"
 """For those who ask on a command line."""

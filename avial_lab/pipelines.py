@@ -69,6 +69,7 @@ from avial_lab.passes.place_phases import PlacePhasesHere
 from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
 from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
+from avial_lab.passes.reorder_sums import ReorderSums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
@@ -103,6 +104,7 @@ OURS: dict[str, type] = {
     "unwrap-tasks": UnwrapTasks,
     "replicate-to-mpi": ReplicateToMpi,
     "order-loops": OrderLoops,
+    "reorder-sums": ReorderSums,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,
     "promote-scalars": PromoteScalars,

@@ -40,6 +40,7 @@ from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.promote_scalars import PromoteScalars
+from avial_lab.passes.reorder_sums import ReorderSums, reordered_sums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.thread_loops import ThreadLoops
@@ -156,13 +157,15 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         BlockLoops(),
         OrderLoops(),
         PromoteScalars(),
+        ReorderSums(),
         IndependentAccesses(),
         TileTime(),
         MarkParallel(),
         InterleaveRows(),
         ThreadLoops(),
     )
-    return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))
+    kept = (each for each in optional if effort.keeps(_name(each)))
+    return (ArraysApart(), *(p for p in kept if not (effort.strict and p == ReorderSums())))
 
 
 def _name(each: Pass) -> str:
@@ -181,31 +184,36 @@ def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
 @dataclass(frozen=True)
 class Finished:
     """All stages and the machine code; the names of the phases by their numbers, where a stage had
-    them; for each task that was several phases the line for people that says so.
+    them; for each task that was several phases the line for people that says so; the tasks whose
+    sums are added in another order, with the most terms of one.
     """
 
     stages: list[Stage]
     code: MachineCode
     phases: tuple[str, ...]
     fused: dict[str, str]
+    sums: dict[str, int]
 
 
 def finished_phases(stages: Stages) -> Finished:
     """Run to the end, with what is only known on the way."""
     phases: tuple[str, ...] = ()
     fused: dict[str, str] = {}
+    sums: dict[str, int] = {}
 
     def watched() -> Stages:
-        nonlocal phases
+        nonlocal phases, sums
         for stage, module in stages:
             if stage.name == "placed" and isinstance(module, ir.Operation):
                 fused.update(fused_in(module))
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
+            if stage.name == "loops" and isinstance(module, ir.Operation):
+                sums = reordered_sums(module)
             yield stage, module
 
     made, code = finished(watched())
-    return Finished(made, code, phases, fused)
+    return Finished(made, code, phases, fused, sums)
 
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:

@@ -1,11 +1,13 @@
 """Which arrays hang on a floating-point sum whose order is not the program's.
 
-Structured program -> storages with the number of terms; everything else is equal bit for bit.
+Structured program, the tasks that reorder sums -> storages with the number of terms; everything
+else is equal bit for bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from mlir import ir
 
@@ -17,14 +19,28 @@ from avial_lab.dialects.program import program_function
 
 WORK = ("avial.replicate", "avial.task")
 TERMS = "avial.reordered"
-"""On a replicate: it combines floating-point sums or products of so many terms in its own order."""
+"""On a replicate: where several ranks share it, it combines floating-point sums or products of so
+many terms in its own order.
+"""
+
+FAR = 2**40
+"""Stands for a number of terms that is not known when the program is compiled."""
 
 
-def reordered_storages(structured: ir.Operation, binding: Binding | None) -> dict[str, int]:
-    """The storages that such a sum reaches, through arrays and numbers between the loops."""
+def reordered_storages(
+    structured: ir.Operation, binding: Binding | None, *, divided: bool, sums: Mapping[str, int]
+) -> dict[str, int]:
+    """The storages that such a sum reaches, through arrays and numbers between the loops.
+
+    `divided`: several ranks share the replicates. `sums`: the tasks, or loops around tasks, in which
+    the terms of a sum, so many at most, are added in another order on one rank, too. How many there are is not always
+    known; then it is taken to be no more than the largest array has elements.
+    """
     function = program_function(structured)
     roots, _ = program_buffers(function, binding)
-    flow = _Flow({value: buffer.storage for value, buffer in roots.items()})
+    names = {value: buffer.storage for value, buffer in roots.items()}
+    largest = max((prod(buffer.shape) for buffer in roots.values()), default=1)
+    flow = _Flow(names, divided=divided, sums=sums, most=largest)
     # A loop around brings later values back to earlier operations: until nothing is new.
     while flow.walk(function):
         pass
@@ -34,8 +50,10 @@ def reordered_storages(structured: ir.Operation, binding: Binding | None) -> dic
 class _Flow:
     """Terms by storage, and by value of the code between the tasks."""
 
-    def __init__(self, names: Mapping[ir.Value, str]) -> None:
-        self._names = names
+    def __init__(
+        self, names: Mapping[ir.Value, str], *, divided: bool, sums: Mapping[str, int], most: int
+    ) -> None:
+        self._names, self._divided, self._sums, self._most = names, divided, sums, most
         self.storages: dict[str, int] = {}
         self._values: dict[ir.Value, int] = {}
 
@@ -71,19 +89,31 @@ class _Flow:
         operands = list(op.operands)
         read = [self._storage(value) for value in operands[1 : 1 + reads]]
         written = [self._storage(value) for value in operands[1 + reads : 1 + reads + writes]]
-        if TERMS in op.attributes:
+        if self._divided and TERMS in op.attributes:
             own = ir.IntegerAttr(op.attributes[TERMS]).value
             places = ir.DenseI64ArrayAttr(op.attributes["avial.reduced"])
             self._reach([self._storage(operands[place]) for place in places], own)
-        terms = sum(self.storages.get(name, 0) for name in set(read) if name)
+        terms = self._own_terms(op)
+        terms += sum(self.storages.get(name, 0) for name in set(read) if name)
         terms += sum(self._values.get(value, 0) for value in set(_used_in(op)))
         if terms:
             self._reach(written, terms)
 
+    def _own_terms(self, op: ir.Operation | None) -> int:
+        """Of the sums in a task; phases that were fused later go by the name of their loop."""
+        while op is not None and op.name != "avial.schedule":
+            if op.name in (*WORK, "avial.converge"):
+                terms = self._sums.get(ir.StringAttr(op.attributes["name"]).value, 0)
+                if terms:
+                    return terms
+            around = op.parent
+            op = around.operation if around is not None else None
+        return 0
+
     def _reach(self, names: Sequence[str | None], terms: int) -> None:
         for name in names:
             if name is not None:
-                self.storages.setdefault(name, terms)
+                self.storages.setdefault(name, terms if terms < FAR else self._most)
 
     def _storage(self, value: ir.Value) -> str | None:
         value = buffer_of(value)

@@ -21,6 +21,9 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import is_pure
 
 SPLIT_DIMENSIONS = 2
+OF_TASK = "avial.task"
+"""On a function: the name of the task whose body it is."""
+
 SPLIT = "avial.split"
 """On a loop: its iterations are divided, along this dimension (0 or 1) of the grid of ranks."""
 
@@ -62,12 +65,16 @@ def reduced_arrays(op: ir.Operation) -> list[ir.Value]:
 
 
 def outline_phase(op: ir.Operation, before: ir.Operation, symbol: str) -> Phase:
-    """Move the body of `op` into the function `symbol`, before `before`; `op` is left empty."""
+    """Move the body of `op` into the function `symbol`, before `before`; `op` is left empty.
+
+    The function remembers the name of the task that it is of.
+    """
     captured = Captured.by(operations_in(op))
     index = ir.IndexType.get()
     inputs = [value.type for value in captured.arguments] + [index] * (2 * SPLIT_DIMENSIONS)
     with ir.InsertionPoint(before), op.location:
         function = func.FuncOp(symbol, (inputs, []), visibility="private")
+    function.attributes[OF_TASK] = op.attributes["name"]
     region = op.regions[0]
     body = region.blocks[0]
     body.append_to(function.regions[0])

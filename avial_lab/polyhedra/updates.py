@@ -37,10 +37,21 @@ def combination(old: ir.Value, new: ir.Value) -> Combination | None:
     Nothing but the chain may use the old value or one in between, nor anything but its one end (a
     store, a yield) the new: a reduction that is looked at halfway depends on its order.
     """
+    chain = _accumulating(old, new)
+    return chain.found if chain is not None else None
+
+
+def links(old: ir.Value, new: ir.Value) -> tuple[ir.Operation, ...]:
+    """The operations that combine, where `new` accumulates onto `old`, the last one first."""
+    chain = _accumulating(old, new)
+    return chain.links if chain is not None else ()
+
+
+def _accumulating(old: ir.Value, new: ir.Value) -> _Chain | None:
     chain = _Chain(old)
     if not chain.reaches(new) or chain.found is None or not chain.unseen_elsewhere():
         return None
-    return chain.found if sum(1 for _ in new.uses) == 1 else None
+    return chain if sum(1 for _ in new.uses) == 1 else None
 
 
 class _Chain:
@@ -48,6 +59,7 @@ class _Chain:
 
     def __init__(self, old: ir.Value) -> None:
         self.found: Combination | None = None
+        self.links: tuple[ir.Operation, ...] = ()
         self._values: dict[ir.Value, bool] = {old: True}
         self._uses: set[tuple[ir.Operation, int]] = set()
 
@@ -80,6 +92,7 @@ class _Chain:
     def _combined(self, op: ir.Operation, kind: ReductionKind) -> bool:
         places = [2] if op.name == "math.fma" else [0] if op.name in _LEFT_ONLY else [0, 1]
         used = [number for number in places if self._use(op, number)]
+        self.links = (op, *self.links)
         return len(used) == 1 and self._agrees(Combination(kind, op.name))
 
     def _agrees(self, combination: Combination) -> bool:

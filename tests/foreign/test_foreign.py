@@ -85,7 +85,7 @@ def check_run(
     program, arrays = compiled(name, inputs_of(name, tiny=tiny), ranks)
     program.run(cluster, timeout=60)
     for key, array in arrays.items():
-        terms = program.built.reordered.get(key, 0) if ranks > 1 else 0
+        terms = program.built.reordered.get(key, 0)
         wrong = differing(array, want[key], terms)
         assert not len(wrong), (
             f"{ranks} ranks: {key}{wrong[0].tolist()} is {array[tuple(wrong[0])]}, "

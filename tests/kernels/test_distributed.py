@@ -97,7 +97,7 @@ def check_run(cluster: Cluster, name: str, element: str, sizes: str, ranks: int)
     arrays = case.arrays()
     program = compiled(case, arrays, ranks)
     program.run(cluster, timeout=60)
-    reordered = program.built.reordered if ranks > 1 else {}
+    reordered = program.built.reordered
     truth, bound = case.kernel.truth(case.arguments), case.kernel.bound(case.arguments)
     for key, got in arrays.items():
         wrong = differing(got, case.reference[key])

@@ -1,0 +1,137 @@
+"""Sums over an innermost loop that vectors may compute: in several parts, added at the end.
+
+Functions of loops in their last order -> the same, with LLVM's leave on exactly the operations that
+add up a sum or product, and on the function how many terms the longest has.
+
+In program order each addition waits for the one before, four cycles or so on any machine, and no
+vector helps. Everywhere else that order costs nothing: where the innermost loop goes over elements
+and not over terms, each vector lane adds up an element of its own, and the bits stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+from mlir import ir
+from mlir.dialects import arith
+
+from avial_lab.accesses.rounding import FAR
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import OF_TASK
+from avial_lab.passes.promote_scalars import innermost_loops, outermost_loops
+from avial_lab.polyhedra import Loop, Scop, read_scop
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.dependences import carried_among
+from avial_lab.polyhedra.model import ArrayKind
+from avial_lab.polyhedra.reductions import forbidding, reductions
+from avial_lab.polyhedra.updates import links
+
+LINKS = ("arith.addf", "arith.subf", "arith.mulf", "math.fma")
+SUMS = "avial.sums"
+"""On a function: floating-point sums or products of so many terms are added in another order."""
+
+
+@dataclass(frozen=True)
+class ReorderSums:
+    """Let LLVM add up the terms of an innermost loop in any order.
+
+    before:  affine.for %k { %s = affine.load %C[%i] …  %t = math.fma %a, %b, %s : f64
+                             affine.store %t, %C[%i] }
+    after:   affine.for %k { %s = affine.load %C[%i] …  %p = arith.mulf %a, %b fastmath<contract>
+                             %t = arith.addf %s, %p fastmath<reassoc,contract>
+                             affine.store %t, %C[%i] }
+
+    Only where the loop is parallel but for such sums, as else there are no vectors to win. LLVM
+    knows the fused sum of its vectoriser as two operations that may be contracted, not as one.
+    Nothing is said of NaN, infinities and the sign of zero: they stay what they are.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for function in [op for op in operations_in(module) if OF_TASK in op.attributes]:
+                terms = max(map(_reorder, outermost_loops(function)), default=0)
+                if terms:
+                    i64 = ir.IntegerType.get_signless(64)
+                    function.attributes[SUMS] = ir.IntegerAttr.get(i64, terms)
+
+    def __str__(self) -> str:
+        return "reorder-sums"
+
+
+def reordered_sums(module: ir.Operation) -> dict[str, int]:
+    """The tasks whose sums have been reordered, with the number of terms of the longest."""
+    return {
+        ir.StringAttr(op.attributes[OF_TASK]).value: ir.IntegerAttr(op.attributes[SUMS]).value
+        for op in operations_in(module)
+        if SUMS in op.attributes
+    }
+
+
+def _reorder(nest: ir.Operation) -> int:
+    """How many terms the longest sum has that is reordered in `nest`; 0 where none is."""
+    loops = [loop for loop in innermost_loops(nest) if _may_sum(loop)]
+    scop = read_scop(nest) if loops else None
+    terms = 0
+    for loop in loops:
+        assert scop is not None
+        (own,) = scop.loops_of(loop)
+        for op in _links(own, scop):
+            _allow(op)
+            terms = max(terms, _most_iterations(own, scop))
+    return terms
+
+
+def _may_sum(loop: ir.Operation) -> bool:
+    return any(op.name in LINKS for op in operations_in(loop))
+
+
+def _links(own: Loop, scop: Scop) -> list[ir.Operation]:
+    """The operations that add up what the iterations of `own` combine, if that is all that keeps
+    them in order.
+    """
+    carried = carried_among(own, scop.statements)
+    sums = [r for r in reductions(own, scop, carried) if r.reorders_rounding and r.fixed]
+    if not sums or forbidding(own, scop, carried):
+        return []
+    ops = {statement.name: statement.op for statement in scop.statements}
+    found: list[ir.Operation] = []
+    for update in (update for each in sums for update in each.updates):
+        if update.array.kind is ArrayKind.MEMORY and update.load != update.store:
+            found += links(ops[update.load].results[0], ops[update.store].operands[0])
+    body = own.op.regions[0].blocks[0]
+    handed_on = body.operations[-1].operation.operands
+    for old, new in zip(list(body.arguments)[1:], handed_on, strict=True):
+        found += links(old, new)
+    return [op for op in found if isinstance(op.results[0].type, ir.FloatType)]
+
+
+def _allow(op: ir.Operation) -> None:
+    both = ir.Attribute.parse("#arith.fastmath<reassoc,contract>")
+    if op.name != "math.fma":
+        op.attributes["fastmath"] = both
+        return
+    a, b, old = op.operands
+    with ir.InsertionPoint(op), op.location:
+        product = arith.mulf(a, b, fastmath=ir.Attribute.parse("#arith.fastmath<contract>"))
+        total = arith.addf(old, product, fastmath=both)
+    op.results[0].replace_all_uses_with(total)
+    op.erase()
+
+
+def _most_iterations(loop: Loop, scop: Scop) -> int:
+    """Of one execution of `loop`, whatever the loops around are at."""
+    step = abs(loop.step or 1)
+    return max(_extent(s.domain, s.loops.index(loop)) // step + 1 for s in scop.within(loop))
+
+
+def _extent(domain: isl.Set, place: int) -> int:
+    """From the least to the greatest value of one dimension."""
+    domain = domain.project_out(isl.dim_type.param, 0, domain.dim(isl.dim_type.param))
+    if domain.is_empty():
+        return 0
+    ends = limited(lambda: [domain.dim_min_val(place), domain.dim_max_val(place)], list)
+    if not ends or not all(end.is_int() for end in ends):
+        return FAR
+    low, high = (end.to_python() for end in ends)
+    return high - low
