@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 Real = TypeVar("Real", np.float32, np.float64)
 
 
-def fma(a: Real, b: Real, c: Real) -> Real:
-    """a · b + c to the nearest of their type, ties to even (IEEE 754-2019, section 5.4.1)."""
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a · b + c of NumPy's numbers, to the nearest of their type, ties to even (IEEE 754-2019,
+    section 5.4.1).
+    """
     kind = type(a)
     with np.errstate(all="ignore"):
         if not (np.isfinite(a) and np.isfinite(b)):

@@ -32,9 +32,10 @@ def reordered_storages(
 ) -> dict[str, int]:
     """The storages that such a sum reaches, through arrays and numbers between the loops.
 
-    `divided`: several ranks share the replicates. `sums`: the tasks, or loops around tasks, in which
-    the terms of a sum, so many at most, are added in another order on one rank, too. How many there are is not always
-    known; then it is taken to be no more than the largest array has elements.
+    `divided`: several ranks share the replicates. `sums`: the tasks, or loops around tasks, in
+    which the terms of a sum, so many at most, are added in another order on one rank, too. How many
+    there are is not always known; then it is taken to be no more than the largest array has
+    elements.
     """
     function = program_function(structured)
     roots, _ = program_buffers(function, binding)

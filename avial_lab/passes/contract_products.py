@@ -74,8 +74,8 @@ def _contract(op: ir.Operation) -> None:
     left, right = op.operands
     with ir.InsertionPoint(op), op.location:
         if (product := _product(left, op)) is not None:
-            addend = arith.negf(right) if op.name == "arith.subf" else right
-            fused = math.fma(*product.operands, addend)
+            a, b = product.operands
+            fused = math.fma(a, b, arith.negf(right) if op.name == "arith.subf" else right)
         elif (product := _product(right, op)) is not None:
             a, b = product.operands
             fused = math.fma(arith.negf(a) if op.name == "arith.subf" else a, b, left)
