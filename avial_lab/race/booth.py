@@ -82,6 +82,7 @@ class Booth:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=booth_environment(threads, cores, places),
+            start_new_session=True,  # Ctrl-C comes to the race, which then ends its booths
         )
         built = self._ask((entry, dict(arguments)))
         assert isinstance(built, Built)

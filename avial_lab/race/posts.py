@@ -98,7 +98,8 @@ class _OwnPost(Post):
     ) -> None:
         self.manifest, self.rank = binary.manifest, rank
         arrays = {k: v for k, v in arguments.items() if isinstance(v, np.ndarray)}
-        self.pieces = [owned(p) for p in caller_arrays(self.manifest, arrays).inputs_of(rank)]
+        self.before = [owned(p) for p in caller_arrays(self.manifest, arrays).inputs_of(rank)]
+        self.pieces = [owned(piece) for piece in self.before]
         shared = binary.shared_object
         self.program = engine.load(shared, digest(shared), self.manifest)
         self.folder = tempfile.TemporaryDirectory(prefix="avial-race-")
@@ -110,11 +111,13 @@ class _OwnPost(Post):
 
     def run(self) -> Outcome:
         self.number += 1
+        for piece, given in zip(self.pieces, self.before, strict=True):
+            np.copyto(piece, given)
         self.outcome = engine.run(
             self.program,
             self.manifest,
             self.rank,
-            [owned(piece) for piece in self.pieces],
+            self.pieces,
             journal=self.journal,
             options=self.options,
             number=self.number,
