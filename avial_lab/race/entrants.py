@@ -88,7 +88,9 @@ def missing_peers(against: Sequence[str], ranks: Sequence[int]) -> Iterator[str]
         found = {compiler.name for compiler in c_compilers()}
         if not found:
             yield "left out: C, there is neither gcc nor clang"
-        yield from (f"left out: {n} is not installed" for n in ("gcc", "clang") if n not in found)
+        else:
+            missing = [name for name in ("gcc", "clang") if name not in found]
+            yield from (f"left out: {name} is not installed" for name in missing)
     if "numba" in against and not _installed("numba"):
         yield f"left out: Numba is not installed; {NUMBA_HINT}"
     if "numpy" in against and not _installed("scipy"):

@@ -152,8 +152,7 @@ class BinaryRunner(Runner):
         self.pieces = [owned(piece) for piece in self.caller.inputs_of(0)]
         shared = binary.shared_object
         self.program = engine.load(shared, digest(shared), manifest)
-        self.folder = tempfile.TemporaryDirectory(prefix="avial-race-")
-        self.journal = Journal(Path(self.folder.name), 0, pid=os.getpid())
+        self.journal = mapped_journal(0)
         self.kept: dict[str, np.ndarray] = {}
         self.number = 0
 
@@ -177,6 +176,12 @@ class BinaryRunner(Runner):
         self.note = outcome.team.note
         self.caller.write_results(results_of([outcome]))
         return trace_of(self.manifest, [outcome]).makespan_s
+
+
+def mapped_journal(rank: int) -> Journal:
+    """One that nobody reads: its files are gone, its memory stays."""
+    with tempfile.TemporaryDirectory(prefix="avial-race-") as folder:
+        return Journal(Path(folder), rank, pid=os.getpid())
 
 
 # -- what is sent to a booth -----------------------------------------------------------------------

@@ -4,14 +4,13 @@ CrewEntry, arguments, communicator -> a post on every rank, which sets its own p
 back, runs once, and tells how long that took.
 
 What is timed is the same for all: every rank holds its part of the arguments before the clock
-starts, all start together, and the time ends when the last rank has its part of the results. Ours
-is read from its trace, on the clock that the ranks share; the others' is the longest of the ranks'.
+starts, all start together from a barrier, and the time ends when the last rank has its part of the
+results, which stay where they are. Ours is read from its trace: from the first event of any rank to
+the end of the last, on the clock that they share; the others' is the longest of the ranks'.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +23,11 @@ import numpy as np
 
 from avial_lab.binary import Binary
 from avial_lab.errors import AvialError
-from avial_lab.race.entry import owned, peers_module
+from avial_lab.race.entry import mapped_journal, owned, peers_module
 from avial_lab.race.native import CCompiler, clocked, loaded
 from avial_lab.runtime import engine
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.job import Options
-from avial_lab.runtime.journal import Journal
 from avial_lab.runtime.outcome import Outcome, results_of
 from avial_lab.runtime.threads import Threads
 from avial_lab.runtime.traces import trace_of
@@ -102,8 +100,7 @@ class _OwnPost(Post):
         self.pieces = [owned(piece) for piece in self.before]
         shared = binary.shared_object
         self.program = engine.load(shared, digest(shared), self.manifest)
-        self.folder = tempfile.TemporaryDirectory(prefix="avial-race-")
-        self.journal = Journal(Path(self.folder.name), rank, pid=os.getpid())
+        self.journal = mapped_journal(rank)
         self.options = Options(threads=Threads(threads))
         self.kept: dict[str, np.ndarray] = {}
         self.number = 0

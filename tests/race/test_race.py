@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from avial_lab import program
 from avial_lab import race as race_module
 from avial_lab.__main__ import main
 from avial_lab.errors import AvialError, BindError, CheckError
 from avial_lab.race import Answer, Course, race
 from avial_lab.race.booth import Booth
 from avial_lab.race.ceilings import Ceilings, measure_ceilings
-from avial_lab.race.entry import CEntry
+from avial_lab.race.entry import CEntry, OwnEntry
 from avial_lab.race.facts import sheet_facts
 from avial_lab.race.heats import LEAST_RUNS
 from avial_lab.race.machine import CacheLevel, Machine
@@ -235,6 +237,38 @@ def test_a_small_race(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not lane.fault
         assert len(lane.seconds) >= LEAST_RUNS
         assert all(second > 0 for second in lane.seconds)
+
+
+def test_threads_reach_our_own_program() -> None:
+    start = kernel_program("gesummv", size="MINI")
+    built = program.compile(
+        start.text,
+        arrays=start.arrays,
+        scalars=start.scalars,
+        function=start.function,
+        ranks=1,
+    )
+    root = str(peer_folder(start.kernel).parent.parent)
+    with closing(Booth(OwnEntry(built.binary, 1), start.before, threads=1, places=[root])) as booth:
+        Answer(start).check(booth.arrays())
+    with pytest.raises(AvialError, match="100000 threads for a rank make no sense"):
+        Booth(OwnEntry(built.binary, 100_000), start.before, threads=1, places=[root])
+
+
+def test_our_own_options_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+
+    def compile(*_: object, **options: object) -> object:
+        asked.append(options)
+        raise AvialError("enough")
+
+    monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
+    monkeypatch.setattr(program, "compile", compile)
+    course = Course(size="MINI", against=(), without="all", strict=True, threads=(2,))
+    sheet = race(["gesummv"], course)
+    assert [(o["without"], o["strict"], o["ranks"]) for o in asked] == [("all", True, 1)] * 2
+    assert [lane.fault for lane in sheet.heats[0].lanes] == ["enough"] * 2
+    assert sheet.notes[-2:] == ("avial without all", "avial with strict arithmetic")
 
 
 def test_who_falls_in_a_run_is_a_lane(monkeypatch: pytest.MonkeyPatch) -> None:
