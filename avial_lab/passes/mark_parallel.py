@@ -9,17 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import islpy as isl
 from mlir import ir
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra import Scop, read_scop
+from avial_lab.polyhedra import Dependence, Scop, dependences, read_scop
+from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
+from avial_lab.polyhedra.nesting import defined_in, holds
 
 PARALLEL = "avial.parallel"
 """On a loop: its iterations may run at the same time, in any order."""
 
 LOOPS = ("affine.for", "affine.parallel", "scf.for", "scf.parallel")
+SLICED = "avial.sliced"
+"""On a loop whose iterations depend on each other, but only within a column: the marked loops
+inside may be cut into slices, and each slice may go through all iterations beside the others.
+
+    for i, for j:  y[j] += A[i, j] * x[i]        columns j
+"""
+
 DECLARED = ("affine.parallel", "scf.parallel")
 
 
@@ -29,6 +39,8 @@ class MarkParallel:
 
     before:  affine.for %t … { affine.for %i … { affine.for %j … { B[i, j] = A[i, j - 1] + … } } }
     after:   affine.for %t … { affine.for %i … { … } {avial.parallel} }
+
+    Where elements depend on those of their own column alone, the loop is `avial.sliced`.
 
     Only in functions whose arrays share no memory, as far as anyone knows (`avial.apart`). A nest
     in which some loop is marked already is left to the pass that marked it.
@@ -69,12 +81,58 @@ def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
     if _is_parallel(loop, scop):
         loop.attributes[PARALLEL] = ir.UnitAttr.get()
         return
-    for inner in nearest_loops(loop):
-        _mark(inner, scop)
+    columns = _columns(loop, scop)
+    if columns:
+        loop.attributes[SLICED] = ir.UnitAttr.get()
+    for inner in columns:
+        inner.attributes[PARALLEL] = ir.UnitAttr.get()
+    if not columns:
+        for inner in nearest_loops(loop):
+            _mark(inner, scop)
 
 
 def _is_parallel(op: ir.Operation, scop: Scop) -> bool:
-    # What a call does to the world nobody has looked at.
-    if any(inner.name.endswith(".call") for inner in operations_in(op)):
+    if _calls(op):
         return False
     return not any(carried_among(loop, scop.statements) for loop in scop.loops_of(op))
+
+
+def _calls(op: ir.Operation) -> bool:
+    """Whether there is a call in it: what that does to the world nobody has looked at."""
+    return any(inner.name.endswith(".call") for inner in operations_in(op))
+
+
+def _columns(nest: ir.Operation, scop: Scop) -> list[ir.Operation]:
+    """The innermost loops of `nest`, if they may be cut into slices; else none.
+
+    All that is written is written in them, their bounds are the same in every iteration, and what
+    is ordered has the same value of their variables.
+    """
+    if _calls(nest) or len(nest.results):
+        return []
+    rows = {
+        op: None for op in operations_in(nest) if op.name in LOOPS and not any(nearest_loops(op))
+    }
+    if not rows or not all(_may_be_cut(row, nest) for row in rows):
+        return []
+    statements = [s for s in scop.statements if holds(nest, s.op)]
+    written = {a.array for s in statements for a in s.accesses if a.writes}
+    for s in statements:
+        outside = s.loops[-1].op not in rows
+        if outside and any(access.array in written for access in s.accesses):
+            return []
+    ordered = [d for d in dependences(statements) if d.carrier is None or holds(nest, d.carrier.op)]
+    if not limited(lambda: all(map(_in_one_column, ordered)), lambda: False):
+        return []
+    return list(rows)
+
+
+def _may_be_cut(row: ir.Operation, nest: ir.Operation) -> bool:
+    single = row.name == "affine.for" and ir.IntegerAttr(row.attributes["step"]).value == 1
+    return single and not len(row.results) and not any(defined_in(nest, v) for v in row.operands)
+
+
+def _in_one_column(dependence: Dependence) -> bool:
+    source, target = (len(s.loops) - 1 for s in (dependence.source, dependence.target))
+    pairs = dependence.relation
+    return pairs.is_subset(pairs.equate(isl.dim_type.in_, source, isl.dim_type.out, target))

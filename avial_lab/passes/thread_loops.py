@@ -6,7 +6,7 @@ of its own that runs a range of its iterations, called by every thread on its pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -14,9 +14,9 @@ from mlir.dialects import arith, func, llvm, openmp, scf
 
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.loop_bounds import bounds_of, ranged
+from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_work import LoopWork
-from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, nearest_loops
+from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import Captured, remap
 
@@ -47,6 +47,9 @@ class ThreadLoops:
                  omp.loop_nest (%low) = 0 to %n step %chunk { call @S1.part(%low, %low + %chunk, %A)
                } } }
              } else { call @S1.part(0, %n, %A) }
+
+    Of a nest that is `avial.sliced` every thread runs all iterations, with its part of the rows; on
+    one thread it runs as it was.
 
     A loop whose inner bounds depend on its variable is dealt out in smaller parts, as threads get
     through with them.
@@ -85,13 +88,19 @@ def _thread(function: ir.Operation) -> bool:
     return bool(loops)
 
 
-def _marked(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The outermost loops with a mark, of those that hand nothing on."""
+def _marked(op: ir.Operation, *, inside: bool = False) -> Iterator[ir.Operation]:
+    """The outermost loops to divide, of those that hand nothing on.
+
+    Rows inside of another loop are not: they would be waited for more than they are worth.
+    """
     for loop in nearest_loops(op):
-        if PARALLEL in loop.attributes and not len(loop.results):
+        divided = SLICED in loop.attributes or (
+            PARALLEL in loop.attributes and not (inside and _is_row(loop))
+        )
+        if divided and not len(loop.results):
             yield loop
         else:
-            yield from _marked(loop)
+            yield from _marked(loop, inside=True)
 
 
 def _is_row(loop: ir.Operation) -> bool:
@@ -100,9 +109,21 @@ def _is_row(loop: ir.Operation) -> bool:
     return not inside and len(loop.regions[0].blocks[0].arguments) == 1
 
 
+def _take_marks(loop: ir.Operation, *, sliced: bool) -> list[ir.Operation]:
+    """The loops of the nest that are divided: it itself, or its rows."""
+    if not sliced:
+        del loop.attributes[PARALLEL]
+        return [loop]
+    del loop.attributes[SLICED]
+    rows = [op for op in operations_in(loop) if PARALLEL in op.attributes]
+    for row in rows:
+        del row.attributes[PARALLEL]
+    return rows
+
+
 @dataclass
 class _Division:
-    """One loop, `loop` of `function`, and the name of the function that its body moves to."""
+    """One nest, `loop` of `function`, and the name of the function that its body moves to."""
 
     function: ir.Operation
     loop: ir.Operation
@@ -110,26 +131,41 @@ class _Division:
 
     def write(self) -> None:
         loop, self.index = self.loop, ir.IndexType.get()
-        del loop.attributes[PARALLEL]
-        self.arguments = self._outline()
+        sliced = SLICED in loop.attributes
+        self.rows = sliced or _is_row(loop)
+        self.arguments = self._outline(sliced=sliced)
+        divided = _take_marks(loop, sliced=sliced)
         with ir.InsertionPoint(loop), loop.location:
             work = LoopWork(loop)
-            low, high, step = bounds_of(loop, 0)
-            amount = work.total(low, high, step)
-            low, high = self._index(low), self._index(high)
+            amount = work.total(*bounds_of(loop, 0))
+            low, high, step = self._range(divided)
             threads, worth = self._read(THREADS), self._read(WORTH)
             enough = arith.cmpi(arith.CmpIPredicate.sge, amount, worth)
             several = arith.cmpi(arith.CmpIPredicate.sgt, threads, self._index(1))
             choice = scf.IfOp(arith.andi(enough, several), has_else=True)
             with ir.InsertionPoint(choice.then_block):
-                self._fork(low, high, step, threads, even=work.is_even)
+                self._fork(low, high, step, threads, even=sliced or work.is_even)
                 scf.YieldOp([])
             with ir.InsertionPoint(choice.else_block):
-                self._call(low, high)
-                scf.YieldOp([])
-        loop.erase()
+                if not sliced:
+                    self._call(low, high)
+                end = scf.YieldOp([])
+        if sliced:  # whole rows are the faster ones
+            loop.move_before(end.operation)
+        else:
+            loop.erase()
 
-    def _outline(self) -> list[ir.Value]:
+    def _range(self, divided: Sequence[ir.Operation]) -> tuple[ir.Value, ir.Value, ir.Value | int]:
+        """From the least value of their variables to the greatest, and the step."""
+        low, high, step = bounds_of(divided[0], 0)
+        low, high = self._index(low), self._index(high)
+        for loop in divided[1:]:
+            first, last, _ = bounds_of(loop, 0)
+            low = arith.minsi(low, self._index(first))
+            high = arith.maxsi(high, self._index(last))
+        return low, high, step
+
+    def _outline(self, *, sliced: bool) -> list[ir.Value]:
         """A function before ours with a copy of the loop, for the range that it is given; what else
         it is to be called with.
         """
@@ -137,15 +173,22 @@ class _Division:
         with ir.InsertionPoint(self.function), location:
             part = func.FuncOp(self.symbol, ([self.index] * 2, []), visibility="private").operation
         names = [ir.Location.name(name, location) for name in ("low", "high")]
-        block = ir.Block.create_at_start(part.regions[0], [self.index] * 2, names)
+        block = part.regions[0].blocks.append(self.index, self.index, arg_locs=names)
         low, high = block.arguments
         with ir.InsertionPoint(block), location:
             func.ReturnOp([])
         copy = self.loop.clone(ip=ir.InsertionPoint.at_block_terminator(block)).operation
-        copy = ranged(copy, 0, low, high)
+        divided = _take_marks(copy, sliced=sliced)
+        if sliced:
+            for row in divided:
+                narrowed(row, 0, low, high)
+        else:
+            copy = ranged(copy, 0, low, high)
         captured = Captured.by((copy, *operations_in(copy)))
         arguments = [value for value in captured.arguments if value not in (low, high)]
-        inside = {value: block.add_argument(value.type, value.location) for value in arguments}
+        inside: dict[ir.Value, ir.Value] = {}
+        for value in arguments:
+            inside[value] = block.add_argument(value.type, value.location)
         for op in captured.chain:
             fixed = op.clone(ip=ir.InsertionPoint(copy)).operation
             remap(fixed, inside)
@@ -184,7 +227,7 @@ class _Division:
             count = arith.ceildivsi(count, self._index(step))
         # A loop of no iterations comes here where nothing is too little to be worth it.
         chunk = arith.maxsi(arith.ceildivsi(count, slices), self._index(1))
-        if _is_row(self.loop):
+        if self.rows:
             line = self._index(LINE)
             chunk = arith.muli(arith.ceildivsi(chunk, line), line)
         stride = chunk if step == 1 else arith.muli(chunk, self._index(step))

@@ -186,3 +186,81 @@ func.func @marked_already(%A: memref<9x9xf32>) {
   }
   return
 }
+
+// -----
+
+// Rows one after the other, each element with those above it alone.
+// CHECK-LABEL: func.func @columns
+// CHECK: affine.load %{{.*}}[%{{.*}}] : memref<9xf32>
+// CHECK: } {avial.parallel}
+// CHECK-NEXT: } {avial.sliced}
+func.func @columns(%A: memref<9x9xf32>, %x: memref<9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+  affine.for %i = 0 to 9 {
+    %f = affine.load %x[%i] : memref<9xf32>
+    affine.for %j = 0 to 9 {
+      %a = affine.load %A[%i, %j] : memref<9x9xf32>
+      %s = affine.load %y[%j] : memref<9xf32>
+      %p = arith.mulf %a, %f : f32
+      %t = arith.addf %s, %p : f32
+      affine.store %t, %y[%j] : memref<9xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// What is beside an element a row earlier is in another slice.
+// CHECK-LABEL: func.func @beside
+// CHECK-NOT: avial.sliced
+// CHECK: return
+func.func @beside(%A: memref<9x9xf32>) {
+  affine.for %i = 1 to 9 {
+    affine.for %j = 1 to 9 {
+      %a = affine.load %A[%i - 1, %j - 1] : memref<9x9xf32>
+      affine.store %a, %A[%i, %j] : memref<9x9xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Two rows of one nest: what the first has written of a column the second reads of the same.
+// CHECK-LABEL: func.func @two_rows
+// CHECK: } {avial.parallel}
+// CHECK: } {avial.parallel}
+// CHECK-NEXT: } {avial.sliced}
+func.func @two_rows(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+  affine.for %i = 0 to 9 {
+    affine.for %j = 0 to 9 {
+      %a = affine.load %A[%i, %j] : memref<9x9xf32>
+      affine.store %a, %y[%j] : memref<9xf32>
+    }
+    affine.for %j = 2 to 7 {
+      %s = affine.load %y[%j] : memref<9xf32>
+      affine.store %s, %A[%i, %j] : memref<9x9xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Between the rows all of a row has to be there.
+// CHECK-LABEL: func.func @meeting
+// CHECK-NOT: avial.sliced
+// CHECK: return
+func.func @meeting(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 9 {
+      %s = affine.load %y[%j] : memref<9xf32>
+      affine.store %s, %A[%i, %j] : memref<9x9xf32>
+    }
+    %first = affine.load %A[%i, 3] : memref<9x9xf32>
+    affine.for %j = 0 to 9 {
+      affine.store %first, %y[%j] : memref<9xf32>
+    }
+  }
+  return
+}

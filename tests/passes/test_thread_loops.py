@@ -75,12 +75,12 @@ def results(module: ir.Module) -> list[bytes]:
     return [array.checked(name).tobytes() for array, name in zip(arrays, "AB", strict=True)]
 
 
-def threaded(nest: Nest, *, threads: int, ordered: bool) -> tuple[ir.Module, ir.Module, int]:
+def threaded(text: str, *, threads: int, ordered: bool) -> tuple[ir.Module, ir.Module, int]:
     """The nest as it is, the same with its loops divided, and how many of them are."""
     modules: list[ir.Module] = []
     with ir.Context(), ir.Location.unknown():
         for _ in range(2):
-            module = ir.Module.parse(computing_text(nest))
+            module = ir.Module.parse(text)
             function = module.body.operations[0]
             function.attributes["sym_name"] = ir.StringAttr.get("nest")
             function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
@@ -100,13 +100,19 @@ def check_backwards(nests: Sequence[Nest], threads: int, *, ordered: bool = Fals
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(thread_loops, "LINE", 1)  # else a short row is one part
         for nest in nests:
-            plain, divided, marked = threaded(nest, threads=threads, ordered=ordered)
-            with plain.context, ir.Location.unknown():
-                before = results(plain)
-            with divided.context, ir.Location.unknown():
-                assert results(divided) == before, nest
+            plain, divided, marked = threaded(
+                computing_text(nest), threads=threads, ordered=ordered
+            )
+            check_same(plain, divided, nest)
             count += marked
     return count
+
+
+def check_same(plain: ir.Module, divided: ir.Module, what: object) -> None:
+    with plain.context, ir.Location.unknown():
+        before = results(plain)
+    with divided.context, ir.Location.unknown():
+        assert results(divided) == before, what
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
@@ -136,3 +142,39 @@ def test_a_loop_that_carries_something_would_show(monkeypatch: pytest.MonkeyPatc
 
     collect()
     assert wrong
+
+
+COLUMNS = {
+    "each row from the one above": """affine.for %i = 1 to 6 { affine.for %j = 0 to 7 {
+      %a = affine.load %B[%i - 1, %j] : memref<?x?xi64>
+      %b = affine.load %B[%i, %j] : memref<?x?xi64>
+      %c = arith.addi %a, %b : i64
+      affine.store %c, %B[%i, %j] : memref<?x?xi64> } }""",
+    "sums of columns": """affine.for %i = 0 to 7 { affine.for %j = 0 to 7 {
+      %a = affine.load %A[%j] : memref<?xi64>
+      %b = affine.load %B[%i, %j] : memref<?x?xi64>
+      %c = arith.addi %a, %b : i64
+      %d = arith.muli %c, %three : i64
+      affine.store %d, %A[%j] : memref<?xi64> } }""",
+    "rows of other lengths": """affine.for %i = 0 to 6 {
+      affine.for %j = 0 to 4 {
+        %b = affine.load %B[%i, %j] : memref<?x?xi64>
+        affine.store %b, %A[%j] : memref<?xi64> }
+      affine.for %j = 2 to 7 {
+        %a = affine.load %A[%j] : memref<?xi64>
+        affine.store %a, %B[%i + 1, %j] : memref<?x?xi64> } }""",
+}
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("body", COLUMNS.values(), ids=COLUMNS)
+def test_slices(body: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_loops, "LINE", 1)
+    text = f"""func.func @f(%A: memref<?xi64>, %B: memref<?x?xi64>, %n: index, %x: i64) {{
+      %three = arith.constant 3 : i64
+      {body}
+      return }}"""
+    plain, divided, marked = threaded(text, threads=threads, ordered=False)
+    assert marked
+    assert ".part" in str(divided)
+    check_same(plain, divided, body)

@@ -145,3 +145,41 @@ func.func @unmarked(%A: memref<20xf32>, %x: f32) {
   }
   return
 }
+
+// -----
+
+// Every thread goes through all of the rows, with its part of each; one thread as before.
+// CHECK: func.func private @columns.part(%low: index, %high: index,
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = max #{{.*}}()[%low] to min #{{.*}}()[%high] {
+// CHECK-LABEL: func.func @columns(
+// CHECK: %c64 = arith.constant 64
+// CHECK: omp.wsloop nowait schedule(static)
+// CHECK: } else {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 9 {
+// CHECK-NOT: avial
+// CHECK: return
+func.func @columns(%A: memref<9x9xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 9 {
+      %a = affine.load %A[%i, %j] : memref<9x9xf32>
+      affine.store %a, %A[%i + 1, %j] : memref<9x9xf32>
+    } {avial.parallel}
+  } {avial.sliced}
+  return
+}
+
+// -----
+
+// A row inside of a loop that goes on is not worth waiting for.
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT: omp
+func.func @rows(%A: memref<9xf32>, %x: f32) {
+  affine.for %t = 0 to 8 {
+    affine.for %j = 0 to 9 {
+      affine.store %x, %A[%j] : memref<9xf32>
+    } {avial.parallel}
+  }
+  return
+}
