@@ -1,0 +1,96 @@
+"""Phases that became one on a single rank: every view of the program says the same of them."""
+
+from __future__ import annotations
+
+from math import isqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.cpu import this_cpu
+from avial_lab.program import Program
+
+
+def sweeps(n: int, steps: int, *, between: str = "") -> str:
+    kind, rows = f"memref<{n}x{n}xf64>", []
+    for source, target in ("AB", "BA"):
+        rows.append(f"""
+      affine.for %i = 1 to {n - 1} {{ affine.for %j = 1 to {n - 1} {{
+        %up = affine.load %{source}[%i - 1, %j] : {kind}
+        %down = affine.load %{source}[%i + 1, %j] : {kind}
+        %left = affine.load %{source}[%i, %j - 1] : {kind}
+        %s1 = arith.addf %up, %down : f64
+        %s2 = arith.addf %s1, %left : f64
+        %s3 = arith.mulf %s2, %third : f64
+        affine.store %s3, %{target}[%i, %j] : {kind} }} }}""")
+    return f"""
+    func.func @sweeps(%A: {kind}, %B: {kind}, %norm: memref<f64>) {{
+      %third = arith.constant 0.33 : f64
+      affine.for %t = 0 to {steps} {{ {rows[0]} {between} {rows[1]} }}
+      return }}"""
+
+
+def large() -> int:
+    """Rows of arrays that together are larger than what one core has for itself."""
+    return isqrt(this_cpu().l2_bytes // 8) + 30
+
+
+def compiled(n: int, steps: int = 5, *, between: str = "", **options: object) -> Program:
+    rng = np.random.default_rng(n)
+    arrays = {name: rng.random((n, n)) for name in "AB"} | {"norm": np.zeros(())}
+    text = sweeps(n, steps, between=between)
+    return avial_lab.compile(text, arrays=arrays, **{"ranks": 1, **options})  # pyright: ignore
+
+
+def phases(program: Program) -> list[str]:
+    assert program.plan is not None
+    return [phase.phase for phase in program.plan.phases]
+
+
+def test_a_time_loop_is_one_phase_and_says_why() -> None:
+    program = compiled(large())
+    assert phases(program) == ["loop1"]
+    (loop,) = (v for v in program.explain().verdicts if v.name == "loop1")
+    assert "S1 and S2 run as one on the one rank" in loop.reasons[-1]
+    assert 'avial.fused = ["S1", "S2"]' in program.stages["placed"].text
+    assert "avial.fused" not in program.stages["avial"].text
+
+
+@pytest.mark.parametrize(
+    ("n", "options"),
+    [
+        (40, {}),
+        (large(), {"ranks": 2}),
+        (large(), {"without": "fuse-phases"}),
+    ],
+    ids=["small arrays", "two ranks", "left out"],
+)
+def test_otherwise_its_phases_stay(n: int, options: dict[str, object]) -> None:
+    assert phases(compiled(n, **options)) == ["S1", "S2"]
+
+
+def test_what_the_control_flow_does_between_them_keeps_them_apart() -> None:
+    read = """%x = affine.load %A[3, 3] : memref<{n}x{n}xf64>
+              affine.store %x, %norm[] : memref<f64>""".replace("{n}", str(large()))
+    assert "loop1" not in phases(compiled(large(), between=read))
+
+
+def test_an_edited_stage_goes_on_with_it() -> None:
+    program = compiled(large())
+    for name in ("placed", "mpi", "loops"):
+        text = program.stages[name].text
+        assert phases(program.resume(name, text + "\n")) == ["loop1"], name
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 9])
+def test_a_run_is_the_reference_bit_for_bit_and_drawn(steps: int, tmp_path: Path) -> None:
+    program = compiled(large(), steps)
+    trace = program.run(check=True, timeout=120)
+    ran = {event.name for event in trace.events}
+    assert (ran == {"loop1"}) == (steps > 1)
+    page = tmp_path / "r.html"
+    program.report(page)
+    assert all(name in page.read_text() for name in ran)
