@@ -6,7 +6,7 @@ Heats with the same ranks, threads and element type -> SVG. Both scales are loga
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from avial_lab.plot import svg
@@ -14,7 +14,7 @@ from avial_lab.plot.frame import LegendItem, framed
 from avial_lab.plot.palette import GREEN, VERMILION
 from avial_lab.race.ceilings import Ceilings
 from avial_lab.race.looks import legend_item, mark
-from avial_lab.race.table import ALONE, OURS, Heat, Lane
+from avial_lab.race.table import OURS, Heat, Lane, contestants
 
 _WIDTH = 860.0
 _ROW = 20.0
@@ -43,12 +43,6 @@ class Axis:
         return [float(base) ** k for k in range(first, last + 1, step)]
 
 
-def contestants_of(heats: Iterable[Heat]) -> tuple[str, ...]:
-    """Whoever has times in one of them, ourselves first."""
-    names = dict.fromkeys(lane.contestant for heat in heats for lane in heat.home)
-    return tuple(sorted(names, key=lambda name: name not in (OURS, ALONE)))
-
-
 # -- ratios ----------------------------------------------------------------------------------------
 
 
@@ -73,7 +67,7 @@ def ratios_svg(heats: Sequence[Heat]) -> str:
         title=f"Every contestant's time over ours: {_group(heats)}",
         summary="right of the line is slower than us, left is faster; bars end at the best peer",
         description="; ".join(_ratio_words(heat) for heat in shown),
-        legend=[legend_item(name) for name in contestants_of(shown)],
+        legend=[legend_item(name) for name in contestants(shown)],
         notes=[f"without our own time: {', '.join(faults)}"] if faults else (),
     )
 
@@ -142,7 +136,7 @@ def roofline_svg(heats: Sequence[Heat], ceilings: Ceilings) -> str:
         summary=f"{ceilings}",
         description="; ".join(_point_words(heat, lane) for heat, lane in points[-40:]),
         legend=[
-            *(legend_item(name) for name in contestants_of(shown)),
+            *(legend_item(name) for name in contestants(shown)),
             LegendItem(svg.line(0, 7, 26, 7, stroke=svg.INK, width=2), "memory and arithmetic"),
             LegendItem(svg.line(0, 7, 26, 7, stroke=svg.QUIET, dash="5 3"), "caches"),
         ],

@@ -9,7 +9,7 @@ from avial_lab.plot import svg
 from avial_lab.plot.facts import Table
 from avial_lab.plot.page import page_html
 from avial_lab.race.pictures import ratios_svg, roofline_svg
-from avial_lab.race.table import OURS, Heat, Lane, Mean, Sheet, means
+from avial_lab.race.table import OURS, Heat, Lane, Mean, Sheet, contestants, means
 
 Group = tuple[int, int, str]
 """ranks, threads, element type."""
@@ -71,7 +71,7 @@ def _group_words(group: Group) -> str:
 
 
 def _times(heats: list[Heat]) -> Table:
-    names = _names(heats)
+    names = contestants(heats)
     head = ("kernel", *names, "best peer", "×", "GFLOP/s", "GB/s")
     rows = tuple(_time_row(heat, names) for heat in heats)
     title = "Median of each contestant's runs, milliseconds; × is the best peer's over ours"
@@ -103,7 +103,7 @@ def _time(lane: Lane | None) -> str:
 
 
 def _shares(heats: list[Heat]) -> Table:
-    names = _names(heats)
+    names = contestants(heats)
     rows = []
     for heat in heats:
         lanes = {lane.contestant: lane for lane in heat.lanes}
@@ -124,7 +124,7 @@ def _mean_table(found: list[Mean]) -> Table:
 
 
 def _compile(heats: list[Heat]) -> Table:
-    names = _names(heats)
+    names = contestants(heats)
     rows = []
     for heat in heats:
         lanes = {lane.contestant: lane for lane in heat.lanes}
@@ -142,10 +142,6 @@ def _faults(heats: list[Heat]) -> Table:
         if lane.fault
     )
     return Table("Who did not come home", ("kernel", "contestant", "why"), rows)
-
-
-def _names(heats: list[Heat]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes))
 
 
 def _made(sheet: Sheet, number: int) -> str:

@@ -144,11 +144,6 @@ class Sheet:
     notes: tuple[str, ...] = ()
 
     @property
-    def contestants(self) -> tuple[str, ...]:
-        """Everybody who was there, ourselves first."""
-        return tuple(dict.fromkeys(lane.contestant for heat in self.heats for lane in heat.lanes))
-
-    @property
     def faults(self) -> tuple[str, ...]:
         return tuple(
             f"{heat.kernel}: {lane.contestant}: {lane.fault}"
@@ -169,6 +164,12 @@ class Sheet:
         lines += [str(self.machine)]
         lines += [f"ceilings, {ceilings}" for ceilings in self.ceilings]
         return "\n".join([*lines, *self.faults, *self.remarks])
+
+
+def contestants(heats: Iterable[Heat]) -> tuple[str, ...]:
+    """Everybody who was there, ourselves first."""
+    names = dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes)
+    return tuple(sorted(names, key=lambda name: name not in (OURS, ALONE)))
 
 
 def means(heats: Iterable[Heat]) -> Iterator[Mean]:
@@ -195,7 +196,7 @@ def text_table(heats: Sequence[Heat]) -> list[str]:
     """A line for each heat, medians in milliseconds; `×` is the best peer's over ours, `×least` the
     same of everybody's fastest run.
     """
-    names = list(dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes))
+    names = contestants(heats)
     head = [
         "kernel",
         "type",
@@ -213,7 +214,7 @@ def text_table(heats: Sequence[Heat]) -> list[str]:
 
 def compile_table(heats: Sequence[Heat]) -> list[str]:
     """Seconds to build, a line for each heat."""
-    names = list(dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes))
+    names = contestants(heats)
     rows = [["compile, s", "type", "ranks", "threads", *names]]
     for heat in heats:
         lanes = {lane.contestant: lane for lane in heat.lanes}
