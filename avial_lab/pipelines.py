@@ -74,6 +74,7 @@ from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
+from avial_lab.passes.strict_arithmetic import StrictArithmetic
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
@@ -92,6 +93,7 @@ class Pass(Protocol):
 
 OURS: dict[str, type] = {
     "contract-products": ContractProducts,
+    "strict-arithmetic": StrictArithmetic,
     "empty-loops": EmptyLoops,
     "normalise": Normalise,
     "check-accesses": CheckAccesses,
@@ -176,10 +178,12 @@ the machine code.
 def arithmetic(*, strict: bool) -> tuple[Pass, ...]:
     """What comes before everything else, in a run as in the reference: which operations there are.
 
-    With `strict`, and where the machine has no instruction for both, products and sums are rounded
-    apart.
+    Where the machine has no instruction for a product and a sum, they are rounded apart, as with
+    `strict`.
     """
-    return () if strict or not has_fma() else (ContractProducts(),)
+    if strict:
+        return (StrictArithmetic(),)
+    return (ContractProducts(),) if has_fma() else ()
 
 
 def lower(

@@ -164,8 +164,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         InterleaveRows(),
         ThreadLoops(),
     )
-    kept = (each for each in optional if effort.keeps(_name(each)))
-    return (ArraysApart(), *(p for p in kept if not (effort.strict and p == ReorderSums())))
+    return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))
 
 
 def _name(each: Pass) -> str:

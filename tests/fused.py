@@ -34,7 +34,6 @@ def rounded(exact: Fraction, kind: type[Real]) -> Real:
     if size < Fraction(2) ** exponent:
         exponent -= 1
     step = Fraction(2) ** (max(exponent, int(limits.minexp)) - limits.nmant)
-    nearest = round(exact / step) * step
-    if abs(nearest) > Fraction(float(limits.max)):
-        return kind(np.copysign(np.inf, float(exact > 0) - 0.5))
-    return kind(float(nearest))
+    nearest = round(size / step) * step
+    found = np.inf if nearest > Fraction(float(limits.max)) else float(nearest)
+    return kind(found if exact > 0 else -found)

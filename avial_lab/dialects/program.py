@@ -47,6 +47,17 @@ def scheduled_function(module: ir.Module | ir.Operation) -> ir.Operation:
     return found[0]
 
 
+STRICT = "avial.strict"
+"""On a module: floating-point operations are rounded one by one, in the program's order."""
+
+
+def is_strict(op: ir.Operation) -> bool:
+    """Whether the module that `op` is, or stands in, is strict."""
+    while op.name != "builtin.module" and op.parent is not None:
+        op = op.parent.operation
+    return STRICT in op.attributes
+
+
 def is_plain(module: ir.Module | ir.Operation) -> bool:
     """Whether the program is a plain function: no schedule anywhere."""
     return not any(True for function in functions_of(module) for _ in schedules_of(function))

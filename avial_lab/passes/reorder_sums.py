@@ -17,6 +17,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.accesses.rounding import FAR
+from avial_lab.dialects.program import is_strict
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import innermost_loops, outermost_loops
@@ -44,10 +45,13 @@ class ReorderSums:
 
     Only where the loop is parallel but for such sums, as else there are no vectors to win. LLVM
     knows the fused sum of its vectoriser as two operations that may be contracted, not as one.
-    Nothing is said of NaN, infinities and the sign of zero: they stay what they are.
+    Nothing is said of NaN, infinities and the sign of zero: they stay what they are. A strict
+    module stays as it is.
     """
 
     def __call__(self, module: ir.Operation) -> None:
+        if is_strict(module):
+            return
         with module.context:
             for function in [op for op in operations_in(module) if OF_TASK in op.attributes]:
                 terms = max(map(_reorder, outermost_loops(function)), default=0)

@@ -22,6 +22,7 @@ from itertools import islice, product
 
 from mlir import ir
 
+from avial_lab.dialects.program import is_strict
 from avial_lab.polyhedra.anchors import Anchor, anchor
 from avial_lab.polyhedra.bounds import counts_from, fixed_in, trip_count, variable_of
 from avial_lab.polyhedra.conflicts import Conflict, Conflicts
@@ -303,6 +304,8 @@ _COMBINED = ("i1", "i8", "i16", "i32", "i64", "index", "f32", "f64")
 
 def _irreducible(reduction: Reduction, nest: Nest) -> str | None:
     """Why its parts cannot be combined at the end, if so."""
+    if reduction.reorders_rounding and is_strict(nest.op):
+        return f"the {reduction} keeps its order: the program is strict"
     for array in reduction.arrays:
         if array.kind is not ArrayKind.MEMORY:
             return f"{array} is handed from one iteration of {reduction.loop} to the next"

@@ -136,3 +136,19 @@ func.func private @leaves_the_runtimes_own(%A: memref<30xf64>, %y: memref<f64>) 
   }
   return
 }
+
+// -----
+
+// CHECK-LABEL: func.func private @strict(
+// CHECK-NOT: fastmath
+module attributes {avial.strict} {
+func.func private @strict(%A: memref<30xf64>, %y: memref<f64>) attributes {avial.task = "S1"} {
+  affine.for %j = 0 to 30 {
+    %s = affine.load %y[] : memref<f64>
+    %a = affine.load %A[%j] : memref<30xf64>
+    %t = arith.addf %s, %a : f64
+    affine.store %t, %y[] : memref<f64>
+  }
+  return
+}
+}

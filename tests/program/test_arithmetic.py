@@ -1,0 +1,167 @@
+"""Which arithmetic a program has: contracted as its reference is, sums within their bound, or
+strict as NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.binary import has_fma
+from avial_lab.program import Program
+from tests.fused import fma
+
+MULTIPLY_ADD = """
+func.func @f(%a: memref<{n}x{t}>, %b: memref<{n}x{t}>, %c: memref<{n}x{t}>, %d: memref<{n}x{t}>) {{
+  affine.for %i = 0 to {n} {{
+    %x = affine.load %a[%i] : memref<{n}x{t}>
+    %y = affine.load %b[%i] : memref<{n}x{t}>
+    %z = affine.load %c[%i] : memref<{n}x{t}>
+    %p = arith.mulf %x, %y : {t}
+    %s = arith.subf %z, %p : {t}
+    affine.store %s, %d[%i] : memref<{n}x{t}>
+  }}
+  return
+}}
+"""
+DOT = """
+func.func @f(%a: memref<{n}x{t}>, %b: memref<{n}x{t}>, %s: memref<{t}>) {{
+  affine.for %i = 0 to {n} {{
+    %x = affine.load %a[%i] : memref<{n}x{t}>
+    %y = affine.load %b[%i] : memref<{n}x{t}>
+    %old = affine.load %s[] : memref<{t}>
+    %p = arith.mulf %x, %y : {t}
+    %new = arith.addf %old, %p : {t}
+    affine.store %new, %s[] : memref<{t}>
+  }}
+  return
+}}
+"""
+KINDS = {"f32": np.float32, "f64": np.float64}
+every_kind = pytest.mark.parametrize("element", KINDS)
+either = pytest.mark.parametrize("strict", [False, True])
+
+
+def compiled(text: str, element: str, arrays: dict[str, np.ndarray], **options: Any) -> Program:
+    size = next(iter(arrays.values())).size
+    return avial_lab.compile(text.format(n=size, t=element), arrays=arrays, **options)
+
+
+def delicate(element: str, rng: np.random.Generator, size: int) -> np.ndarray:
+    """Random numbers, and among them subnormal ones, zeros of both signs, infinities, NaN, and
+    products that overflow though their sum does not.
+    """
+    kind = KINDS[element]
+    limits = np.finfo(kind)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.smallest_subnormal, limits.tiny / 3,
+               limits.max, -limits.max, np.sqrt(limits.max) * 1.25, 1 + limits.eps]  # fmt: skip
+    values = rng.normal(size=size).astype(kind)
+    places = rng.random(size) < 0.5
+    values[places] = rng.choice(np.array(special, kind), int(places.sum()))
+    return values
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 3])
+@either
+@every_kind
+def test_delicate_numbers(
+    element: str, ranks: int, rng: np.random.Generator, *, strict: bool
+) -> None:
+    """Bit for bit: textbook arithmetic is NumPy's, the other is fused, whatever the numbers."""
+    a, b, c = (delicate(element, rng, 131) for _ in range(3))
+    arrays = {"a": a, "b": b, "c": c, "d": np.full_like(a, 7)}
+    program = compiled(MULTIPLY_ADD, element, arrays, ranks=ranks, strict=strict)
+    program.run(check=True)
+    assert program.check_report is not None
+    assert "bit for bit (524 elements)" in program.check_report
+    with np.errstate(all="ignore"):
+        want = c - a * b
+    if has_fma() and not strict:
+        want = np.array([fma(-x, y, z) for x, y, z in zip(a, b, c, strict=True)])
+    got = arrays["d"]
+    bits = {4: np.uint32, 8: np.uint64}[got.itemsize]
+    assert ((got.view(bits) == want.view(bits)) | (np.isnan(got) & np.isnan(want))).all()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+@every_kind
+def test_a_strict_sum_has_the_order_of_the_text(
+    element: str, ranks: int, rng: np.random.Generator
+) -> None:
+    a, b = (rng.normal(size=1003).astype(KINDS[element]) for _ in range(2))
+    arrays = {"a": a, "b": b, "s": np.array(0.5, KINDS[element])}
+    want = arrays["s"][()]
+    for x, y in zip(a, b, strict=True):
+        want += x * y
+    program = compiled(DOT, element, arrays, ranks=ranks, strict=True)
+    assert program.built.reordered == {}
+    program.run(check=True)
+    assert arrays["s"] == want
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("size", [2, 7, 63, 64, 65, 1003])
+def test_a_sum_of_its_own_order_is_within_its_bound(size: int, rng: np.random.Generator) -> None:
+    a, b = (rng.normal(size=size).astype(np.float32) for _ in range(2))
+    arrays = {"a": a, "b": b, "s": np.array(0.5, np.float32)}
+    exact = 0.5 + np.dot(a.astype(np.float64), b.astype(np.float64))
+    program = compiled(DOT, "f32", arrays, ranks=1)
+    assert program.built.reordered == {"s": size}
+    program.run(check=True)
+    room = size * np.finfo(np.float32).eps * (0.5 + np.abs(a * b).sum())
+    assert abs(arrays["s"] - exact) <= room
+    assert program.check_report is not None
+
+
+@pytest.mark.mpi
+def test_a_sum_that_no_pass_reorders_is_the_references(rng: np.random.Generator) -> None:
+    arrays = {name: rng.normal(size=1003).astype(np.float32) for name in "ab"}
+    arrays["s"] = np.array(0.5, np.float32)
+    program = compiled(DOT, "f32", arrays, ranks=1, without="reorder-sums")
+    assert program.built.reordered == {}
+    program.run(check=True)
+    assert program.check_report is not None
+    assert "within" not in program.check_report
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("value", [-0.0, np.inf, np.nan, 5e-324])
+def test_sums_of_what_is_no_common_number(value: float) -> None:
+    """Vector lanes begin at a zero that changes nothing; NaN and infinity are reckoned with."""
+    arrays = {"a": np.full(100, value), "b": np.ones(100), "s": np.array(-0.0)}
+    compiled(DOT, "f64", arrays, ranks=1).run(check=True)
+    want = value if value == 0 else value * 100
+    np.testing.assert_array_equal(arrays["s"], want)
+    assert np.signbit(arrays["s"]) == np.signbit(want)
+
+
+@pytest.mark.mpi
+@either
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_misaligned_and_overlapping_arrays(
+    shift: int, rng: np.random.Generator, *, strict: bool
+) -> None:
+    """Slices of one array, an odd number of elements into it: each write may be read later on."""
+    memory = rng.normal(size=400)
+    arrays = {"a": memory[1:120], "b": memory[150:269], "c": memory[271:390]}
+    arrays["d"] = memory[1 + shift : 120 + shift]
+    want = memory.copy()
+    a, b, c, d = (
+        want[x.ctypes.data // 8 - memory.ctypes.data // 8 :][:119] for x in arrays.values()
+    )
+    fused = has_fma() and not strict
+    for i in range(119):
+        d[i] = fma(-a[i], b[i], c[i]) if fused else c[i] - a[i] * b[i]
+    program = compiled(MULTIPLY_ADD, "f64", arrays, ranks=1, strict=strict)
+    program.run(check=True)
+    np.testing.assert_array_equal(memory, want)
