@@ -105,7 +105,7 @@ def outline_phase(op: ir.Operation, before: ir.Operation, symbol: str) -> Phase:
 @dataclass
 class Captured:
     """What a part of a program uses from outside: `arguments` in order of first use, and a `chain`
-    of constants and views that is repeated inside.
+    of constants, views and index arithmetic that is repeated inside.
     """
 
     arguments: list[ir.Value] = field(default_factory=list)
@@ -142,7 +142,11 @@ class Captured:
 
 
 def _repeated(op: ir.Operation) -> bool:
+    """Whether it costs nothing, or says how numbers that are passed hang together."""
     return op.name in VIEWS or op.name in (
+        "affine.apply",
+        "affine.max",
+        "affine.min",
         "arith.constant",
         "complex.constant",
         "memref.dim",

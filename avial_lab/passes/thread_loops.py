@@ -173,7 +173,8 @@ class _Division:
         with ir.InsertionPoint(self.function), location:
             part = func.FuncOp(self.symbol, ([self.index] * 2, []), visibility="private").operation
         names = [ir.Location.name(name, location) for name in ("low", "high")]
-        block = part.regions[0].blocks.append(self.index, self.index, arg_locs=names)
+        part.regions[0].blocks.append(self.index, self.index, arg_locs=names)
+        block = part.regions[0].blocks[0]
         low, high = block.arguments
         with ir.InsertionPoint(block), location:
             func.ReturnOp([])
