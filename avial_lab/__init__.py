@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from avial_lab.notebook import load_ipython_extension
     from avial_lab.one_process import OneProcess, start_or_reference
     from avial_lab.plot.film import Film
+    from avial_lab.plot.roofline import Point, Roofline
     from avial_lab.program import Namespace, Program, analyse, compile
+    from avial_lab.race.ceilings import measure_ceilings
     from avial_lab.runtime.cluster import Cluster
+    from avial_lab.timing import Timing, timed
     from avial_lab.topology import Topology
 
 __version__ = "0.1.0"
@@ -32,13 +35,18 @@ _HOME = {
     "Film": "plot.film",
     "Namespace": "program",
     "OneProcess": "one_process",
+    "Point": "plot.roofline",
     "Program": "program",
+    "Roofline": "plot.roofline",
+    "Timing": "timing",
     "Topology": "topology",
     "analyse": "program",
     "check": "exercise",
     "compile": "program",
     "load_ipython_extension": "notebook",
+    "measure_ceilings": "race.ceilings",
     "start_or_reference": "one_process",
+    "timed": "timing",
 }
 
 __all__ = [
@@ -47,13 +55,18 @@ __all__ = [
     "Film",
     "Namespace",
     "OneProcess",
+    "Point",
     "Program",
+    "Roofline",
+    "Timing",
     "Topology",
     "analyse",
     "check",
     "compile",
     "load_ipython_extension",
+    "measure_ceilings",
     "start_or_reference",
+    "timed",
 ]
 
 

@@ -128,6 +128,11 @@ def show_film(film: plot.Film) -> Bundle:
     return _bundle(film.title, Figure(plot.film_figure(film), plot.film_text(film)))
 
 
+def show_roofline(roofline: plot.Roofline) -> Bundle:
+    figure = Figure(plot.roofline_figure(roofline), plot.roofline_text(roofline))
+    return _bundle(roofline.title, figure)
+
+
 def show_table(table: Table) -> Bundle:
     return _bundle(table.title, Figure(table.to_html(), table.to_text()))
 
@@ -313,6 +318,7 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Nest: show_nest,
     Plan: show_plan,
     plot.Film: show_film,
+    plot.Roofline: show_roofline,
     Table: show_table,
     Note: show_note,
 }

@@ -16,6 +16,7 @@ from avial_lab.plot.figure import (
     lanes_figure,
     messages_figure,
     nest_figure,
+    roofline_figure,
     split_figure,
     timeline_figure,
 )
@@ -24,6 +25,7 @@ from avial_lab.plot.graph_json import graph_from_json, graph_json
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.messages import held_svg, messages_svg, plan_text
 from avial_lab.plot.report import Told, report_html
+from avial_lab.plot.roofline import Point, Roofline, roofline_svg, roofline_text
 from avial_lab.plot.run_facts import trace_text
 from avial_lab.plot.space import dependence_table, nest_svg, nest_text, worth_drawing
 from avial_lab.plot.split import split_svg, split_table
@@ -32,6 +34,8 @@ from avial_lab.plot.timeline import timeline_svg
 __all__ = [
     "FORMATS",
     "Film",
+    "Point",
+    "Roofline",
     "Told",
     "dag_dot",
     "dag_figure",
@@ -58,6 +62,9 @@ __all__ = [
     "nest_text",
     "plan_text",
     "report_html",
+    "roofline_figure",
+    "roofline_svg",
+    "roofline_text",
     "split_figure",
     "split_svg",
     "split_table",

@@ -17,6 +17,7 @@ from avial_lab.plot import facts, messages, run_facts, space, split, svg
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
+from avial_lab.plot.roofline import Roofline, roofline_summary, roofline_svg, roofline_table
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Move, Trace
@@ -109,3 +110,10 @@ def held_figure(plan: Plan, storages: Sequence[Storage]) -> str:
         alt=f"Memory of each rank: {messages.held_summary(plan, storages)}",
         tables=(messages.held_table(plan, storages),),
     )
+
+
+def roofline_figure(roofline: Roofline) -> str:
+    """The way to the roof, and the time before and after each step."""
+    alt = f"{roofline.title}: {roofline_summary(roofline)}"
+    # The table is not folded: without it nobody sees what a step was worth.
+    return figure_html(roofline_svg(roofline), alt=alt) + roofline_table(roofline).to_html()

@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from avial_lab.ceilings import Ceilings
 from avial_lab.race.answer import Answer
-from avial_lab.race.ceilings import Ceilings, measure_ceilings
+from avial_lab.race.ceilings import measure_ceilings
 from avial_lab.race.entrants import PEERS, Start, missing_peers
 from avial_lab.race.heats import run_heat
 from avial_lab.race.machine import this_machine

@@ -10,9 +10,9 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from avial_lab.ceilings import Ceilings
 from avial_lab.errors import AvialError
 from avial_lab.race.machine import Machine, pinned_environment, pins, this_machine
 from avial_lab.race.native import any_compiler, loaded
@@ -22,36 +22,6 @@ _LEAST_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cach
 _CACHE_BYTES = 1 << 26  # so much is moved in each measure of a cache
 _ROUNDS = 200_000  # some milliseconds: the best of many short ones is one without a neighbour
 _LIMIT_S = 120.0
-
-
-@dataclass(frozen=True)
-class Ceilings:
-    """flops_per_s: peak of fused multiply-adds, in vectors of `vector_bits`. bytes_per_s: STREAM
-    triad. cache_bytes_per_s: the triad over arrays that fit a cache, by its level. All by `threads`
-    threads.
-    """
-
-    threads: int
-    element: str
-    flops_per_s: float
-    bytes_per_s: float
-    vector_bits: int = 0
-    cache_bytes_per_s: tuple[tuple[int, float], ...] = ()
-
-    def seconds(self, flops: int, nbytes: int) -> float:
-        """The least time that so much work can take: the roofline (Williams et al. 2009)."""
-        return max(flops / self.flops_per_s, nbytes / self.bytes_per_s)
-
-    def __str__(self) -> str:
-        vectors = f" in vectors of {self.vector_bits} bits" if self.vector_bits else ""
-        caches = "".join(
-            f", {rate / 1e9:.1f} GB/s (triad in L{level})" for level, rate in self.cache_bytes_per_s
-        )
-        return (
-            f"{self.threads} thread{'s' if self.threads > 1 else ''}, {self.element}: "
-            f"{self.flops_per_s / 1e9:.1f} GFLOP/s (fused multiply-adds{vectors}), "
-            f"{self.bytes_per_s / 1e9:.1f} GB/s (STREAM triad){caches}"
-        )
 
 
 def measure_ceilings(threads: int, element: str) -> Ceilings:

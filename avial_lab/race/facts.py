@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from avial_lab.race.ceilings import Ceilings
+from avial_lab.ceilings import Ceilings
 from avial_lab.race.table import Heat, Lane, Mean, Sheet, means
 
 FORMAT = "avial-lab race"

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from avial_lab.arrays import dtype_of_element
+from avial_lab.ceilings import Ceilings
 from avial_lab.errors import AvialError
 from avial_lab.race.answer import Answer
-from avial_lab.race.ceilings import Ceilings
 from avial_lab.race.entrants import Start, Team, entrants
 from avial_lab.race.table import Heat, Lane
 

@@ -7,40 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from avial_lab.ceilings import Ceilings
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, framed
 from avial_lab.plot.palette import GREEN, VERMILION
-from avial_lab.race.ceilings import Ceilings
+from avial_lab.plot.plane import HEIGHT, WIDTH, Axis, Plane
 from avial_lab.race.looks import legend_item, mark
 from avial_lab.race.table import OURS, Heat, Lane, contestants
 
-_WIDTH = 860.0
 _ROW = 20.0
 _NAMES = 110.0  # pixels for the kernels' names
-_HEIGHT = 470.0
-
-
-@dataclass(frozen=True)
-class Axis:
-    """From `low` to `high`, a power of ten or of two apart each tick, over so many pixels."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def at(self, value: float) -> float:
-        """Where a value stands; what lies outside stands at the end."""
-        share = math.log(value / self.low) / math.log(self.high / self.low)
-        return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
-
-    def ticks(self, base: int) -> list[float]:
-        first = math.ceil(math.log(self.low, base) - 1e-9)
-        last = math.floor(math.log(self.high, base) + 1e-9)
-        step = max((last - first) // 10 + 1, 1)
-        return [float(base) ** k for k in range(first, last + 1, step)]
 
 
 # -- ratios ----------------------------------------------------------------------------------------
@@ -54,7 +31,7 @@ def ratios_svg(heats: Sequence[Heat]) -> str:
     ratios = [r for heat in shown for lane in heat.home if (r := heat.ratio_to(lane)) is not None]
     low = 2.0 ** math.floor(math.log2(min([*ratios, 0.5])))
     high = 2.0 ** math.ceil(math.log2(max([*ratios, 2.0])))
-    axis = Axis(low, high, _NAMES, _WIDTH - 12)
+    axis = Axis(low, high, _NAMES, WIDTH - 12)
     height = _ROW * len(shown) + 34
     body = [_ratio_axis(axis, height - 26)]
     for number, heat in enumerate(shown):
@@ -62,7 +39,7 @@ def ratios_svg(heats: Sequence[Heat]) -> str:
     faults = [heat.kernel for heat in heats if heat.ours is None]
     return framed(
         "".join(body),
-        _WIDTH,
+        WIDTH,
         height,
         title=f"Every contestant's time over ours: {_group(heats)}",
         summary="right of the line is slower than us, left is faster; bars end at the best peer",
@@ -113,25 +90,17 @@ def roofline_svg(heats: Sequence[Heat], ceilings: Ceilings) -> str:
     ceilings (Williams, Waterman, Patterson 2009).
     """
     shown = [heat for heat in heats if heat.home and heat.flops]
-    across = [heat.intensity for heat in shown]
-    speeds = [heat.flops / lane.median_s for heat in shown for lane in heat.home]
-    ridge = ceilings.flops_per_s / ceilings.bytes_per_s
-    x = Axis(_below(min([*across, ridge / 8])), _above(max([*across, ridge * 8])), 64, _WIDTH - 12)
-    y = Axis(
-        _below(min([*speeds, ceilings.flops_per_s / 100])),
-        _above(max([*speeds, ceilings.flops_per_s * 1.2])),
-        _HEIGHT - 44,
-        8,
-    )
-    body = _grid(x, y) + _roof(x, y, ceilings)
     points = [(heat, lane) for heat in shown for lane in heat.home]
     points.sort(key=lambda point: point[1].contestant == OURS)
-    body += "".join(_point(heat, lane, x, y) for heat, lane in points)
-    body += _names(shown, x, y)
+    speeds = [heat.flops / lane.median_s for heat, lane in points]
+    plane = Plane.around([heat.intensity for heat in shown], speeds, ceilings)
+    body = plane.to_svg()
+    body += "".join(_point(heat, lane, plane) for heat, lane in points)
+    body += _names(shown, plane)
     return framed(
         body,
-        _WIDTH,
-        _HEIGHT,
+        WIDTH,
+        HEIGHT,
         title=f"Roofline: {_group(heats)}",
         summary=f"{ceilings}",
         description="; ".join(_point_words(heat, lane) for heat, lane in points[-40:]),
@@ -145,55 +114,8 @@ def roofline_svg(heats: Sequence[Heat], ceilings: Ceilings) -> str:
     )  # fmt: skip
 
 
-def _grid(x: Axis, y: Axis) -> str:
-    parts = [
-        svg.line(x.at(tick), y.end, x.at(tick), y.start)
-        + svg.text(x.at(tick), y.start + 16, _plain(tick), size=11, fill=svg.QUIET, anchor="middle")
-        for tick in x.ticks(10)
-    ]
-    parts += [
-        svg.line(x.start, y.at(tick), x.end, y.at(tick))
-        + svg.text(x.start - 8, y.at(tick) + 4, _plain(tick / 1e9), size=11, fill=svg.QUIET,
-                   anchor="end")
-        for tick in y.ticks(10)
-    ]  # fmt: skip
-    middle = (x.start + x.end) / 2
-    words = svg.text(middle, y.start + 36, "FLOP for each byte", size=12, anchor="middle")
-    return "".join(parts) + words + svg.text(0, y.end - 12, "GFLOP/s", size=12)
-
-
-def _roof(x: Axis, y: Axis, ceilings: Ceilings) -> str:
-    """Every slanted ceiling ends at the flat one."""
-    peak = ceilings.flops_per_s
-    parts: list[str] = []
-    height = 8.0
-    levels = [(f"L{level}", rate) for level, rate in ceilings.cache_bytes_per_s]
-    for name, rate in [*levels, ("memory", ceilings.bytes_per_s)]:
-        memory = name == "memory"
-        left, right = max(x.low, y.low / rate), min(peak / rate, x.high)
-        if left >= right:
-            continue
-        stroke, width, dash = (svg.INK, 2.0, "") if memory else (svg.QUIET, 1.2, "5 3")
-        x1, y1 = x.at(left), y.at(left * rate)
-        x2, y2 = x.at(right), y.at(right * rate)
-        parts.append(svg.line(x1, y1, x2, y2, stroke=stroke, width=width, dash=dash))
-        words = f"{name} {rate / 1e9:.0f} GB/s"
-        parts.append(
-            svg.text(x2, y2 - height, words, size=11, fill=svg.QUIET, anchor="middle", halo=True)
-        )
-        height += 13  # their ends may be near one another
-    flat = min([peak / ceilings.bytes_per_s, *(peak / rate for _, rate in levels)])
-    start = x.at(max(flat, x.low))
-    parts.append(svg.line(start, y.at(peak), x.end, y.at(peak), stroke=svg.INK, width=2))
-    words = f"fused multiply-adds {peak / 1e9:.0f} GFLOP/s"
-    parts.append(
-        svg.text(x.end, y.at(peak) - 7, words, size=11, fill=svg.QUIET, anchor="end", halo=True)
-    )
-    return "".join(parts)
-
-
-def _point(heat: Heat, lane: Lane, x: Axis, y: Axis) -> str:
-    place = x.at(heat.intensity), y.at(heat.flops / lane.median_s)
+def _point(heat: Heat, lane: Lane, plane: Plane) -> str:
+    place = plane.at(heat.intensity, heat.flops / lane.median_s)
     return svg.group(mark(lane.contestant, *place), title=_point_words(heat, lane))
 
 
@@ -204,7 +126,7 @@ def _point_words(heat: Heat, lane: Lane) -> str:
     return f"{heat.kernel}, {lane.contestant}: {speed:.3g} GFLOP/s{told}"
 
 
-def _names(heats: Sequence[Heat], x: Axis, y: Axis) -> str:
+def _names(heats: Sequence[Heat], plane: Plane) -> str:
     """The kernels' names beside our own points, as far as there is room; each point's tooltip has
     it anyway.
     """
@@ -213,10 +135,10 @@ def _names(heats: Sequence[Heat], x: Axis, y: Axis) -> str:
     for heat in heats:
         if heat.ours is None:
             continue
-        left = x.at(heat.intensity) + 9
-        top = y.at(heat.flops / heat.ours.median_s) - 6
+        x, y = plane.at(heat.intensity, heat.flops / heat.ours.median_s)
+        left, top = x + 9, y - 6
         box = (left, top, left + svg.text_width(heat.kernel, 11), top + 12)
-        if box[2] > x.end or any(_meet(box, other) for other in taken):
+        if box[2] > plane.x.end or any(_meet(box, other) for other in taken):
             continue
         taken.append(box)
         parts.append(svg.text(left, top + 10, heat.kernel, size=11, halo=True))
@@ -233,19 +155,6 @@ def _group(heats: Sequence[Heat]) -> str:
     first = heats[0]
     ranks = f"{first.ranks} rank{'s' if first.ranks > 1 else ''}"
     return f"{first.element}, {ranks}, {first.threads} thread{'s' if first.threads > 1 else ''}"
-
-
-def _below(value: float) -> float:
-    """The last power of ten that is not above it."""
-    return 10.0 ** math.floor(math.log10(value))
-
-
-def _above(value: float) -> float:
-    return 10.0 ** math.ceil(math.log10(value))
-
-
-def _plain(value: float) -> str:
-    return f"{value:.10g}" if value >= 1e-4 else f"{value:.0e}"
 
 
 def _times(value: float) -> str:

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from avial_lab.race.ceilings import Ceilings
+from avial_lab.ceilings import Ceilings
 from avial_lab.race.machine import Machine
 
 OURS = "avial"

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from nbconvert import HTMLExporter
 
+from avial_lab.ceilings import Ceilings
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
-from avial_lab.plot import Film
+from avial_lab.plot import Film, Point, Roofline
 from avial_lab.program import Program
 from avial_lab.stages import Stage
 from avial_lab.trace import Move
@@ -31,6 +32,7 @@ def everything() -> list[object]:
         ),
         "View": View(program, ("dag",)),
         "Film": Film([np.zeros((2, 3)), np.ones((2, 3))]),
+        "Roofline": Roofline([Point("product", "fast", 80, 8, 1e-6)], Ceilings(1, "f64", 1e9, 1e9)),
     }
     loops = [by_hand.heat_explanation(), by_hand.heat_nest(), by_hand.neighbours(3)]
     rest = [program, program.graph, schedule, program.stages["avial"], program.trace, *loops]

@@ -11,10 +11,11 @@ import pytest
 from avial_lab import program
 from avial_lab import race as race_module
 from avial_lab.__main__ import main
+from avial_lab.ceilings import Ceilings
 from avial_lab.errors import AvialError, BindError, CheckError
 from avial_lab.race import Answer, Course, race
 from avial_lab.race.booth import Booth
-from avial_lab.race.ceilings import Ceilings, measure_ceilings
+from avial_lab.race.ceilings import measure_ceilings
 from avial_lab.race.entry import CEntry, OwnEntry
 from avial_lab.race.facts import sheet_facts
 from avial_lab.race.heats import LEAST_RUNS
