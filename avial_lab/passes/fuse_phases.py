@@ -36,10 +36,9 @@ class FusePhases:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in list(operations_in(module)):
-                # One that stood in another that is fused is gone with it.
-                if op.name == "avial.schedule":
-                    self._fuse_in(op)
+            # All of them first: what stood in a converge that is fused is gone with it.
+            for schedule in [op for op in operations_in(module) if op.name == "avial.schedule"]:
+                self._fuse_in(schedule)
 
     def __str__(self) -> str:
         return "fuse-phases"
