@@ -151,7 +151,7 @@ def _sized(
     """The faces with their widths: of slabs, or where too few of them fit, of slabs and lines."""
     if widths:
         chosen = faces if len(widths) < 3 or lines is None else lines
-        sizes = (*widths, *(widths[-1:] * 3))
+        sizes = [*widths, widths[-1], widths[-1]]
         return tuple(replace(f, width=w) for f, w in zip(chosen, sizes, strict=False))
     slab = max(1, nbytes // extents.slabs(0))
     room = next((c for c in caches if _across(faces, c, slab) >= 32 * FEWEST_SLABS), caches[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,11 +38,11 @@ def large() -> int:
     return isqrt(this_cpu().l2_bytes // 8) + 30
 
 
-def compiled(n: int, steps: int = 5, *, between: str = "", **options: object) -> Program:
+def compiled(n: int, steps: int = 5, *, between: str = "", **options: Any) -> Program:
     rng = np.random.default_rng(n)
     arrays = {name: rng.random((n, n)) for name in "AB"} | {"norm": np.zeros(())}
     text = sweeps(n, steps, between=between)
-    return avial_lab.compile(text, arrays=arrays, **{"ranks": 1, **options})  # pyright: ignore
+    return avial_lab.compile(text, arrays=arrays, **{"ranks": 1, **options})
 
 
 def phases(program: Program) -> list[str]:
@@ -67,7 +68,7 @@ def test_a_time_loop_is_one_phase_and_says_why() -> None:
     ],
     ids=["small arrays", "two ranks", "left out"],
 )
-def test_otherwise_its_phases_stay(n: int, options: dict[str, object]) -> None:
+def test_otherwise_its_phases_stay(n: int, options: dict[str, Any]) -> None:
     assert phases(compiled(n, **options)) == ["S1", "S2"]
 
 
