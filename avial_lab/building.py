@@ -19,6 +19,7 @@ from avial_lab.errors import CellSpan, PassError
 from avial_lab.messages import Build, Built, Source
 from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
+from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.one_task import OneTask
 from avial_lab.pipelines import Watch, arithmetic, build, in_reading_order, run_passes
 from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
@@ -107,6 +108,10 @@ def build_program(question: Build) -> Built:
     return build_tasks(question, module, watch)
 
 
+def _contracts(question: Build) -> bool:
+    return ContractProducts() in arithmetic(strict=question.effort.strict)
+
+
 def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:
     """A program of tasks alone: every message is known before it runs."""
     graph = graph_of(module, question.source)
@@ -116,7 +121,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     watch.lap("schedule")
     stages, binary = build(module, schedule, strict=question.effort.strict)
     watch.lap("build")
-    return Built(schedule, stages, binary, watch.seconds)
+    return Built(schedule, stages, binary, watch.seconds, contracted=_contracts(question))
 
 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
@@ -158,7 +163,9 @@ def build_apart(
     divided = topology.ranks > 1
     reordered = reordered_storages(structured, binding, divided=divided, sums=done.sums)
     made = in_reading_order(done.stages)
-    return Built(schedule, made, binary, watch.seconds, plan, verdicts, reordered)
+    return Built(
+        schedule, made, binary, watch.seconds, plan, verdicts, reordered, _contracts(question)
+    )
 
 
 def planned(

@@ -78,8 +78,9 @@ class Build:
 @dataclass(frozen=True)
 class Built:
     """`plan` and `verdicts` are those of a structured program: what its runs will move, and why its
-    loops became what they are. `reordered`: storages whose values hang on floating-point sums in
-    another order, with the number of terms.
+    loops became what they are. `contracted`: products are fused with the sums that they go into.
+    `reordered`: storages whose values hang on floating-point sums in another order, with the number
+    of terms.
     """
 
     schedule: Schedule
@@ -89,6 +90,7 @@ class Built:
     plan: Plan | None = None
     verdicts: tuple[Verdict, ...] = ()
     reordered: Mapping[str, int] = field(default_factory=dict[str, int])
+    contracted: bool = False
 
 
 @dataclass(frozen=True)

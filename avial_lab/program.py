@@ -79,7 +79,7 @@ from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation, Nest
+from avial_lab.verdicts import Explanation, Nest, arithmetic_told
 
 DEFAULT_RANKS = 2
 
@@ -269,8 +269,13 @@ class Program:
         return self.built.plan
 
     def explain(self) -> Explanation:
-        """What became of each loop and why; print it."""
-        return Explanation(self.built.verdicts)
+        """What became of each loop and why, and how the program rounds; print it."""
+        told = arithmetic_told(
+            strict=self.question.effort.strict,
+            contracted=self.built.contracted,
+            reordered=self.built.reordered,
+        )
+        return Explanation(self.built.verdicts, told)
 
     @property
     def nests(self) -> tuple[Nest, ...]:

@@ -6,6 +6,7 @@ Facts for people; no MLIR.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from avial_lab.dag import TaskKind
@@ -44,14 +45,37 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdicts on a whole program, in textual order; its text is what a cell prints."""
+    """The verdicts on a whole program, in textual order, and a sentence on how it rounds; its text
+    is what a cell prints.
+    """
 
     verdicts: tuple[Verdict, ...]
+    arithmetic: str = ""
 
     def __str__(self) -> str:
-        if not self.verdicts:
-            return "the program is made of tasks, each on the device its target asks for"
-        return "\n".join(map(str, self.verdicts))
+        lines = list(map(str, self.verdicts))
+        if not lines:
+            lines = ["the program is made of tasks, each on the device its target asks for"]
+        if self.arithmetic:
+            lines.append(f"arithmetic  {self.arithmetic}")
+        return "\n".join(lines)
+
+
+def arithmetic_told(*, strict: bool, contracted: bool, reordered: Mapping[str, int]) -> str:
+    """How a program rounds: `reordered` are the arrays with sums of so many terms at most.
+
+    >>> arithmetic_told(strict=False, contracted=True, reordered={"y": 124})
+    'a product that is only added is rounded with the sum; y (a sum of 124 terms) in another order'
+    """
+    if strict:
+        return "strict: every operation is rounded on its own, in the program's order"
+    first = "every operation is rounded on its own"
+    if contracted:
+        first = "a product that is only added is rounded with the sum"
+    if not reordered:
+        return f"{first}, in the program's order"
+    sums = ", ".join(f"{name} (a sum of {k:,} terms)" for name, k in reordered.items())
+    return f"{first}; {sums} in another order"
 
 
 # The iterations of a nest -------------------------------------------------------------------------

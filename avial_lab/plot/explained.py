@@ -43,9 +43,11 @@ def explained_html(explanation: Explanation) -> str:
     head = "".join(f'<th style="{_LEFT}">{name}</th>' for name in _HEAD)
     body = "".join(map(_row, explanation.verdicts))
     caption = f"{count(len(explanation.verdicts), 'part')}: {explained_summary(explanation)}"
+    rounding = f"<p>Arithmetic: {svg.escape(explanation.arithmetic)}.</p>"
     return (
         f'<table><caption style="text-align:left;font-weight:bold">{caption}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        + (rounding if explanation.arithmetic else "")
     )
 
 

@@ -308,6 +308,7 @@ def _made(program: Told, versions: Mapping[str, str], machine: Mapping[str, str]
     )
     steps = tuple((step, facts.format_seconds(took)) for step, took in program.seconds.items())
     content = (
+        f"<p>Arithmetic: {svg.escape(program.explain().arithmetic)}.</p>"
         f"<p>Again, from a file with the program:</p>{highlighted(program.command, 'text')}"
         + _tables(
             Table("Stages", ("stage", "made by", "time"), stages, frozenset({"time"})),

@@ -165,3 +165,19 @@ def test_misaligned_and_overlapping_arrays(
     program = compiled(MULTIPLY_ADD, "f64", arrays, ranks=1, strict=strict)
     program.run(check=True)
     np.testing.assert_array_equal(memory, want)
+
+
+@pytest.mark.parametrize(
+    ("strict", "told"),
+    [
+        (True, "arithmetic  strict: every operation is rounded on its own, in the program's order"),
+        (False, "s (a sum of 50 terms) in another order"),
+    ],
+)
+def test_it_tells_how_it_rounds(told: str, *, strict: bool) -> None:
+    arrays = {"a": np.zeros(50), "b": np.zeros(50), "s": np.zeros(())}
+    program = compiled(DOT, "f64", arrays, ranks=1, strict=strict)
+    assert str(program.explain()).endswith(told)
+    assert ("--strict" in program.command) == strict
+    if not strict and has_fma():
+        assert "a product that is only added is rounded with the sum" in str(program.explain())
