@@ -43,6 +43,7 @@ _SCALARS = {"f4": ctypes.c_float, "f8": ctypes.c_double, "i4": ctypes.c_int32, "
 # Before any size is a macro: a header may use the same letters.
 _HEADERS = """\
 #include <stdint.h>
+#include <stdlib.h>
 #include <tgmath.h>
 #include <time.h>
 """

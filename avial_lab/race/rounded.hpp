@@ -5,6 +5,7 @@
 // a chain of additions has the bound k · eps · Σ|terms|, which holds for every order of its terms.
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
 struct Rounded {

@@ -1,6 +1,4 @@
 // G = (A · B) · (C · D): every rank its own rows of E, F and G; F is gathered by all in between.
-#include <stdlib.h>
-
 static void product(long rows, long depth, long columns, T to[restrict rows][columns],
                     const T left[restrict rows][depth], const T right[restrict depth][columns]) {
 #pragma omp parallel for schedule(static)
