@@ -25,6 +25,7 @@ from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import ArrayKind
+from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.reductions import forbidding, reductions
 from avial_lab.polyhedra.updates import links
 
@@ -43,7 +44,8 @@ class ReorderSums:
                              %t = arith.addf %s, %p fastmath<reassoc,contract>
                              affine.store %t, %C[%i] }
 
-    Only where the loop is parallel but for such sums, as else there are no vectors to win. LLVM
+    Only where the loop is parallel but for such sums and meets elements that lie side by side, as
+    else there is nothing to win with vectors. LLVM
     knows the fused sum of its vectoriser as two operations that may be contracted, not as one.
     Nothing is said of NaN, infinities and the sign of zero: they stay what they are. A strict
     module stays as it is.
@@ -96,7 +98,7 @@ def _links(own: Loop, scop: Scop) -> list[ir.Operation]:
     """
     carried = carried_among(own, scop.statements)
     sums = [r for r in reductions(own, scop, carried) if r.reorders_rounding and r.fixed]
-    if not sums or forbidding(own, scop, carried):
+    if not sums or forbidding(own, scop, carried) or not _side_by_side(own, scop):
         return []
     ops = {statement.name: statement.op for statement in scop.statements}
     found: list[ir.Operation] = []
@@ -108,6 +110,18 @@ def _links(own: Loop, scop: Scop) -> list[ir.Operation]:
     for old, new in zip(list(body.arguments)[1:], handed_on, strict=True):
         found += links(old, new)
     return [op for op in found if isinstance(op.results[0].type, ir.FloatType)]
+
+
+def _side_by_side(own: Loop, scop: Scop) -> bool:
+    """Whether the loop goes from each element to the one beside, or stays: vectors gather what it
+    jumps to one by one, and are slower than the order of the program.
+    """
+    return all(
+        access.array.kind is not ArrayKind.MEMORY
+        or move_of(access, statement.loops.index(own)) is not None
+        for statement in scop.within(own)
+        for access in statement.accesses
+    )
 
 
 def _allow(op: ir.Operation) -> None:

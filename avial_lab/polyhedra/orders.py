@@ -71,11 +71,11 @@ def _may_gain(unit: Unit) -> bool:
 def walk_of(unit: Unit, dim: int) -> Walk:
     """Of the accesses of `unit` when its loop `dim` alone goes on."""
     accesses = [access for statement in unit.statements for access in statement.accesses]
-    moves = [_move(access, dim) for access in accesses]
+    moves = [move_of(access, dim) for access in accesses]
     return Walk(sum(move is None for move in moves), False, -sum(move == 1 for move in moves))
 
 
-def _move(access: Access, dim: int) -> int | None:
+def move_of(access: Access, dim: int) -> int | None:
     """0 where it stays at its element, 1 where it goes to the one beside, None for any other."""
     relation = access.relation
     rank = relation.dim(OUT)

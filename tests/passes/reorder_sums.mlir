@@ -152,3 +152,21 @@ func.func private @strict(%A: memref<30xf64>, %y: memref<f64>) attributes {avial
   return
 }
 }
+
+// -----
+
+// Vectors would have to gather its elements one by one.
+// CHECK-LABEL: func.func private @leaves_sums_of_columns(
+// CHECK-NOT: fastmath
+func.func private @leaves_sums_of_columns(%A: memref<30x20xf64>, %y: memref<20xf64>)
+    attributes {avial.task = "S1"} {
+  affine.for %i = 0 to 20 {
+    affine.for %j = 0 to 30 {
+      %s = affine.load %y[%i] : memref<20xf64>
+      %a = affine.load %A[%j, %i] : memref<30x20xf64>
+      %t = arith.addf %s, %a : f64
+      affine.store %t, %y[%i] : memref<20xf64>
+    }
+  }
+  return
+}
