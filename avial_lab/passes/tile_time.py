@@ -14,6 +14,7 @@ from mlir import ir
 from mlir.dialects import affine, arith
 
 from avial_lab.cpu import this_cpu
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import rebuilt_loop
 from avial_lab.passes.mark_parallel import PARALLEL, is_marked
 from avial_lab.passes.operations import operations_in
@@ -41,7 +42,7 @@ class TileTime:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in [op for op in operations_in(module) if op.name == "func.func"]:
+            for function in functions_of_arrays_apart(module):
                 self._tile_in(function)
 
     def _tile_in(self, op: ir.Operation) -> None:

@@ -195,7 +195,7 @@ class _Sweeps:
     @staticmethod
     def of(loop: ir.Operation) -> _Sweeps | None:
         """None where the loop or something in it is no sweep."""
-        if not _is_plain_loop(loop):
+        if not _is_plain_loop(loop) or _chooses_elements(loop):
             return None
         scop = read_scop(loop)
         written = {a.array for s in scop.statements for a in s.accesses if a.writes}
@@ -346,6 +346,30 @@ def _is_plain_loop(op: ir.Operation) -> bool:
     return ir.IntegerAttr(step.operation.attributes["value"]).value == 1
 
 
+def _chooses_elements(loop: ir.Operation) -> bool:
+    """Whether an index into what is written in the loop is computed from its variable: then it goes
+    through the arrays and is no time. (Seen without any analysis, for most loops are none.)
+    """
+    moving: set[ir.Value] = {loop.regions[0].blocks[0].arguments[0]}
+    indexed: set[ir.Value] = set()
+    written: set[ir.Value] = set()
+    pending = [loop]
+    while pending:
+        for view in (v for region in pending.pop().regions for block in region for v in block):
+            op = view.operation
+            pending.append(op)
+            if op.name in _STORES:
+                written.add(op.operands[1])
+            if op.name in (*_STORES, *_LOADS):
+                first = 1 + (op.name in _STORES)
+                if any(index in moving for index in list(op.operands)[first:]):
+                    indexed.add(op.operands[first - 1])
+            elif any(operand in moving for operand in op.operands) and not len(op.regions):
+                moving.update(op.results)
+    return bool(indexed & written)
+
+
+_LOADS, _STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
 _LOOPS_OF = frozenset(LOOPS)
 
 

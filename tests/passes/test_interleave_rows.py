@@ -101,7 +101,7 @@ def test_random_recurrences(recurrence: Recurrence, rows: int) -> None:
     event("side by side" if check_same_bits(recurrence, rows) else "left alone")
 
 
-UP_RIGHT = (("A", 0, -1), ("A", -1, 1), ("A", -1, -1))
+UP_RIGHT = (("A", 0, -1), ("A", -1, 1), ("A", -1, -1), ("A", 0, 0))  # twice is not once
 
 
 @pytest.mark.parametrize("columns", [1, 2, 13, 14, 15, 16, 40])

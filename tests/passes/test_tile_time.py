@@ -9,6 +9,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.tile_time import PARALLEL, TileTime
 from avial_lab.pipelines import run_passes
@@ -51,7 +52,8 @@ class Stencil:
     @property
     def text(self) -> str:
         lines = [
-            f"func.func @f(%A: {self.type}, %B: {self.type}, %C: {self.type}) {{",
+            f"func.func @f(%A: {self.type}, %B: {self.type}, %C: {self.type})",
+            f"attributes {{{APART}}} {{",
             "%three = arith.constant 3 : i64",
             "%seven = arith.constant 7 : i64",
         ]
