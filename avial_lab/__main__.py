@@ -24,7 +24,7 @@ from avial_lab import doctor, plot, program
 from avial_lab.bench import bench_self
 from avial_lab.demo import demo
 from avial_lab.division import DIVISION
-from avial_lab.effort import STRICT, WITHOUT
+from avial_lab.effort import SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, BindError, CheckError
 from avial_lab.inputs import (
     RandomArguments,
@@ -230,6 +230,7 @@ def _machine_arguments(
     parser.add_argument("--sync", default="edges", choices=("edges", "levels"))
     parser.add_argument("--division", default="block", metavar="HOW", help=DIVISION)
     parser.add_argument("--without", default="", metavar="PASSES", help=WITHOUT)
+    parser.add_argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
     parser.add_argument("--strict", action="store_true", help=STRICT)
 
 
@@ -337,6 +338,7 @@ def _compile(options: argparse.Namespace, question: _Question) -> Program:
         sync=options.sync,
         division=options.division,
         without=options.without,
+        sizes=options.sizes,
         strict=options.strict,
         cell=question.cell,
         name=options.program.stem,

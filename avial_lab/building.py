@@ -154,9 +154,11 @@ def build_apart(
     binary, plan, schedule = planned(done.code, graph, topology, done.phases)
     watch.lap("plan")
     verdicts = tuple(
-        replace(verdict, reasons=(*verdict.reasons, done.fused[verdict.name]))
-        if verdict.name in done.fused
-        else verdict
+        replace(
+            verdict,
+            reasons=verdict.reasons + done.fused.get(verdict.name, ()),
+            done=done.told.get(verdict.name, ()),
+        )
         for verdict in verdicts_in(structured, question.source)
     )
     binding = question.source.binding

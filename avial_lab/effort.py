@@ -5,8 +5,10 @@ Options of `compile` -> Effort.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from avial_lab.errors import ScheduleError
 
@@ -27,8 +29,71 @@ STRICT = "every product and sum rounded on its own: the same bits on every machi
 
 
 @dataclass(frozen=True)
+class Size:
+    """What an option of a pass may be: a number, or `numbers` of them as in `8x16`, each from
+    `least` to `most` and a multiple of `multiple`.
+    """
+
+    what: str
+    least: int
+    most: int
+    multiple: int = 1
+    numbers: tuple[int, ...] = (1,)
+
+    def check(self, name: str, text: str) -> int | str:
+        """The value in `text`; ScheduleError where it makes no sense, with the range."""
+        parts = text.split("x") if self.numbers != (1,) else [text]
+        right = len(parts) in self.numbers and all(
+            part.isdecimal()
+            and self.least <= int(part) <= self.most
+            and int(part) % self.multiple == 0
+            for part in parts
+        )
+        if not right:
+            raise ScheduleError(f"{name}={text} makes no sense", hint=f"{name}: {self}")
+        return text if self.numbers != (1,) else int(text)
+
+    def __str__(self) -> str:
+        each = f"from {self.least:,} to {self.most:,}"
+        if self.multiple > 1:
+            each += f", a multiple of {self.multiple}"
+        if self.numbers == (1,):
+            return f"{self.what}, {each}"
+        counts = " or ".join(map(str, self.numbers))
+        return f"{self.what}, {counts} numbers as in 8x16, each {each}"
+
+
+_CACHE = Size("bytes of the cache that tiles are cut for", 1 << 10, 1 << 32)
+
+SIZES: Mapping[str, Mapping[str, Size]] = {
+    "block-loops": {
+        "terms": Size("terms of a sum in one block", 1, 1 << 16),
+        "block": Size("rows in one block", 8, 1 << 13, multiple=8),
+    },
+    "tile-time": {
+        "l1": _CACHE,
+        "l2": _CACHE,
+        "widths": Size("slabs (and lines) along each face of a tile", 1, 1 << 16, numbers=(2, 3)),
+    },
+    "interleave-rows": {"rows": Size("rows side by side", 2, 64)},
+}
+"""Options of optional passes that are sizes, which otherwise follow from the machine's."""
+
+SIZES_HELP = (
+    "sizes that passes take in place of those that follow from the machine, as stages print them: "
+    "'block-loops{terms=128 block=48},tile-time{widths=32x64}'; model: those that follow from it, "
+    "also where --tune found others"
+)
+"""For those who ask on a command line."""
+
+Sizes = tuple[tuple[str, tuple[tuple[str, int | str], ...]], ...]
+"""For each pass, its options and their values."""
+
+
+@dataclass(frozen=True)
 class Effort:
-    """`without`: the optional passes that are left out.
+    """`without`: the optional passes that are left out. `sizes` of those that are not, where they
+    are not to follow from the machine.
 
     `strict`: the arithmetic of the textbook, every operation rounded on its own and in the
     program's order, so that every machine computes the same bits, and NumPy does too. Without it a
@@ -38,9 +103,10 @@ class Effort:
 
     without: tuple[str, ...] = ()
     strict: bool = False
+    sizes: Sizes = ()
 
     @staticmethod
-    def of(without: str | Iterable[str], *, strict: bool = False) -> Effort:
+    def of(without: str | Iterable[str], *, strict: bool = False, sizes: str = "") -> Effort:
         """The effort without passes of these names: a list, or text with commas; `all` is every
         one.
 
@@ -55,8 +121,53 @@ class Effort:
                     f"no optional pass is called '{name}'",
                     hint=f"there are: {', '.join(OPTIONAL)}; all",
                 )
-        return Effort(tuple(p for p in OPTIONAL if p in names or "all" in names), strict)
+        left_out = tuple(p for p in OPTIONAL if p in names or "all" in names)
+        return Effort(left_out, strict, _sizes(sizes, left_out))
 
     def keeps(self, name: str) -> bool:
         """Whether the pass of that name is run."""
         return name not in self.without
+
+    def options(self, name: str) -> dict[str, Any]:
+        """The sizes of the pass of that name that do not follow from the machine."""
+        return dict(dict(self.sizes).get(name, ()))
+
+    @property
+    def told(self) -> str:
+        """The sizes as they are given.
+
+        >>> Effort.of("", sizes="block-loops{block=48  terms=128}").told
+        'block-loops{terms=128 block=48}'
+        """
+        passes = ((name, " ".join(f"{k}={v}" for k, v in given)) for name, given in self.sizes)
+        return ",".join(f"{name}{{{given}}}" for name, given in passes)
+
+
+def _sizes(text: str, without: tuple[str, ...]) -> Sizes:
+    """What `sizes` says, in the order of the passes and their options."""
+    form = r"\s*([\w-]+)\{([^{}]*)\}\s*"
+    if text.strip() and not re.fullmatch(f"{form}(,{form})*", text):
+        raise ScheduleError(
+            f"sizes are not written as '{text}'", hint="as in block-loops{terms=128 block=48}"
+        )
+    found: dict[str, dict[str, int | str]] = {}
+    for name, options in re.findall(form, text):
+        if name not in SIZES:
+            raise ScheduleError(
+                f"the pass '{name}' has no sizes", hint=f"there are: {', '.join(SIZES)}"
+            )
+        if name in without:
+            raise ScheduleError(f"{name} is left out, and given sizes", hint="choose one of both")
+        known = found.setdefault(name, {})
+        for option in options.split():
+            key, _, value = option.partition("=")
+            if key not in SIZES[name]:
+                raise ScheduleError(
+                    f"{name} has no size '{key}'", hint=f"it has: {', '.join(SIZES[name])}"
+                )
+            known[key] = SIZES[name][key].check(key, value)
+    return tuple(
+        (name, tuple((key, found[name][key]) for key in SIZES[name] if key in found[name]))
+        for name in SIZES
+        if found.get(name)
+    )

@@ -123,6 +123,7 @@ def compile(
     division: Division | str = "block",
     without: str | Iterable[str] = (),
     strict: bool = False,
+    sizes: str = "",
     function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
@@ -138,9 +139,10 @@ def compile(
     `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
     one, if some target asks for a GPU. `division` says how replicates are divided: `block`,
     `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes on loops that are left out
-    (`effort.OPTIONAL`, or `all`), to see what they are worth. With `strict` every product and sum
-    is rounded on its own and in the program's order; else products that are only added are fused
-    with the sum (`effort.Effort`).
+    (`effort.OPTIONAL`, or `all`), to see what they are worth; `sizes` gives others theirs in place
+    of the machine's (`block-loops{terms=128 block=48}`; `effort.SIZES`). With `strict` every
+    product and sum is rounded on its own and in the program's order; else products that are only
+    added are fused with the sum (`effort.Effort`).
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died.
@@ -159,7 +161,7 @@ def compile(
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
         division=Division.parse(division) if isinstance(division, str) else division,
-        effort=Effort.of(without, strict=strict),
+        effort=Effort.of(without, strict=strict, sizes=sizes),
     )
     built = _built(question, timeout)
     return Program(name, bound | _result_arrays(source, bound, built), question, built)
@@ -513,6 +515,8 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
         words += ["--division", str(question.division)]
     if question.effort.without:
         words += ["--without", ",".join(question.effort.without)]
+    if question.effort.sizes:
+        words += ["--sizes", question.effort.told]
     if question.effort.strict:
         words.append("--strict")
     for buffer in source.binding.buffers if source.binding else ():

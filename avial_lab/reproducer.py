@@ -77,6 +77,7 @@ program = avial_lab.compile(
     sync={sync!r},
     division={division!r},
     without={without!r},
+    sizes={sizes!r},
     strict={strict!r},
 )
 {edits}
@@ -126,6 +127,7 @@ def reproducer(
         sync=question.sync.value,
         division=str(question.division),
         without=question.effort.without,
+        sizes=question.effort.told,
         strict=question.effort.strict,
         edits="".join(
             f"program = program.resume({edited!r}, {_literal(text)})\n" for edited, text in edits

@@ -36,6 +36,7 @@ from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
+from avial_lab.passes.notes import told_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
@@ -129,8 +130,8 @@ def lower_structured(
 
 def to_one(topology: Topology, effort: Effort) -> tuple[Pass, ...]:
     """What makes several phases one, where no rank waits for another."""
-    fuse = FusePhases()
-    return (fuse,) if topology.ranks == 1 and effort.keeps(str(fuse)) else ()
+    fuse = FusePhases(**effort.options("tile-time"))
+    return (fuse,) if topology.ranks == 1 and effort.keeps(_name(fuse)) else ()
 
 
 def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
@@ -154,14 +155,14 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     optional: tuple[Pass, ...] = (
-        BlockLoops(),
+        BlockLoops(**effort.options("block-loops")),
         OrderLoops(),
         PromoteScalars(),
         ReorderSums(),
         IndependentAccesses(),
-        TileTime(),
+        TileTime(**effort.options("tile-time")),
         MarkParallel(),
-        InterleaveRows(),
+        InterleaveRows(**effort.options("interleave-rows")),
         ThreadLoops(),
     )
     return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))
@@ -183,36 +184,40 @@ def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
 @dataclass(frozen=True)
 class Finished:
     """All stages and the machine code; the names of the phases by their numbers, where a stage had
-    them; for each task that was several phases the line for people that says so; the tasks whose
-    sums are added in another order, with the most terms of one.
+    them; for each task that was several phases why; the tasks whose
+    sums are added in another order, with the most terms of one; what passes told of the phases.
     """
 
     stages: list[Stage]
     code: MachineCode
     phases: tuple[str, ...]
-    fused: dict[str, str]
+    fused: dict[str, tuple[str, ...]]
     sums: dict[str, int]
+    told: dict[str, tuple[str, ...]]
 
 
 def finished_phases(stages: Stages) -> Finished:
     """Run to the end, with what is only known on the way."""
     phases: tuple[str, ...] = ()
-    fused: dict[str, str] = {}
+    fused: dict[str, tuple[str, ...]] = {}
     sums: dict[str, int] = {}
+    told: dict[str, tuple[str, ...]] = {}
 
     def watched() -> Stages:
         nonlocal phases, sums
         for stage, module in stages:
             if stage.name == "placed" and isinstance(module, ir.Operation):
                 fused.update(fused_in(module))
+                told.update(told_in(module))
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
             if stage.name == "loops" and isinstance(module, ir.Operation):
                 sums = reordered_sums(module)
+                told.update(told_in(module))
             yield stage, module
 
     made, code = finished(watched())
-    return Finished(made, code, phases, fused, sums)
+    return Finished(made, code, phases, fused, sums, told)
 
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:

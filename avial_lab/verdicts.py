@@ -18,6 +18,7 @@ class Verdict:
     """What one part of a program became: `depth` counts the converges around it.
 
     reasons: of a replicate how it is divided, of a converge or task what forbids to divide it.
+    done: what each pass made of its loops on a rank, or why it left them.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Verdict:
     depth: int
     reasons: tuple[str, ...]
     span: CellSpan | None = None
+    done: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -33,7 +35,8 @@ class Verdict:
     def __str__(self) -> str:
         place = f"line {self.span.line}" if self.span is not None else ""
         head = f"{'  ' * self.depth}{self.name}  {place}  {self.title}"
-        return "\n".join([head, *(f"{'  ' * self.depth}    {line}" for line in self.reasons)])
+        lines = (*self.reasons, *(f"· {line}" for line in self.done))
+        return "\n".join([head, *(f"{'  ' * self.depth}    {line}" for line in lines)])
 
 
 _TITLES = {

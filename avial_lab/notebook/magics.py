@@ -24,7 +24,7 @@ from traitlets import Float
 
 import avial_lab
 from avial_lab.division import DIVISION
-from avial_lab.effort import STRICT, WITHOUT
+from avial_lab.effort import SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
@@ -87,6 +87,7 @@ class AvialMagics(Magics):
     @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
     @argument("--division", default="block", metavar="HOW", help=DIVISION)
     @argument("--without", default="", metavar="PASSES", help=WITHOUT)
+    @argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
     @argument("--strict", action="store_true", help=STRICT)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
@@ -160,6 +161,7 @@ class AvialMagics(Magics):
             sync=options.sync,
             division=options.division,
             without=options.without,
+            sizes=options.sizes,
             strict=options.strict,
             function=options.fn,
             cell=f"In [{number}]",

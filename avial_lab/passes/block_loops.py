@@ -14,12 +14,13 @@ from mlir.dialects import arith, memref
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.contraction_code import ContractionCode
+from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.panels import Panels
 from avial_lab.passes.register_tiles import Tiles
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.contractions import Contraction, contraction_in
+from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
 from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
@@ -65,11 +66,14 @@ class BlockLoops:
         try:
             scop = read_scop(loop)
             units = units_of(scop)
-        except Immovable:
+        except Immovable as reason:
+            tell(loop, self, f"no contraction is known in loop {loop_name(loop)}: {reason}")
             return False
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
         if found is None:
+            tell(loop, self, f"there is no contraction in loop {loop_name(loop)}")
             return False
+        tell(loop, self, _described(found, self.tiles(found)))
         rest = self._write(loop, scop, found)
         for each in rest:
             self._in_nest(each)
@@ -105,6 +109,28 @@ class BlockLoops:
         terms = self.terms or 256
         block = self.block or 96
         return Tiles(rows, vectors * lanes, lanes, terms, -(-block // rows) * rows)
+
+
+def _described(found: Contraction, tiles: Tiles) -> str:
+    """In one line: what is summed, and in which blocks."""
+    at = {s.name: s for s in (*found.unit.statements, *found.unit.sunk)}
+    sides = (
+        listed(dict.fromkeys(str(at[name].accesses[0]) for name in sorted(names)))
+        for values in (found.left, found.right)
+        if (names := statements_behind(values, found))
+    )
+    item = max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
+    term = found.unit.loops[found.roles.term].name
+    return (
+        f"{found.element.accesses[0]}, summed over {term} from {' with '.join(sides)}, in register "
+        f"tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
+        f"({_kib(tiles.terms * tiles.columns * item)} a panel, for L1) and {tiles.block} rows "
+        f"({_kib(tiles.terms * tiles.block * item)}, for L2)"
+    )
+
+
+def _kib(nbytes: int) -> str:
+    return f"{nbytes / 1024:.3g} KiB"
 
 
 def _depth(loop: ir.Operation) -> int:

@@ -7,16 +7,18 @@ phases is tiled over time a single task.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mlir import ir
 
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
+from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.tile_time import TileTime
-from avial_lab.polyhedra.time_tiles import LOOPS
+from avial_lab.polyhedra.time_tiles import LOOPS, TimeTiles
+from avial_lab.polyhedra.units import Immovable
 from avial_lab.topology import is_gpu_arch
 
 PHASES = ("avial.replicate", "avial.task")
@@ -30,9 +32,17 @@ class FusePhases:
 
     before:  avial.converge { affine.for %t { avial.replicate {S1}  avial.replicate {S2} } }
     after:   avial.task { affine.for %t { S1  S2 } } {name = "loop1", avial.fused = ["S1", "S2"]}
+
+    The options are those of `TileTime`, which tiles the task later.
     """
 
-    tiling: TileTime = field(default_factory=TileTime)
+    l1: int = 0
+    l2: int = 0
+    widths: str = ""
+
+    @property
+    def tiling(self) -> TileTime:
+        return TileTime(self.l1, self.l2, self.widths)
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
@@ -41,7 +51,7 @@ class FusePhases:
                 self._fuse_in(schedule)
 
     def __str__(self) -> str:
-        return "fuse-phases"
+        return str(self.tiling).replace("tile-time", "fuse-phases")
 
     def _fuse_in(self, op: ir.Operation) -> None:
         for region in op.regions:
@@ -59,8 +69,7 @@ class FusePhases:
         if not phases or not all(_on_cpu(op) for op in phases):
             return False
         task = _as_task(converge, phases)
-        tiles = [self.tiling.tiles(view.operation) for view in task.regions[0].blocks[0].operations]
-        found = next((each for each in tiles if each is not None), None)
+        found = self._tiles_in(task, converge)
         if found is None:
             task.erase()
             return False
@@ -74,11 +83,24 @@ class FusePhases:
         converge.erase()
         return True
 
+    def _tiles_in(self, task: ir.Operation, converge: ir.Operation) -> TimeTiles | None:
+        """Of the first loop that can be tiled; why others cannot is told of the converge."""
+        for loop in [view.operation for view in task.regions[0].blocks[0].operations]:
+            if loop.name not in LOOPS:
+                continue
+            try:
+                return self.tiling.tiles(loop)
+            except Immovable as reason:
+                tell(converge, self.tiling, f"loop {loop_name(loop)} steps one by one: {reason}")
+        return None
 
-def fused_in(module: ir.Operation) -> dict[str, str]:
+
+def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
     """For each task that was several phases, by its name, why."""
     return {
-        text_attribute(op, "name"): ir.StringAttr(ir.ArrayAttr(op.attributes["avial.why"])[0]).value
+        text_attribute(op, "name"): tuple(
+            ir.StringAttr(line).value for line in ir.ArrayAttr(op.attributes["avial.why"])
+        )
         for op in operations_in(module)
         if FUSED in op.attributes
     }

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.passes.arrays_apart import ALLOCATIONS, functions_of_arrays_apart
+from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.promote_scalars import innermost_loops, outermost_loops
 from avial_lab.polyhedra import ArrayKind, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
 
+NAME = "independent-accesses"
 INDEPENDENT = "avial.independent"
 
 
@@ -36,7 +38,7 @@ class IndependentAccesses:
                     _mark_in(nest)
 
     def __str__(self) -> str:
-        return "independent-accesses"
+        return NAME
 
 
 def _mark_in(nest: ir.Operation) -> None:
@@ -46,6 +48,7 @@ def _mark_in(nest: ir.Operation) -> None:
         assert scop is not None
         if _independent(scop, loop):
             loop.attributes[INDEPENDENT] = ir.UnitAttr.get()
+            tell(loop, NAME, f"iterations of {loop_name(loop)} meet nowhere, and may be vectors")
 
 
 def _stores(loop: ir.Operation) -> bool:

@@ -14,6 +14,7 @@ from mlir.dialects import affine
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.mark_parallel import PARALLEL
+from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import read_scop
@@ -68,7 +69,9 @@ class InterleaveRows:
         loops = [scop.loops_of(op)[0] for op in inner]
         if not any(is_recurrence(each, scop) for each in loops):
             return False
+        told = f"{rows} rows of {loop_name(loop)} side by side, for each waits for itself"
         if PARALLEL in loop.attributes:
+            tell(loop, self, told)
             _Rows(loop, rows, 0).write()
             return True
         if len(inner) != 1 or not all(op == inner[0] or is_pure(op) for op in body):
@@ -78,6 +81,7 @@ class InterleaveRows:
         lag = lag_of(scop, outer, loops[0], rows)
         if lag is None or lag > _MOST_LAG:
             return False
+        tell(loop, self, f"{told}; each {lag} columns behind the one before")
         _Rows(loop, rows, lag).write()
         return True
 

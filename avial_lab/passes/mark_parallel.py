@@ -13,12 +13,14 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra import Dependence, Scop, dependences, read_scop
+from avial_lab.polyhedra import ArrayKind, Dependence, Scop, dependences, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.nesting import defined_in, holds
 
+NAME = "mark-parallel"
 PARALLEL = "avial.parallel"
 """On a loop: its iterations may run at the same time, in any order."""
 
@@ -54,7 +56,7 @@ class MarkParallel:
                         _mark(loop)
 
     def __str__(self) -> str:
-        return "mark-parallel"
+        return NAME
 
 
 def is_marked(nest: ir.Operation) -> bool:
@@ -78,12 +80,17 @@ def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
         loop.attributes[PARALLEL] = ir.UnitAttr.get()
         return
     scop = scop if scop is not None else read_scop(loop)
-    if _is_parallel(loop, scop):
+    why_not = _order_of(loop, scop)
+    if why_not is None:
         loop.attributes[PARALLEL] = ir.UnitAttr.get()
+        tell(loop, NAME, f"iterations of {loop_name(loop)} may run at the same time")
         return
+    tell(loop, NAME, f"iterations of {loop_name(loop)} in order: {why_not}")
     columns = _columns(loop, scop)
     if columns:
         loop.attributes[SLICED] = ir.UnitAttr.get()
+        names = listed(dict.fromkeys(map(loop_name, columns)))
+        tell(loop, NAME, f"all of {loop_name(loop)} may run for parts of {names} at the same time")
     for inner in columns:
         inner.attributes[PARALLEL] = ir.UnitAttr.get()
     if not columns:
@@ -91,10 +98,17 @@ def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
             _mark(inner, scop)
 
 
-def _is_parallel(op: ir.Operation, scop: Scop) -> bool:
+def _order_of(op: ir.Operation, scop: Scop) -> str | None:
+    """What keeps the iterations in order; None where nothing does."""
     if _calls(op):
-        return False
-    return not any(carried_among(loop, scop.statements) for loop in scop.loops_of(op))
+        return "what a call in it does to the world nobody has looked at"
+    carried = [each for loop in scop.loops_of(op) for each in carried_among(loop, scop.statements)]
+    if not carried:
+        return None
+    first = carried[0]
+    if first.array.kind is ArrayKind.VALUE:
+        return "each hands a value on to the next"
+    return f"{first.target_access} meets {first.source_access} of an earlier one"
 
 
 def _calls(op: ir.Operation) -> bool:

@@ -13,13 +13,15 @@ from mlir import ir
 
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.mark_parallel import is_marked
+from avial_lab.passes.notes import listed, loop_name, phase_of, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.orders import better_order
+from avial_lab.polyhedra.orders import better_order, loops_under
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
 LOOPS = ("affine.for", "scf.for")
+NAME = "order-loops"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class OrderLoops:
                 _order_in(function)
 
     def __str__(self) -> str:
-        return "order-loops"
+        return NAME
 
 
 def _order_in(op: ir.Operation) -> None:
@@ -55,15 +57,37 @@ def _order(loop: ir.Operation) -> bool:
     """Whether nothing is left to do in the nest: it is good as it was, or has been rewritten."""
     if not _has_loop(loop) or is_marked(loop):
         return True
+    phase = phase_of(loop)
     try:
         scop = read_scop(loop)
         units = units_of(scop)
         schedule = better_order(scop, units)
-        if schedule is not None:
+        if schedule is None:
+            names = listed(dict.fromkeys(each.name for each in scop.loops))
+            lines = [f"no other order of {names} walks memory better"]
+        else:
+            lines = _new_orders(units, schedule)
             _write(loop, scop, units, schedule)
-    except Immovable:
+    except Immovable as reason:
+        tell(loop, NAME, f"the nest of {loop_name(loop)} stays as it is: {reason}")
         return False
+    for line in lines:
+        tell(phase, NAME, line)
     return True
+
+
+def _new_orders(units: tuple[Unit, ...], schedule: isl.Schedule) -> list[str]:
+    """For each unit whose loops are to stand in another order, both."""
+    then = loops_under(schedule)
+    lines: list[str] = []
+    for unit in units:
+        before = [loop.name for loop in unit.loops]
+        dims = dict.fromkeys(then.get(unit.name, ()))  # a loop of one iteration repeats another's
+        after = ["+".join(before[k] for k in sorted(each)) for each in dims]
+        if after and after != before:
+            stored = next(a for s in unit.statements for a in s.accesses if a.writes)
+            lines.append(f"{stored} in loops {' '.join(after)} instead of {' '.join(before)}")
+    return lines or ["statements that want different loops innermost have loops of their own"]
 
 
 def _has_loop(loop: ir.Operation) -> bool:

@@ -17,6 +17,7 @@ from mlir.dialects import arith
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.mark_parallel import is_marked
+from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
@@ -24,6 +25,7 @@ from avial_lab.polyhedra.dependences import meet_within
 from avial_lab.polyhedra.nesting import defined_in
 
 LOOPS = ("affine.for", "scf.for")
+NAME = "promote-scalars"
 LOADS, STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
 
 
@@ -54,7 +56,7 @@ class PromoteScalars:
                     _promote(loop, groups)
 
     def __str__(self) -> str:
-        return "promote-scalars"
+        return NAME
 
 
 def outermost_loops(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -88,7 +90,15 @@ def _promotable(nest: ir.Operation) -> list[tuple[ir.Operation, list[Group]]]:
         return []
     scop = read_scop(nest)
     kept = [(loop, _apart(scop, loop, groups)) for loop, groups in candidates]
+    for loop, groups in kept:
+        if groups:
+            names = listed(dict.fromkeys(_element(scop, group) for group in groups))
+            tell(loop, NAME, f"{names} in a register during loop {scop.loops_of(loop)[0]}")
     return [(loop, groups) for loop, groups in kept if groups]
+
+
+def _element(scop: Scop, group: Group) -> str:
+    return next(str(s.accesses[0]) for s in scop.statements if s.op in group)
 
 
 def _fixed(loop: ir.Operation) -> list[Group]:

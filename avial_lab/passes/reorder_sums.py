@@ -18,6 +18,7 @@ from mlir.dialects import arith
 
 from avial_lab.accesses.rounding import FAR
 from avial_lab.dialects.program import is_strict
+from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import innermost_loops, outermost_loops
@@ -30,6 +31,7 @@ from avial_lab.polyhedra.reductions import forbidding, reductions
 from avial_lab.polyhedra.updates import links
 
 LINKS = ("arith.addf", "arith.subf", "arith.mulf", "math.fma")
+NAME = "reorder-sums"
 SUMS = "avial.sums"
 """On a function: floating-point sums or products of so many terms are added in another order."""
 
@@ -62,7 +64,7 @@ class ReorderSums:
                     function.attributes[SUMS] = ir.IntegerAttr.get(i64, terms)
 
     def __str__(self) -> str:
-        return "reorder-sums"
+        return NAME
 
 
 def reordered_sums(module: ir.Operation) -> dict[str, int]:
@@ -82,7 +84,10 @@ def _reorder(nest: ir.Operation) -> int:
     for loop in loops:
         assert scop is not None
         (own,) = scop.loops_of(loop)
-        for op in _links(own, scop):
+        links_of_sums = _links(own, scop)
+        if links_of_sums:
+            tell(loop, NAME, f"sums over {loop_name(loop)} are added up in parts, as vectors")
+        for op in links_of_sums:
             _allow(op)
             terms = max(terms, _most_iterations(own, scop))
     return terms

@@ -17,6 +17,7 @@ from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
+from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import Captured, remap
 
@@ -25,6 +26,7 @@ THREADS, WORTH = "avial_threads", "avial_worth"
 on elements on a nest is divided.
 """
 
+NAME = "thread-loops"
 SLICES = 8
 """Parts for every thread where not all iterations take equally long."""
 
@@ -66,7 +68,7 @@ class ThreadLoops:
                 _declare(module)
 
     def __str__(self) -> str:
-        return "thread-loops"
+        return NAME
 
 
 def _declare(module: ir.Operation) -> None:
@@ -139,12 +141,17 @@ class _Division:
             work = LoopWork(loop)
             amount = work.total(*bounds_of(loop, 0))
             low, high, step = self._range(divided)
+            even = sliced or work.is_even
+            parts = "equal parts" if even else f"{SLICES} parts a thread, as they get done"
+            names = listed(dict.fromkeys(map(loop_name, divided)))
+            told = f"loop {names} divided where it is enough work, in {parts}"
+            tell(self.function, NAME, told)
             threads, worth = self._read(THREADS), self._read(WORTH)
             enough = arith.cmpi(arith.CmpIPredicate.sge, amount, worth)
             several = arith.cmpi(arith.CmpIPredicate.sgt, threads, self._index(1))
             choice = scf.IfOp(arith.andi(enough, several), has_else=True)
             with ir.InsertionPoint(choice.then_block):
-                self._fork(low, high, step, threads, even=sliced or work.is_even)
+                self._fork(low, high, step, threads, even=even)
                 scf.YieldOp([])
             with ir.InsertionPoint(choice.else_block):
                 if not sliced:

@@ -17,8 +17,10 @@ from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import rebuilt_loop
 from avial_lab.passes.mark_parallel import PARALLEL, is_marked
+from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.time_tiles import LOOPS, Face, Sweep, TimeTiles, time_tiles
+from avial_lab.polyhedra.units import Immovable
 
 SET, PARAM = isl.dim_type.set, isl.dim_type.param
 TIME = "t"
@@ -52,16 +54,19 @@ class TileTime:
                 for inner in [view.operation for view in block.operations]:
                     if inner.name in LOOPS and is_marked(inner):
                         continue
-                    tiles = self.tiles(inner)
-                    if tiles is None:
+                    try:
+                        tiles = self.tiles(inner)
+                    except Immovable:
                         self._tile_in(inner)
                     else:
+                        steps = f"several iterations of {loop_name(inner)} at once"
+                        tell(inner, self, f"{steps} on a part of the arrays: {tiles}")
                         _Writer(tiles).write()
 
-    def tiles(self, loop: ir.Operation) -> TimeTiles | None:
-        """Those of a loop; None where it stays as it is."""
+    def tiles(self, loop: ir.Operation) -> TimeTiles:
+        """Those of a loop; raises Immovable where it stays as it is."""
         if loop.name not in LOOPS or not any(op.name in LOOPS for op in operations_in(loop)):
-            return None
+            raise Immovable("it is no loop around others")
         cpu = this_cpu()
         caches = (self.l1 or cpu.l1_bytes, self.l2 or cpu.l2_bytes)
         widths = [int(width) for width in self.widths.split("x") if width]

@@ -19,6 +19,7 @@ SIGNS = {TaskKind.REPLICATE: "∥", TaskKind.CONVERGE: "↻", TaskKind.TASK: "1"
 
 _COLOURS = {TaskKind.REPLICATE: BLUE, TaskKind.CONVERGE: ORANGE, TaskKind.TASK: VERMILION}
 _MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;white-space:pre"
+_MADE = "font-size:12px;padding-left:1em;text-indent:-1em;margin-left:1em"
 _LEFT = "text-align:left;vertical-align:top"
 _LINE = re.compile(r"\bline (\d+)\b")
 _HEAD = ("line", "source", "name", "became", "why")
@@ -59,7 +60,7 @@ def explained_table(explanation: Explanation) -> Table:
             source_line(verdict).strip(),
             verdict.name,
             f"{SIGNS[verdict.kind]} {verdict.title}",
-            "; ".join(verdict.reasons),
+            "; ".join((*verdict.reasons, *verdict.done)),
         )
         for verdict in explanation.verdicts
     )
@@ -84,6 +85,7 @@ def _row(verdict: Verdict) -> str:
         f"<b>{SIGNS[verdict.kind]}</b> {svg.escape(verdict.title)}</span>"
     )
     why = "".join(f"<div>{_reason(verdict, reason)}</div>" for reason in verdict.reasons)
+    why += "".join(map(_made, verdict.done))
     cells = (
         f'<td style="text-align:right;vertical-align:top">{line}</td>',
         f'<td style="{_LEFT};{_MONO}">{_code(source)}</td>',
@@ -101,6 +103,12 @@ def _reason(verdict: Verdict, reason: str) -> str:
     if not quoted:
         return svg.escape(reason)
     return f'{svg.escape(reason)}<div style="{_MONO};padding-left:2em">{_code(quoted)}</div>'
+
+
+def _made(line: str) -> str:
+    """What a pass made of it, the pass's name in front."""
+    name, _, what = line.partition(": ")
+    return f'<div style="{_MADE}"><b>{svg.escape(name)}</b> {svg.escape(what)}</div>'
 
 
 def _code(text: str) -> str:

@@ -339,7 +339,7 @@ def _may_be_blocked(found: Contraction, known: Iterable[Dependence]) -> bool:
     if not _one_element_each(found):
         return False
     accumulates = {found.element.name, found.store.name}
-    on_right = _statements_behind(found.right, found)
+    on_right = statements_behind(found.right, found)
     for each in known:
         if each.source.name not in inside or each.target.name not in inside:
             continue
@@ -385,7 +385,7 @@ def _one_element_each(found: Contraction) -> bool:
     return bool(relation.is_injective())
 
 
-def _statements_behind(values: Iterable[ir.Value], found: Contraction) -> frozenset[str]:
+def statements_behind(values: Iterable[ir.Value], found: Contraction) -> frozenset[str]:
     """The loads that the values are computed from."""
     at = {s.op: s.name for s in (*found.unit.statements, *found.unit.sunk)}
     todo = [value.owner.operation for value in values]

@@ -194,21 +194,29 @@ def _innermost(schedule: isl.Schedule, units: Sequence[Unit]) -> dict[str, int]:
 
     All of them where a loop is skewed: with it others go on too.
     """
-    maps: list[isl.Map] = []
-    schedule.get_map().foreach_map(maps.append)
-    times = {each.get_tuple_name(IN): isl.PwMultiAff.from_map(each) for each in maps}
+    under = loops_under(schedule)
     found: dict[str, int] = {}
     for unit in units:
-        if unit.name not in times:  # it never runs
+        if unit.name not in under:  # it never runs
             found[unit.name] = 0
             continue
-        time = times[unit.name]
-        dims = [_dims(time.get_pw_aff(k)) for k in range(time.dim(OUT))]
-        loops = [each for each in dims if each]
+        loops = under[unit.name]
         skewed = any(len(each) > 1 for each in loops)
         walk = _every_jump(unit) if skewed else walk_of(unit, min(loops[-1])) if loops else None
         found[unit.name] = walk.jumps if walk is not None else 0
     return found
+
+
+def loops_under(schedule: isl.Schedule) -> dict[str, list[frozenset[int]]]:
+    """For each unit that runs, from the outside, which of its loops each new loop goes on with."""
+    maps: list[isl.Map] = []
+    schedule.get_map().foreach_map(maps.append)
+    times = {each.get_tuple_name(IN): isl.PwMultiAff.from_map(each) for each in maps}
+    dims = {
+        name: [_dims(time.get_pw_aff(k)) for k in range(time.dim(OUT))]
+        for name, time in times.items()
+    }
+    return {name: [each for each in loops if each] for name, loops in dims.items()}
 
 
 def _holds_band(node: isl.ScheduleNode) -> bool:

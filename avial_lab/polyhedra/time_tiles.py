@@ -1,6 +1,6 @@
 """Tiles in time and space: how many steps of a time loop a part of the arrays takes at once.
 
-A loop around sweeps over arrays -> TimeTiles, or None where nothing lets its steps mix.
+A loop around sweeps over arrays -> TimeTiles, or Immovable where nothing lets its steps mix.
 
     for t                    h = R t + s - i  and  h' = R' t + s' + i  never fall along a
       for i: B[i] = A …      dependence: blocks of both are tiles (diamonds in t and i). Those on a
@@ -32,7 +32,7 @@ from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, Array, ArrayKind, Scop, Statement
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.reading import read_scop
-from avial_lab.polyhedra.units import PURE
+from avial_lab.polyhedra.units import PURE, Immovable
 
 IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
 LOOPS = ("affine.for", "scf.for")
@@ -107,32 +107,38 @@ class TimeTiles:
 
 def time_tiles(
     loop: ir.Operation, *, caches: Sequence[int], widths: Sequence[int] = ()
-) -> TimeTiles | None:
+) -> TimeTiles:
     """The tiles of a time loop over arrays that are larger than the last of `caches`, bytes of each
     level that a core has for itself.
 
-    `widths`: of the faces, instead of those that follow from the caches.
+    `widths`: of the faces, instead of those that follow from the caches. Raises Immovable where
+    the loop stays as it is.
     """
     found = _Sweeps.of(loop)
     if found is None:
-        return None
-    return limited(lambda: _tiles(found, caches, widths), lambda: None)
+        raise Immovable("it is no loop around sweeps over arrays")
+    tiles = limited(lambda: _tiles(found, caches, widths), lambda: None)
+    if tiles is None:
+        raise Immovable("isl gave up on its tiles")
+    return tiles
 
 
-def _tiles(found: _Sweeps, caches: Sequence[int], widths: Sequence[int]) -> TimeTiles | None:
+def _tiles(found: _Sweeps, caches: Sequence[int], widths: Sequence[int]) -> TimeTiles:
     extents, nbytes = found.extents(), found.nbytes
-    if extents is None or nbytes is None or extents.steps < 2:
-        return None
+    if extents is None or nbytes is None:
+        raise Immovable("its bounds, or the sizes of its arrays, are not known before it runs")
+    if extents.steps < 2:
+        raise Immovable("it has one step")
     if not widths and nbytes <= caches[-1]:
-        return None
+        raise Immovable(f"its arrays ({nbytes:,} bytes) stay in a cache of {caches[-1]:,} anyway")
     slabs = found.at(1)
     faces = slabs.pair()
     if faces is None:
-        return None
+        raise Immovable("no tile of several steps would keep what its sweeps need of each other")
     lines = found.at(2).pair(third=True) if found.has_lines else None
     sized = _sized(faces, lines, extents, nbytes, caches, widths)
     if sized is None:
-        return None
+        raise Immovable("too few rows of its arrays fit a cache")
     sweeps = found.sweeps if len(sized) > 2 else slabs.sweeps
     return TimeTiles(found.loop, sweeps, sized, extents, nbytes)
 

@@ -1,7 +1,7 @@
 // RUN: -p reorder-sums
 
 // CHECK-LABEL: func.func private @in_memory(
-// CHECK-SAME: attributes {avial.sums = 30 : i64, avial.task = "S1"}
+// CHECK-SAME: avial.sums = 30 : i64, avial.task = "S1"}
 // CHECK: %[[OLD:.*]] = affine.load %{{.*}}[%{{.*}}] : memref<20xf64>
 // CHECK: %[[P:.*]] = arith.mulf %{{.*}}, %{{.*}} fastmath<contract> : f64
 // CHECK: %[[NEW:.*]] = arith.addf %[[OLD]], %[[P]] fastmath<reassoc,contract> : f64

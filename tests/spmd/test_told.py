@@ -1,0 +1,88 @@
+"""What the passes on a rank's loops tell of what they did, as `explain()` has it."""
+
+from __future__ import annotations
+
+import pytest
+
+import avial_lab
+from avial_lab.program import Program
+from avial_lab.suite import kernel_program
+
+
+def of_kernel(name: str, **options: str) -> Program:
+    kernel = kernel_program(name)
+    return avial_lab.compile(
+        kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1, **options
+    )
+
+
+def told_of(program: Program) -> dict[str, tuple[str, ...]]:
+    return {verdict.name: verdict.done for verdict in program.explain().verdicts}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "phase", "lines"),
+    [
+        (
+            "gemm",
+            "S1",
+            [
+                "block-loops: C[i, j], summed over k from A[i, k] with B[k, j], in register tiles",
+                "thread-loops: loop over blocks divided where it is enough work",
+            ],
+        ),
+        (
+            "jacobi-2d",
+            "loop1",
+            ["tile-time: loop t steps one by one: its arrays (64,800 bytes) stay in a cache of"],
+        ),
+        (
+            "jacobi-2d",
+            "S1",
+            [
+                "order-loops: no other order of i and j walks memory better",
+                "independent-accesses: iterations of j meet nowhere, and may be vectors",
+                "thread-loops: loop i divided where it is enough work, in equal parts",
+            ],
+        ),
+        (
+            "atax",
+            "S2",
+            [
+                "promote-scalars: tmp[i] in a register during loop j",
+                "reorder-sums: sums over j are added up in parts, as vectors",
+                "mark-parallel: iterations of i in order: y[j] meets y[j] of an earlier one",
+            ],
+        ),
+        ("lu", "S1", ["order-loops: A[i, j] in loops i k j instead of i j k"]),
+    ],
+)
+def test_each_pass_tells_what_it_did_or_why_it_left_the_loops(
+    kernel: str, phase: str, lines: list[str]
+) -> None:
+    told = told_of(of_kernel(kernel))[phase]
+    for line in lines:
+        assert any(each.startswith(line) for each in told), (line, told)
+
+
+def test_what_is_left_out_tells_nothing_and_sizes_are_told_as_they_are() -> None:
+    (told,) = told_of(of_kernel("gemm", without="block-loops")).values()
+    assert not any(line.startswith("block-loops") for line in told)
+    assert any(line.startswith("order-loops: ") for line in told)
+    program = of_kernel("gemm", sizes="block-loops{terms=16 block=24}")
+    assert "blocks of 16 terms" in str(program.explain())
+    assert "and 24 rows" in str(program.explain())
+    assert "'block-loops{terms=16 block=24}'" in program.command
+    assert "block-loops{terms=16 block=24}" in program.stages["loops"].command
+
+
+def test_values_are_the_same_with_other_sizes() -> None:
+    for sizes in ("block-loops{terms=1 block=8}", "block-loops{terms=7 block=64}"):
+        program = of_kernel("gemm", sizes=sizes)
+        program.run(check=True)
+        assert "bit for bit" in str(program.check_report)
+    for sizes in ("tile-time{widths=1x1}", "tile-time{widths=5x7}"):
+        program = of_kernel("jacobi-2d", sizes=sizes)
+        assert any("part of the arrays" in line for line in told_of(program)["loop1"])
+        program.run(check=True)
+        assert "bit for bit" in str(program.check_report)
