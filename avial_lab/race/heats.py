@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from avial_lab.arrays import dtype_of_element
@@ -22,6 +22,12 @@ MOST_RUNS = 25
 
 _TURN_S = 0.5
 """So much of each contestant's time is worth more than the fewest runs."""
+
+_FAR_BEHIND = 20.0
+_LONG_S = 1.0
+"""Who takes so many times the fastest one's time, and that long, has run enough after twice: the
+place is known, and the others would wait for minutes.
+"""
 
 _PAUSE_S = 0.005
 """Between two turns: the threads of the one before spin for a while before they sleep."""
@@ -73,16 +79,32 @@ def _take_turns(teams: Mapping[str, Team], lanes: Mapping[str, Lane]) -> dict[st
                 faults[name] = _in_one_line(error)
                 del waiting[name]
                 continue
-            runs, total = len(seconds[name]), sum(seconds[name])
-            if runs >= MOST_RUNS or (runs >= LEAST_RUNS and total >= _TURN_S):
+            if _has_run_enough(seconds[name]):
                 del waiting[name]
+        for name in [name for name in waiting if _is_far_behind(name, seconds)]:
+            del waiting[name]
     return {
         name: replace(lane, fault=faults[name])
         if name in faults
-        else replace(lane, seconds=tuple(seconds[name]))
+        else replace(lane, seconds=tuple(seconds[name]), note=_told(lane, seconds[name]))
         for name, lane in lanes.items()
         if name in teams
     }
+
+
+def _has_run_enough(seconds: Sequence[float]) -> bool:
+    return len(seconds) >= MOST_RUNS or (len(seconds) >= LEAST_RUNS and sum(seconds) >= _TURN_S)
+
+
+def _is_far_behind(name: str, seconds: Mapping[str, Sequence[float]]) -> bool:
+    own, fastest = seconds[name], min(min(s) for s in seconds.values() if s)
+    return len(own) >= 2 and min(own) > max(_LONG_S, _FAR_BEHIND * fastest)
+
+
+def _told(lane: Lane, seconds: Sequence[float]) -> str:
+    """Its note, with the number of runs where they are few."""
+    few = f"{len(seconds)} runs where it is far behind" if len(seconds) < LEAST_RUNS else ""
+    return "; ".join(filter(None, (lane.note, few)))
 
 
 def _in_one_line(error: AvialError) -> str:
