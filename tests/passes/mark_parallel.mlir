@@ -264,3 +264,31 @@ func.func @meeting(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apa
   }
   return
 }
+
+// -----
+
+// An iteration reads what the next one overwrites.
+// CHECK-LABEL: func.func @overtaken
+// CHECK-NOT: avial.parallel
+// CHECK: return
+func.func @overtaken(%A: memref<9xf32>) {
+  affine.for %i = 0 to 8 {
+    %a = affine.load %A[%i + 1] : memref<9xf32>
+    affine.store %a, %A[%i] : memref<9xf32>
+  }
+  return
+}
+
+// -----
+
+// The last one that writes an element is the one whose value stays.
+// CHECK-LABEL: func.func @overwritten
+// CHECK-NOT: avial.parallel
+// CHECK: return
+func.func @overwritten(%A: memref<9xf32>, %B: memref<9xf32>) attributes {avial.apart} {
+  affine.for %i = 0 to 9 {
+    %b = affine.load %B[%i] : memref<9xf32>
+    affine.store %b, %A[%i floordiv 2] : memref<9xf32>
+  }
+  return
+}

@@ -34,6 +34,11 @@ COUNTS = (1, 2, 3, 5)
 SIZES = (67, 131, 5, 13, 3)
 """Dealt to a kernel's sizes in order: primes, one of them with rows for several threads."""
 
+SEQUENTIAL = (
+    "cholesky", "durbin", "lu", "nussinov", "prefix-sum", "seidel-2d", "seidel-9pt", "trisolv",
+)  # fmt: skip
+"""What they have of parallel loops are rows, each between others."""
+
 
 def always(count: int | None) -> Options:
     """Every marked loop is divided, however little there is to do."""
@@ -65,6 +70,7 @@ def test_every_kernel(name: str, cluster: Cluster) -> None:
     scalars: dict[str, Any] = {k: v for k, v in arguments.items() if k not in before}
     text = kernel.mlir(element, numbers)
     program = compile_program(text, arrays=arrays, scalars=scalars, ranks=1, name=name)
+    assert name in SEQUENTIAL or "omp.parallel" in program.stages["loops"].text
     check_counts(program.binary, arrays, before, cluster, COUNTS)
 
 
