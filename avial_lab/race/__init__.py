@@ -49,14 +49,16 @@ def race(kernels: Sequence[str], course: Course) -> Sheet:
         kernel_program(name, size="MINI", element=course.element)
     notes = list(_doubts(course))
     heats: list[Heat] = []
+    planned = len(kernels) * len(course.threads) * len(course.ranks)
     try:
         for heat in _heats(kernels, course, notes):
             heats.append(heat)
             course.told(heat)
     except KeyboardInterrupt:
-        notes.append(f"interrupted: {len(heats)} heats were finished")
+        notes.append(f"interrupted after {len(heats)} of {planned} heats")
     ceilings = tuple(dict.fromkeys(h.ceilings for h in heats if h.ceilings is not None))
-    return Sheet(course.size, tuple(heats), ceilings, this_machine(), tuple(notes))
+    whole = len(heats) == planned
+    return Sheet(course.size, tuple(heats), ceilings, this_machine(), tuple(notes), whole)
 
 
 def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator[Heat]:

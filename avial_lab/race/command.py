@@ -93,6 +93,8 @@ def race_command(options: argparse.Namespace) -> int:
         if options.json:
             _write(Path(options.json), _json(sheet))
         print(sheet)
+    if not sheet.whole:
+        return 130  # as a shell says it of what was interrupted
     return 1 if sheet.faults else 0
 
 

@@ -6,6 +6,7 @@ meaning; more may come, and then `version` grows.
     format        "avial-lab race"
     version       1
     size          PolyBench's data size
+    whole         false where the race was stopped before its last heat
     machine       processor, architecture, cores, threads, caches [{level, nbytes, shared_by}]
     ceilings      [{threads, element, flops_per_s, vector_bits, bytes_per_s,
                     caches [{level, bytes_per_s}]}]; threads of all ranks together
@@ -43,6 +44,7 @@ def sheet_facts(sheet: Sheet) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "size": sheet.size,
+        "whole": sheet.whole,
         "machine": sheet.machine.facts(),
         "ceilings": [_ceilings_facts(ceilings) for ceilings in sheet.ceilings],
         "heats": [_heat_facts(heat) for heat in sheet.heats],

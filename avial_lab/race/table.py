@@ -135,13 +135,14 @@ class Mean:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All heats of a race. `notes`: what was left out, and why."""
+    """All heats of a race. `notes`: what was left out, and why. `whole`: nobody stopped it."""
 
     size: str
     heats: tuple[Heat, ...]
     ceilings: tuple[Ceilings, ...]
     machine: Machine
     notes: tuple[str, ...] = ()
+    whole: bool = True
 
     @property
     def faults(self) -> tuple[str, ...]:

@@ -343,7 +343,8 @@ def test_an_interrupt_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(race_module, "run_heat", heat_or_interrupt)
     sheet = race(["gemm", "mvt"], Course(size="MINI"))
     assert sheet.heats == (HEATS[0],)
-    assert sheet.notes[-1] == "interrupted: 1 heats were finished"
+    assert sheet.notes[-1] == "interrupted after 1 of 2 heats"
+    assert not sheet.whole
 
 
 @pytest.mark.slow
