@@ -30,6 +30,7 @@ from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.independent_to_llvm import KeepIndependent
@@ -156,11 +157,12 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     optional: tuple[Pass, ...] = (
         BlockLoops(**effort.options("block-loops")),
+        ExpandScalars(),
         OrderLoops(),
+        TileTime(**effort.options("tile-time")),
         PromoteScalars(),
         ReorderSums(),
         IndependentAccesses(),
-        TileTime(**effort.options("tile-time")),
         MarkParallel(),
         InterleaveRows(**effort.options("interleave-rows")),
         ThreadLoops(),

@@ -61,13 +61,13 @@ def _order(loop: ir.Operation) -> bool:
     try:
         scop = read_scop(loop)
         units = units_of(scop)
-        schedule = better_order(scop, units)
-        if schedule is None:
+        times = better_order(scop, units)
+        if times is None:
             names = listed(dict.fromkeys(each.name for each in scop.loops))
             lines = [f"no other order of {names} walks memory better"]
         else:
-            lines = _new_orders(units, schedule)
-            _write(loop, scop, units, schedule)
+            lines = _new_orders(units, times)
+            _write(loop, scop, units, times)
     except Immovable as reason:
         tell(loop, NAME, f"the nest of {loop_name(loop)} stays as it is: {reason}")
         return False
@@ -76,9 +76,9 @@ def _order(loop: ir.Operation) -> bool:
     return True
 
 
-def _new_orders(units: tuple[Unit, ...], schedule: isl.Schedule) -> list[str]:
+def _new_orders(units: tuple[Unit, ...], times: isl.UnionMap) -> list[str]:
     """For each unit whose loops are to stand in another order, both."""
-    then = loops_under(schedule)
+    then = loops_under(times)
     lines: list[str] = []
     for unit in units:
         before = [loop.name for loop in unit.loops]
@@ -94,11 +94,10 @@ def _has_loop(loop: ir.Operation) -> bool:
     return any(op.name in LOOPS for op in operations_in(loop) if op != loop)
 
 
-def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], schedule: isl.Schedule) -> None:
-    """Put the loops that the schedule describes before `loop`, and take that away."""
-    ast = limited(
-        lambda: isl.AstBuild.from_context(scop.context).node_from_schedule(schedule), lambda: None
-    )
+def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], times: isl.UnionMap) -> None:
+    """Put the loops that run at these times before `loop`, and take that away."""
+    build = isl.AstBuild.from_context(scop.context)
+    ast = limited(lambda: build.node_from_schedule_map(times), lambda: None)
     if ast is None:
         raise Immovable("isl gave up on the loops")
     values = {name: value for name, value in scop.parameters.items() if value is not None}

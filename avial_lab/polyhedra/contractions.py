@@ -22,7 +22,7 @@ from mlir import ir
 from avial_lab.polyhedra.dependences import Dependence, dependences
 from avial_lab.polyhedra.model import Access, Scop, Statement
 from avial_lab.polyhedra.nesting import defined_in
-from avial_lab.polyhedra.orders import walk_of
+from avial_lab.polyhedra.orders import steps
 from avial_lab.polyhedra.ranges import Range, range_of
 from avial_lab.polyhedra.units import Unit, computed_by
 
@@ -149,7 +149,7 @@ def _roles(unit: Unit, store: Statement) -> Iterator[Roles]:
     term = still[-1]
     for column in range(len(unit.loops)):
         only = Unit(unit.name, (store,), ())
-        if not moves[column] or walk_of(only, column).steps != -1:
+        if not moves[column] or steps(only, column) != 1:
             continue
         for row in reversed(range(len(unit.loops))):
             if moves[row] and row != column:

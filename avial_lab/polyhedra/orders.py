@@ -1,6 +1,6 @@
 """Another order of the loops, where the innermost then walks memory in steps of one element.
 
-Scop, Units -> isl schedule, or None where the loops are good as they are.
+Scop, Units -> the times of all iterations, or None where the loops are good as they are.
 
     for i, j, k: C[i, j] += A[i, k] * B[k, j]     B moves by a row with every k
     for i, k, j: C[i, j] += A[i, k] * B[k, j]     C and B by an element with every j
@@ -8,71 +8,96 @@ Scop, Units -> isl schedule, or None where the loops are good as they are.
 All dependences stay as they are, so that every element gets its values in the same order.
 
 Source: K. S. McKinley, S. Carr, C.-W. Tseng, Improving data locality with loop transformations,
-TOPLAS 18 (1996), for the order; S. Verdoolaege, G. Janssens, Scheduling for PPCG, CW 706 (2017),
-for isl's scheduler, which finds the bands of loops that may be exchanged.
+TOPLAS 18 (1996).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.model import Access, Scop
+from avial_lab.polyhedra.sinking import Times, innermost, keeps, schedule_of, starts_of, sunk
 from avial_lab.polyhedra.units import Immovable, Unit
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
-BAND = isl.schedule_node_type.band
-OPERATIONS = 2_000_000
-"""isl operations for a schedule."""
+OPERATIONS = 500_000
+"""isl operations for one question."""
+
+MOST_MOVES = 8
+"""Loops that are moved in one nest: more than any nest has that somebody wrote."""
 
 
-@dataclass(frozen=True, order=True)
-class Walk:
-    """How one loop walks memory, smaller is better: accesses that jump from element to element,
-    whether its iterations depend on each other, and, negative, accesses that go to the next one.
-    """
+def better_order(scop: Scop, units: Sequence[Unit]) -> isl.UnionMap | None:
+    """Times in which some innermost loop jumps less, and none more; None if there are none.
 
-    jumps: int
-    carries: bool
-    steps: int
-
-    def plus(self, other: Walk) -> Walk:
-        return Walk(
-            self.jumps + other.jumps, self.carries or other.carries, self.steps + other.steps
-        )
-
-
-def better_order(scop: Scop, units: Sequence[Unit]) -> isl.Schedule | None:
-    """A schedule in which some innermost loop walks better, and none worse; None if there is none.
-
-    Raises Immovable where isl finds it too hard.
+    Loops are moved inwards one by one, each time the one that saves most. Raises Immovable where
+    isl finds it too hard.
     """
     if not any(_may_gain(unit) for unit in units):
         return None
-    found = limited(lambda: exchanged(scop, units), lambda: None, limit=OPERATIONS)
-    if found is None:
-        raise Immovable("isl gave up on another order")
-    now = {unit.name: walk_of(unit, len(unit.loops) - 1).jumps for unit in units if unit.loops}
-    then = _innermost(found, units)
-    if any(then[name] > jumps for name, jumps in now.items()):
-        return None
-    return found if any(then[name] < jumps for name, jumps in now.items()) else None
+    ordered = limited(lambda: order_among(scop, units), lambda: None, limit=OPERATIONS)
+    if ordered is None:
+        raise Immovable("isl gave up on what has to stay in order")
+    times, best = _start(units, ordered), None
+    for _ in range(MOST_MOVES):
+        now = jumps_of(units, times)
+        moved = [(sum(then.values()), k, each) for k, each in enumerate(sunk(times))
+                 if _is_better(then := jumps_of(units, each), now)]  # fmt: skip
+        legal = (
+            (each, schedule)
+            for _, _, each in sorted(moved, key=lambda item: item[:2])
+            if _is_kept(schedule := schedule_of(units, each), ordered)
+        )
+        found = next(legal, None)
+        if found is None:
+            break
+        times, best = found
+    return best
 
 
 def _may_gain(unit: Unit) -> bool:
-    walks = [walk_of(unit, k).jumps for k in range(len(unit.loops))]
+    walks = [jumps(unit, k) for k in range(len(unit.loops))]
     return len(walks) > 1 and min(walks) < walks[-1]
 
 
-def walk_of(unit: Unit, dim: int) -> Walk:
-    """Of the accesses of `unit` when its loop `dim` alone goes on."""
-    accesses = [access for statement in unit.statements for access in statement.accesses]
-    moves = [move_of(access, dim) for access in accesses]
-    return Walk(sum(move is None for move in moves), False, -sum(move == 1 for move in moves))
+def _start(units: Sequence[Unit], ordered: isl.UnionMap) -> Times:
+    """The order of the text, where every unit runs at one time."""
+    for times in starts_of(units):
+        if _is_kept(schedule_of(units, times), ordered):
+            return times
+    raise Immovable("statements of one iteration depend on each other both ways")
+
+
+def _is_kept(times: isl.UnionMap, ordered: isl.UnionMap) -> bool:
+    return limited(lambda: keeps(times, ordered), lambda: False, limit=OPERATIONS)
+
+
+def jumps_of(units: Sequence[Unit], times: Times) -> dict[str, int]:
+    """How many accesses of each unit jump from element to element in its innermost loop."""
+    return {
+        unit.name: 0 if (dim := innermost(unit, times)) is None else jumps(unit, dim)
+        for unit in units
+    }
+
+
+def _is_better(then: Mapping[str, int], now: Mapping[str, int]) -> bool:
+    return then != now and all(then[name] <= now[name] for name in now)
+
+
+def jumps(unit: Unit, dim: int) -> int:
+    """Accesses of `unit` that neither stay nor go to the element beside when its loop `dim` alone
+    goes on.
+    """
+    return sum(move_of(access, dim) is None for s in unit.statements for access in s.accesses)
+
+
+def steps(unit: Unit, dim: int) -> int:
+    """Accesses of `unit` that go to the element beside when its loop `dim` alone goes on."""
+    return sum(move_of(access, dim) == 1 for s in unit.statements for access in s.accesses)
 
 
 def move_of(access: Access, dim: int) -> int | None:
@@ -100,14 +125,9 @@ def _factor(aff: isl.Aff, dim: int) -> int | None:
     return aff.get_coefficient_val(IN, dim).to_python()
 
 
-def exchanged(scop: Scop, units: Sequence[Unit]) -> isl.Schedule:
-    """Every loop split as far as it can be, and in each the one that walks best innermost.
-
-    Raises Immovable where isl finds none.
-    """
-    domain, ordered = isl.UnionSet("{ }"), isl.UnionMap("{ }")
-    for unit in units:
-        domain = domain.union(isl.UnionSet.from_set(unit.domain))
+def order_among(scop: Scop, units: Sequence[Unit]) -> isl.UnionMap:
+    """{ U0[x] -> U1[y] }: all pairs of which the first has to run before the second."""
+    ordered = isl.UnionMap("{ }")
     unit_of = {statement.name: unit.name for unit in units for statement in unit.statements}
     for each in dependences(scop):
         source, target = unit_of.get(each.source.name), unit_of.get(each.target.name)
@@ -115,64 +135,19 @@ def exchanged(scop: Scop, units: Sequence[Unit]) -> isl.Schedule:
             continue  # of one iteration: its operations stay in their order
         relation = each.relation.set_tuple_name(IN, source).set_tuple_name(OUT, target)
         ordered = ordered.union(isl.UnionMap.from_map(relation))
-    constraints = isl.ScheduleConstraints.on_domain(domain)
-    # No coincidence is asked for: for a parallel loop isl would skew the others.
-    constraints = constraints.set_validity(ordered).set_proximity(ordered)
-    context = isl.DEFAULT_CONTEXT
-    serialize = context.get_schedule_serialize_sccs()
-    context.set_schedule_serialize_sccs(1)
-    try:
-        root = constraints.compute_schedule().get_root()
-    except isl.Error:
-        # Units that need each other in one iteration are none; what else it is, isl only prints.
-        raise Immovable("isl finds no order for all that belongs together") from None
-    finally:
-        context.set_schedule_serialize_sccs(serialize)
-    walks = {unit.name: _walks(unit, ordered) for unit in units}
-    return root.map_descendant_bottom_up(lambda node: _ordered(node, walks)).get_schedule()
+    return ordered
 
 
-def _walks(unit: Unit, ordered: isl.UnionMap) -> list[Walk]:
-    """How each loop of `unit` walks, and whether it carries a dependence of the unit on itself."""
-    within = ordered.intersect_domain(unit.domain).intersect_range(unit.domain)
-    steps = isl.Set.from_union_set(within.deltas()) if not within.is_empty() else None
-    return [
-        walk_of(unit, k).plus(Walk(0, steps is not None and _moves_in(steps, k), 0))
-        for k in range(len(unit.loops))
-    ]
-
-
-def _moves_in(steps: isl.Set, dim: int) -> bool:
-    low, high = steps.dim_min_val(dim), steps.dim_max_val(dim)
-    return not (low.is_zero() and high.is_zero())
-
-
-def _ordered(node: isl.ScheduleNode, walks: Mapping[str, Sequence[Walk]]) -> isl.ScheduleNode:
-    """An innermost band of exchangeable loops with the one that walks best last."""
-    if node.get_type() != BAND or _holds_band(node) or not node.band_get_permutable():
-        return node
-    count = node.band_n_member()
-    schedule = node.band_get_partial_schedule()
-    each = [_walk_of_member(schedule.get_at(k), walks) for k in range(count)]
-    last = min(range(count), key=lambda k: (each[k], -k))
-    order = [*(k for k in range(count) if k != last), last]
-    members = isl.UnionPwAffList.alloc(isl.DEFAULT_CONTEXT, count)
-    for k in order:
-        members = members.add(schedule.get_at(k))
-    reordered = isl.MultiUnionPwAff.from_union_pw_aff_list(schedule.get_space(), members)
-    return node.delete().insert_partial_schedule(reordered).band_set_permutable(1)
-
-
-def _walk_of_member(member: isl.UnionPwAff, walks: Mapping[str, Sequence[Walk]]) -> Walk:
-    """Of a skewed loop one that is worse than any other."""
-    pieces: list[isl.PwAff] = []
-    member.get_pw_aff_list().foreach(pieces.append)
-    total = Walk(0, False, 0)
-    for piece in pieces:
-        dims = _dims(piece)
-        known = walks[piece.domain().get_tuple_name()]
-        total = total.plus(known[min(dims)] if len(dims) == 1 else Walk(len(known) + 99, True, 0))
-    return total
+def loops_under(times: isl.UnionMap) -> dict[str, list[frozenset[int]]]:
+    """For each unit that runs, from the outside, which of its loops each new loop goes on with."""
+    maps: list[isl.Map] = []
+    times.foreach_map(maps.append)
+    found: dict[str, list[frozenset[int]]] = {}
+    for each in maps:
+        time = isl.PwMultiAff.from_map(each)
+        dims = [_dims(time.get_pw_aff(k)) for k in range(time.dim(OUT))]
+        found[each.get_tuple_name(IN)] = [loops for loops in dims if loops]
+    return found
 
 
 def _dims(member: isl.PwAff) -> frozenset[int]:
@@ -183,49 +158,3 @@ def _dims(member: isl.PwAff) -> frozenset[int]:
         for d in range(aff.dim(IN))
         if not aff.get_coefficient_val(IN, d).is_zero()
     )
-
-
-def _every_jump(unit: Unit) -> Walk:
-    return Walk(sum(len(statement.accesses) for statement in unit.statements), False, 0)
-
-
-def _innermost(schedule: isl.Schedule, units: Sequence[Unit]) -> dict[str, int]:
-    """Jumps of each unit in its innermost loop under `schedule`.
-
-    All of them where a loop is skewed: with it others go on too.
-    """
-    under = loops_under(schedule)
-    found: dict[str, int] = {}
-    for unit in units:
-        if unit.name not in under:  # it never runs
-            found[unit.name] = 0
-            continue
-        loops = under[unit.name]
-        skewed = any(len(each) > 1 for each in loops)
-        walk = _every_jump(unit) if skewed else walk_of(unit, min(loops[-1])) if loops else None
-        found[unit.name] = walk.jumps if walk is not None else 0
-    return found
-
-
-def loops_under(schedule: isl.Schedule) -> dict[str, list[frozenset[int]]]:
-    """For each unit that runs, from the outside, which of its loops each new loop goes on with."""
-    maps: list[isl.Map] = []
-    schedule.get_map().foreach_map(maps.append)
-    times = {each.get_tuple_name(IN): isl.PwMultiAff.from_map(each) for each in maps}
-    dims = {
-        name: [_dims(time.get_pw_aff(k)) for k in range(time.dim(OUT))]
-        for name, time in times.items()
-    }
-    return {name: [each for each in loops if each] for name, loops in dims.items()}
-
-
-def _holds_band(node: isl.ScheduleNode) -> bool:
-    inner: list[isl.ScheduleNode] = []
-
-    def look(each: isl.ScheduleNode) -> bool:
-        if each.get_type() == BAND:
-            inner.append(each)
-        return True
-
-    node.foreach_descendant_top_down(look)
-    return len(inner) > 1

@@ -1,0 +1,114 @@
+// RUN: -p expand-scalars,order-loops
+
+// The sum that is carried gets an element for each %j, so that %j can be innermost everywhere.
+
+// CHECK-LABEL: func.func @carried
+// CHECK: %[[ROW:.*]] = memref.alloca() : memref<70xf64>
+// CHECK: affine.for %[[I:.*]] = 0 to 50 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 70 {
+// CHECK-NEXT: affine.store %{{.*}}, %[[ROW]][%[[J]]]
+// CHECK: affine.for %[[K:.*]] = 0 to 60 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 70 {
+// CHECK-NEXT: %[[OLD:.*]] = affine.load %[[ROW]][%[[J]]]
+// CHECK: %[[NEXT:.*]] = arith.addf %[[OLD]]
+// CHECK: affine.store %[[NEXT]], %[[ROW]][%[[J]]]
+// CHECK: affine.for %[[J:.*]] = 0 to 70 {
+// CHECK-NEXT: %[[SUM:.*]] = affine.load %[[ROW]][%[[J]]]
+// CHECK-NEXT: affine.store %[[SUM]], %{{.*}}[%[[I]], %[[J]]]
+func.func @carried(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>) attributes {avial.apart} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 50 {
+    affine.for %j = 0 to 70 {
+      %sum = affine.for %k = 0 to 60 iter_args(%s = %zero) -> (f64) {
+        %a = affine.load %A[%i, %k] : memref<50x60xf64>
+        %b = affine.load %B[%k, %j] : memref<60x70xf64>
+        %p = arith.mulf %a, %b : f64
+        %next = arith.addf %s, %p : f64
+        affine.yield %next : f64
+      }
+      affine.store %sum, %C[%i, %j] : memref<50x70xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// In a cell of memory it is no different; what the cell held last it holds again, and a loop that
+// does not begin at 0 has no more elements than iterations.
+
+// CHECK-LABEL: func.func @in_a_cell
+// CHECK: %[[ROW:.*]] = memref.alloca() : memref<60xf64>
+// CHECK: affine.for %{{.*}} = 0 to 50 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 10 to 70 {
+// CHECK-NEXT: affine.store %{{.*}}, %[[ROW]][%[[J]] - 10]
+// CHECK: affine.for %{{.*}} = 0 to 60 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 10 to 70 {
+// CHECK: affine.store %{{.*}}, %[[ROW]][%[[J]] - 10]
+// CHECK: affine.for
+// CHECK: affine.for %[[J:.*]] = 10 to 70 {
+// CHECK-NEXT: %[[LAST:.*]] = affine.load %[[ROW]][%[[J]] - 10]
+// CHECK-NEXT: memref.store %[[LAST]], %{{.*}}[]
+func.func @in_a_cell(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %cell: memref<f64>) attributes {avial.apart} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 50 {
+    affine.for %j = 10 to 70 {
+      memref.store %zero, %cell[] : memref<f64>
+      affine.for %k = 0 to 60 {
+        %s = memref.load %cell[] : memref<f64>
+        %a = affine.load %A[%i, %k] : memref<50x60xf64>
+        %b = affine.load %B[%k, %j] : memref<60x70xf64>
+        %p = arith.mulf %a, %b : f64
+        %next = arith.addf %s, %p : f64
+        memref.store %next, %cell[] : memref<f64>
+      }
+      %sum = memref.load %cell[] : memref<f64>
+      affine.store %sum, %C[%i, %j] : memref<50x70xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// Walking rows already: it stays as it was.
+
+// CHECK-LABEL: func.func @leaves_rows
+// CHECK-NOT: memref.alloca
+// CHECK: iter_args
+func.func @leaves_rows(%A: memref<50x60xf64>, %x: memref<60xf64>, %y: memref<50xf64>) attributes {avial.apart} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 50 {
+    %sum = affine.for %k = 0 to 60 iter_args(%s = %zero) -> (f64) {
+      %a = affine.load %A[%i, %k] : memref<50x60xf64>
+      %b = affine.load %x[%k] : memref<60xf64>
+      %p = arith.mulf %a, %b : f64
+      %next = arith.addf %s, %p : f64
+      affine.yield %next : f64
+    }
+    affine.store %sum, %y[%i] : memref<50xf64>
+  }
+  return
+}
+
+// -----
+
+// One iteration of %j reads what the one before left in the cell.
+
+// CHECK-LABEL: func.func @leaves_what_is_handed_on
+// CHECK-NOT: memref.alloca
+func.func @leaves_what_is_handed_on(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %cell: memref<f64>) attributes {avial.apart} {
+  affine.for %i = 0 to 50 {
+    affine.for %j = 0 to 70 {
+      affine.for %k = 0 to 60 {
+        %s = memref.load %cell[] : memref<f64>
+        %b = affine.load %B[%k, %j] : memref<60x70xf64>
+        %next = arith.addf %s, %b : f64
+        memref.store %next, %cell[] : memref<f64>
+      }
+      %sum = memref.load %cell[] : memref<f64>
+      affine.store %sum, %C[%i, %j] : memref<50x70xf64>
+    }
+  }
+  return
+}
