@@ -109,7 +109,8 @@ def _fixed(loop: ir.Operation) -> list[Group]:
             if not any(defined_in(loop, value) for value in where):
                 form = str(op.attributes["map"]) if op.name.startswith("affine") else ""
                 groups.setdefault((form, *where), []).append(op)
-    return [tuple(group) for group in groups.values()]
+    # What is only stored stays: as a value that nobody reads, its order would be nobody's business.
+    return [tuple(g) for g in groups.values() if any(op.name in LOADS for op in g)]
 
 
 def _apart(scop: Scop, loop: ir.Operation, groups: Sequence[Group]) -> list[Group]:
