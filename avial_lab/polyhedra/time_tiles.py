@@ -237,8 +237,19 @@ class _Sweeps:
         sizes = [_nbytes(array) for array in arrays if array.kind is ArrayKind.MEMORY]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
+    @property
+    def _has_fixed_steps(self) -> bool:
+        """Whether the time loop's bounds are numbers: one around it may cut it short."""
+        (own,) = self.scop.loops_of(self.loop)
+        steps = self.scop.iterations.get(own)
+        if steps is None:
+            return False
+        return steps.is_equal(steps.project_out_all_params().intersect_params(steps.params()))
+
     def extents(self) -> Extents | None:
-        """None where the loops' bounds are not known."""
+        """None where the loops' bounds are not known, or the steps are not always the same ones."""
+        if not self._has_fixed_steps:
+            return None
         times: list[tuple[int, int]] = []
         space: list[tuple[tuple[int, int], ...]] = []
         for sweep, statements in zip(self.sweeps, self.statements, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
@@ -176,3 +177,25 @@ def check_same_bits(stencil: Stencil, widths: str) -> bool:
 )
 def test_random_sweeps(stencil: Stencil, widths: str) -> None:
     event("tiled" if check_same_bits(stencil, widths) else "left alone")
+
+
+CUT_SHORT = """func.func @f(%A: memref<400x400xf64>, %row: memref<400xf64>) {
+  affine.for %i = 0 to 400 {
+    affine.for %k = 0 to END {
+      affine.for %j = affine_map<(d) -> (d)>(%i) to 400 {
+        %r = affine.load %row[%j] : memref<400xf64>
+        %a = affine.load %A[%k, %j] : memref<400x400xf64>
+        %s = arith.addf %a, %r : f64
+        affine.store %s, %row[%j] : memref<400xf64>
+      }
+    }
+  }
+  return
+}"""
+
+
+@pytest.mark.parametrize(("end", "tiled"), [("400", True), ("affine_map<(d) -> (d)>(%i)", False)])
+def test_steps_that_a_loop_around_cuts_short(end: str, tiled: bool, context: ir.Context) -> None:
+    module = ir.Module.parse(CUT_SHORT.replace("END", end), context).operation
+    run_passes(module, (TileTime(),))
+    assert any(PARALLEL in op.attributes for op in operations_in(module)) == tiled
