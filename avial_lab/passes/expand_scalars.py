@@ -28,6 +28,7 @@ from avial_lab.polyhedra.privacy import reads_its_own
 from avial_lab.polyhedra.units import Immovable, units_of
 
 FOR = "affine.for"
+LOOPS = (FOR, "scf.for", "affine.parallel", "scf.parallel")
 MOST_ELEMENTS = 1 << 16
 """Of one array that a scalar becomes: more would push out of the caches what the loops are for."""
 
@@ -107,7 +108,7 @@ def _home(scop: Scop, nest: ir.Operation, cell: ir.Value) -> ir.Operation | None
     """The innermost loop around all uses of `cell`, if each of its iterations reads only what it
     wrote there itself, and surely writes it.
     """
-    array = next((a for a in scop.arrays if a.value == cell), None)
+    array = next((a for a in scop.arrays if a.value is not None and a.value == cell), None)
     users = [s for s in scop.statements if any(a.array is array for a in s.accesses)]
     if not users or any(op not in {s.op for s in users} for op in _uses_in(nest, cell)):
         return None
@@ -153,6 +154,8 @@ class _Rows:
         wanted = [*homes.values(), *map(parent_loop, carrying)]
         extents = {home: _extent(self.scop, home) for home in wanted}
         if any(extent is None or extent[1] > MOST_ELEMENTS for extent in extents.values()):
+            return False
+        if any(loop.name != FOR for loop in carrying):
             return False
         sizes = {home: extent for home, extent in extents.items() if extent is not None}
         for cell, home in homes.items():
@@ -218,7 +221,7 @@ class _Rows:
 def parent_loop(loop: ir.Operation) -> ir.Operation:
     """The loop around, which there is."""
     around = parent_of(loop)
-    while around is not None and around.name not in (FOR, "scf.for"):
+    while around is not None and around.name not in LOOPS:
         around = parent_of(around)
     assert around is not None
     return around

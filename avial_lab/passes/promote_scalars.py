@@ -16,6 +16,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.cut_at_element import cut_at_element
 from avial_lab.passes.mark_parallel import is_marked
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import attributes_of, operations_in
@@ -40,11 +41,16 @@ class PromoteScalars:
                affine.store %last, %x[%i]
              }
 
-    A loop that does not run touches nothing, as before.
+    A loop that does not run touches nothing, as before. One in which a single iteration writes what
+    the others read is cut there first.
     """
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
+            for function in functions_of_arrays_apart(module):
+                for nest in list(outermost_loops(function)):
+                    for loop in innermost_loops(nest):
+                        cut_at_element(loop)
             found = [
                 (loop, groups)
                 for function in functions_of_arrays_apart(module)

@@ -38,9 +38,9 @@ func.func @solves(%L: memref<40x40xf64>, %x: memref<40xf64>) attributes {avial.a
 // CHECK-NOT: iter_args
 func.func @leaves_what_moves_into_it(%A: memref<40x40xf64>) attributes {avial.apart} {
   affine.for %i = 0 to 40 {
-    affine.for %j = 0 to 40 {
+    affine.for %j = 0 to 13 {
       %a = affine.load %A[%i, 3] : memref<40x40xf64>
-      affine.store %a, %A[%i, %j] : memref<40x40xf64>
+      affine.store %a, %A[%i, %j * 3] : memref<40x40xf64>
     }
   }
   return
@@ -83,7 +83,9 @@ func.func @keeps_results(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %h
       iter_args(%s = %zero) -> (f64) {
     %a = affine.load %A[%j] : memref<40xf64>
     %next = arith.addf %s, %a : f64
-    affine.store %next, %B[7] : memref<40xf64>
+    %b = affine.load %B[7] : memref<40xf64>
+    %more = arith.addf %b, %next : f64
+    affine.store %more, %B[7] : memref<40xf64>
     affine.yield %next : f64
   }
   affine.store %sum, %B[0] : memref<40xf64>
@@ -106,6 +108,36 @@ func.func @of_scf(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: in
     %b = memref.load %B[%c0] : memref<40xf64>
     %next = arith.addf %b, %a : f64
     memref.store %next, %B[%c0] : memref<40xf64>
+  }
+  return
+}
+
+// -----
+
+// One iteration writes the element that all read: before and behind it the element stays.
+
+// CHECK-LABEL: func.func @cut_where_it_is_written
+// CHECK: affine.if
+// CHECK-NEXT: %[[TO:.*]] = affine.load %{{.*}}[%[[I:.*]], symbol(%[[K:.*]])]
+// CHECK-NEXT: affine.for %{{.*}} = 0 to min #{{.*}}
+// CHECK-NOT: affine.load %{{.*}}[%[[I]], symbol(%[[K]])]
+// CHECK: arith.addf %[[TO]],
+// CHECK: affine.for %{{.*}} = max {{.*}} to min
+// CHECK: affine.load %{{.*}}[%[[I]], symbol(%[[K]])]
+// CHECK: affine.if
+// CHECK-NEXT: %[[TO:.*]] = affine.load %{{.*}}[%[[I]], symbol(%[[K]])]
+// CHECK-NEXT: affine.for %{{.*}} = max #{{.*}} to 40
+// CHECK: arith.addf %[[TO]],
+func.func @cut_where_it_is_written(%path: memref<40x40xf64>, %k: index, %low: index) attributes {avial.apart} {
+  affine.for %i = max affine_map<()[s] -> (0, s + 1)>()[%k] to 40 {
+    affine.for %j = 0 to 40 {
+      %direct = affine.load %path[%i, %j] : memref<40x40xf64>
+      %to = affine.load %path[%i, symbol(%k)] : memref<40x40xf64>
+      %from = affine.load %path[symbol(%k), %j] : memref<40x40xf64>
+      %through = arith.addf %to, %from : f64
+      %shorter = arith.minimumf %direct, %through : f64
+      affine.store %shorter, %path[%i, %j] : memref<40x40xf64>
+    }
   }
   return
 }

@@ -182,7 +182,7 @@ def test_random_sweeps(stencil: Stencil, widths: str) -> None:
 CUT_SHORT = """func.func @f(%A: memref<400x400xf64>, %row: memref<400xf64>) {
   affine.for %i = 0 to 400 {
     affine.for %k = 0 to END {
-      affine.for %j = affine_map<(d) -> (d)>(%i) to 400 {
+      affine.for %j = 0 to 400 {
         %r = affine.load %row[%j] : memref<400xf64>
         %a = affine.load %A[%k, %j] : memref<400x400xf64>
         %s = arith.addf %a, %r : f64
