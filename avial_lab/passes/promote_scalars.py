@@ -167,7 +167,7 @@ def _promote(loop: ir.Operation, groups: Sequence[Group]) -> None:
     loop.erase()
 
 
-def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> list[ir.Value]:
+def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> Sequence[ir.Value]:
     """Loads, the loop and stores, at the insertion point; what the loop itself results in."""
     written = [group for group in groups if any(op.name in STORES for op in group)]
     before = {group: _load(group[0]) for group in groups}
