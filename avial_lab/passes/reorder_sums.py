@@ -47,10 +47,9 @@ class ReorderSums:
                              affine.store %t, %C[%i] }
 
     Only where the loop is parallel but for such sums and meets elements that lie side by side, as
-    else there is nothing to win with vectors. LLVM
-    knows the fused sum of its vectoriser as two operations that may be contracted, not as one.
-    Nothing is said of NaN, infinities and the sign of zero: they stay what they are. A strict
-    module stays as it is.
+    else there is nothing to win with vectors. LLVM's vectoriser knows a fused sum as two operations
+    that may be contracted, not as one. Nothing is said of NaN, infinities and the sign of zero:
+    they stay what they are. A strict module stays as it is.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -106,14 +105,16 @@ def _links(own: Loop, scop: Scop) -> list[ir.Operation]:
     if not sums or forbidding(own, scop, carried) or not _side_by_side(own, scop):
         return []
     ops = {statement.name: statement.op for statement in scop.statements}
-    found: list[ir.Operation] = []
-    for update in (update for each in sums for update in each.updates):
-        if update.array.kind is ArrayKind.MEMORY and update.load != update.store:
-            found += links(ops[update.load].results[0], ops[update.store].operands[0])
     body = own.op.regions[0].blocks[0]
     handed_on = body.operations[-1].operation.operands
-    for old, new in zip(list(body.arguments)[1:], handed_on, strict=True):
-        found += links(old, new)
+    ends = list(zip(list(body.arguments)[1:], handed_on, strict=True))
+    ends += [
+        (ops[update.load].results[0], ops[update.store].operands[0])
+        for each in sums
+        for update in each.updates
+        if update.array.kind is ArrayKind.MEMORY and update.load != update.store
+    ]
+    found = [op for old, new in ends for op in links(old, new)]
     return [op for op in found if isinstance(op.results[0].type, ir.FloatType)]
 
 

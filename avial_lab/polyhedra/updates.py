@@ -92,8 +92,10 @@ class _Chain:
     def _combined(self, op: ir.Operation, kind: ReductionKind) -> bool:
         places = [2] if op.name == "math.fma" else [0] if op.name in _LEFT_ONLY else [0, 1]
         used = [number for number in places if self._use(op, number)]
+        if len(used) != 1 or not self._agrees(Combination(kind, op.name)):
+            return False
         self.links = (op, *self.links)
-        return len(used) == 1 and self._agrees(Combination(kind, op.name))
+        return True
 
     def _agrees(self, combination: Combination) -> bool:
         """Whether all links of the chain are of one kind."""

@@ -170,3 +170,26 @@ func.func private @leaves_sums_of_columns(%A: memref<30x20xf64>, %y: memref<20xf
   }
   return
 }
+
+// -----
+
+// What makes the terms keeps its roundings, sums and products that the chain does not go through.
+// CHECK-LABEL: func.func private @leaves_the_terms(
+// CHECK: %[[P:.*]] = arith.mulf %[[A:.*]], %[[B:.*]] : f64
+// CHECK-NEXT: %[[Q:.*]] = arith.addf %[[P]], %[[B]] : f64
+// CHECK-NEXT: %[[R:.*]] = arith.addf %{{.*}}, %[[P]] fastmath<reassoc,contract> : f64
+// CHECK-NEXT: arith.addf %[[Q]], %[[R]] fastmath<reassoc,contract> : f64
+func.func private @leaves_the_terms(%A: memref<30xf64>, %B: memref<30xf64>, %y: memref<f64>)
+    attributes {avial.task = "S1"} {
+  affine.for %j = 0 to 30 {
+    %s = affine.load %y[] : memref<f64>
+    %a = affine.load %A[%j] : memref<30xf64>
+    %b = affine.load %B[%j] : memref<30xf64>
+    %p = arith.mulf %a, %b : f64
+    %q = arith.addf %p, %b : f64
+    %t = arith.addf %s, %p : f64
+    %u = arith.addf %q, %t : f64
+    affine.store %u, %y[] : memref<f64>
+  }
+  return
+}
