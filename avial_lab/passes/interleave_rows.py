@@ -74,7 +74,8 @@ class InterleaveRows:
             tell(loop, self, told)
             _Rows(loop, rows, 0).write()
             return True
-        if len(inner) != 1 or not all(op == inner[0] or is_pure(op) for op in body):
+        alone = all(op == inner[0] or is_pure(op) for op in body)
+        if not alone or len(inner[0].results):
             return False
         if any(len(ir.AffineMapAttr(inner[0].attributes[n]).value.results) > 1 for n in _ENDS):
             return False
@@ -100,14 +101,24 @@ def _body(loop: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_plain(loop: ir.Operation) -> bool:
-    return not len(loop.results) and ir.IntegerAttr(loop.attributes["step"]).value == 1
+    return not len(loop.results) and _steps_by_one(loop)
+
+
+def _steps_by_one(loop: ir.Operation) -> bool:
+    return ir.IntegerAttr(loop.attributes["step"]).value == 1
 
 
 def _may_repeat(op: ir.Operation) -> bool:
     """Whether copies of it may stand beside each other: accesses, arithmetic, innermost loops."""
     if op.name == "affine.for":
-        return _is_plain(op) and all(not len(o.regions) and _may_repeat(o) for o in _body(op))
-    return op.name in _ACCESSES or (is_pure(op) and not len(op.regions))
+        inside = _body(op)
+        return _steps_by_one(op) and all(not len(o.regions) and _may_repeat(o) for o in inside)
+    return op.name in _ACCESSES or (is_pure(op) and not _may_be_reordered(op))
+
+
+def _may_be_reordered(op: ir.Operation) -> bool:
+    """Whether it is part of a sum in any order, which is fast in vectors."""
+    return "fastmath" in op.attributes and "reassoc" in str(op.attributes["fastmath"])
 
 
 _ACCESSES = ("affine.load", "affine.store", "memref.load", "memref.store")
@@ -143,7 +154,7 @@ class _Rows:
         attributes = attributes_of(loop)
         attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), self.count)
         with ir.InsertionPoint(loop), loop.location:
-            blocks = _loop_like(loop, attributes, loop.regions[0].blocks[0].arguments[0].location)
+            blocks = _loop_like(loop, attributes)
         first = blocks.regions[0].blocks[0].arguments[0]
         upper = ir.AffineMapAttr(loop.attributes["upperBoundMap"]).value
         lows, *_ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
@@ -190,10 +201,7 @@ class _Rows:
             elif self.lag:
                 self._lagging(op, rows, first)
             else:
-                inner = _loop_like(op, attributes_of(op), _variable_of(op).location, rows[0])
-                with ir.InsertionPoint(_end(inner)):
-                    for known in rows:
-                        _copy(_body(op), {**known, _variable_of(op): _variable_of(inner)})
+                _together(op, rows)
 
     def _lagging(self, op: ir.Operation, rows: Sequence[Values], first: ir.Value) -> None:
         """Columns that not all rows have, those that all have, and the rest."""
@@ -312,23 +320,57 @@ def _end_of(region: ir.Region) -> ir.Operation:
     return block.operations[len(block.operations) - 1].operation
 
 
-def _loop_like(
-    loop: ir.Operation,
-    attributes: dict[str, ir.Attribute],
-    variable: ir.Location,
-    known: Values | None = None,
-) -> ir.Operation:
+def _loop_like(loop: ir.Operation, attributes: dict[str, ir.Attribute]) -> ir.Operation:
     """An empty loop with the bounds of `loop`."""
     made = ir.Operation.create(
-        "affine.for",
-        operands=[(known or {}).get(value, value) for value in loop.operands],
-        attributes=attributes,
-        regions=1,
+        "affine.for", operands=list(loop.operands), attributes=attributes, regions=1
     )
-    block = made.regions[0].blocks.append(ir.IndexType.get(), arg_locs=[variable])
+    block = made.regions[0].blocks.append(
+        ir.IndexType.get(), arg_locs=[_variable_of(loop).location]
+    )
     with ir.InsertionPoint(block):
         affine.AffineYieldOp([])
     return made
+
+
+def _together(loop: ir.Operation, rows: Sequence[Values]) -> None:
+    """One loop that does for each iteration what `loop` does, for all rows; what it hands on is
+    handed on for each.
+    """
+    below, above, *_ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
+    operands = list(loop.operands)
+    bounds, starts = operands[: below + above], operands[below + above :]
+    given = [known.get(value, value) for known in rows for value in starts]
+    variable, *carried = loop.regions[0].blocks[0].arguments
+    attributes = attributes_of(loop)
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([below, above, len(given)])
+    made = ir.Operation.create(
+        "affine.for",
+        results=[value.type for value in given],
+        operands=[*(rows[0].get(value, value) for value in bounds), *given],
+        attributes=attributes,
+        regions=1,
+    )
+    names = [variable.location, *(value.location for _ in rows for value in carried)]
+    block = made.regions[0].blocks.append(
+        ir.IndexType.get(), *(value.type for value in given), arg_locs=names
+    )
+    handed: list[ir.Value] = []
+    count = len(carried)
+    with ir.InsertionPoint(block):
+        for number, known in enumerate(rows):
+            here = list(block.arguments)[1 + number * count :][:count]
+            inside = {
+                **known,
+                variable: block.arguments[0],
+                **dict(zip(carried, here, strict=True)),
+            }
+            _copy(_body(loop), inside)
+            handed += [inside.get(value, value) for value in _end(loop).operands]
+        affine.AffineYieldOp(handed)
+    for number, known in enumerate(rows):
+        results = list(made.results)[number * count :][:count]
+        known.update(zip(loop.results, results, strict=True))
 
 
 def _shifted(value: ir.Value, by: int) -> ir.Value:

@@ -25,7 +25,8 @@ EDGE = 3
 @dataclass(frozen=True)
 class Recurrence:
     """A[i, j] from `reads` of A and B around it, and perhaps a second loop over the columns that
-    goes on with B; `before`: a store between the loops, which only independent rows may have.
+    goes on with B; `before`: a store between the loops, which only independent rows may have;
+    `carried`: what the second loop computes goes on in a register, and at last to the row's edge.
     """
 
     rows: int
@@ -33,6 +34,7 @@ class Recurrence:
     reads: tuple[tuple[str, int, int], ...]
     second: tuple[int, ...]
     before: bool
+    carried: bool = False
 
     @property
     def text(self) -> str:
@@ -52,6 +54,16 @@ class Recurrence:
             lines.append(f"affine.for %j = {low} to {right} {{")
             lines += self._sum("w", tuple(("B", 0, by) for by in self.second), kind)
             lines += [f"affine.store %w{len(self.second)}, %B[%i, %j] : {kind}", "}"]
+        if self.carried:
+            lines += [
+                f"%last = affine.for %j = {low} to {right} iter_args(%s = %three) -> (i64) {{",
+                f"%c = affine.load %B[%i, %j] : {kind}",
+                "%next0 = arith.muli %s, %three : i64",
+                "%next = arith.addi %next0, %c : i64",
+                f"affine.store %next, %B[%i, %j] : {kind}",
+                "affine.yield %next : i64 }",
+                f"affine.store %last, %B[%i, {EDGE - 2}] : {kind}",
+            ]
         return "\n".join([*lines, "}", "return", "}"])
 
     def _sum(self, stem: str, reads: tuple[tuple[str, int, int], ...], kind: str) -> Iterator[str]:
@@ -71,6 +83,7 @@ def recurrences(draw: st.DrawFn) -> Recurrence:
         draw(st.integers(1, 24)),
         (("A", 0, -1), *draw(st.lists(reads, max_size=3))),
         tuple(draw(st.sampled_from([(), (), (-1,), (-2, 0), (1,)]))),
+        draw(st.booleans()),
         draw(st.booleans()),
     )
 
@@ -109,6 +122,11 @@ UP_RIGHT = (("A", 0, -1), ("A", -1, 1), ("A", -1, -1), ("A", 0, 0))  # twice is 
 def test_the_ends_of_rows(rows: int, columns: int) -> None:
     done = check_same_bits(Recurrence(rows, columns, UP_RIGHT, (), False), 8)
     assert done == (columns > 1)  # one column alone is no recurrence
+
+
+@pytest.mark.parametrize("rows", [8, 17])
+def test_what_a_loop_hands_on(rows: int) -> None:
+    assert check_same_bits(Recurrence(rows, 13, (("A", 0, -1),), (), False, carried=True), 8)
 
 
 CASES = {
