@@ -72,10 +72,18 @@ def test_otherwise_its_phases_stay(n: int, options: dict[str, Any]) -> None:
     assert phases(compiled(n, **options)) == ["S1", "S2"]
 
 
-def test_what_the_control_flow_does_between_them_keeps_them_apart() -> None:
-    read = """%x = affine.load %A[3, 3] : memref<{n}x{n}xf64>
-              affine.store %x, %norm[] : memref<f64>""".replace("{n}", str(large()))
-    assert "loop1" not in phases(compiled(large(), between=read))
+BETWEEN = {
+    "a load": """%x = affine.load %A[3, 3] : memref<KINDxf64>
+                 affine.store %x, %norm[] : memref<f64>""",
+    "a store": "affine.store %third, %norm[] : memref<f64>",
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN)
+def test_what_the_control_flow_does_between_them_keeps_them_apart(between: str) -> None:
+    n = large()
+    program = compiled(n, between=between.replace("KIND", f"{n}x{n}"))
+    assert "loop1" not in phases(program)
 
 
 def test_an_edited_stage_goes_on_with_it() -> None:
