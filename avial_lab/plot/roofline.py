@@ -162,7 +162,7 @@ def _labels(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> l
 
 
 def _label(point: Point) -> str:
-    return f"{point.step}: {point.flops_per_s / 1e9:.3g}"
+    return f"{point.step}: {_speed(point)}"
 
 
 def _colour(number: int) -> str:
@@ -192,7 +192,7 @@ def roofline_summary(roofline: Roofline) -> str:
 
 def roofline_table(roofline: Roofline) -> Table:
     """A row for each step: the time before it, and after."""
-    head = ("", "step", "threads", "before", "after", "faster", "GFLOP/s", "of the roof")
+    head = ("", "step", "threads", "before", "after", "faster", "speed", "of the roof")
     rows = tuple(_row(roofline, point) for point in roofline.points)
     return Table("Step by step", head, rows, frozenset(head[2:]))
 
@@ -205,15 +205,20 @@ def _row(roofline: Roofline, point: Point) -> tuple[str, ...]:
     before, gain = "–", "–"
     if first is not None and first.seconds:
         before, gain = format_seconds(first.seconds), f"{first.seconds / point.seconds:.2f} ×"
-    speed = f"{point.flops_per_s / 1e9:.3g}"
-    share = _percent(roofline.share(point))
+    speed, share = _speed(point), _percent(roofline.share(point))
     return (*name, before, format_seconds(point.seconds), gain, speed, share)
 
 
 def _point_words(roofline: Roofline, point: Point) -> str:
     return f"{point.work}, {point.step}: {format_seconds(point.seconds or 0.0)}, " + (
-        f"{point.flops_per_s / 1e9:.3g} GFLOP/s, {_percent(roofline.share(point))} of the roof"
+        f"{_speed(point)}, {_percent(roofline.share(point))} of the roof"
     )
+
+
+def _speed(point: Point) -> str:
+    """`97.5 GFLOP/s`; of hundreds no fraction."""
+    rate = point.flops_per_s / 1e9
+    return f"{rate:.3g} GFLOP/s" if rate < 100 else f"{rate:.0f} GFLOP/s"
 
 
 def _percent(share: float) -> str:

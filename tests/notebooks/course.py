@@ -44,8 +44,8 @@ def said(cell: nbformat.NotebookNode) -> str:
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[str]:
-    """What each cell says, without what differs from run to run: durations, process ids and the
-    events of a trace.
+    """What each cell says, without what differs from run to run: durations, speeds, process ids and
+    the events of a trace.
     """
     return [
         "".join(_without_times(_text(output)) for output in cell.get("outputs", ()))
@@ -68,6 +68,8 @@ def _without_times(text: str) -> str:
     """
     text, _, _ = text.partition("Where the time went")
     text = re.sub(r"^critical path: .*$", "", text, flags=re.M)  # of the times measured
-    text = re.sub(r"[\d.]+ (ns|µs|ms|s|%)(?!\w)|pid \d+|cluster [0-9a-f]+,", "#", text)
+    text = re.sub(
+        r"[\d.]+ (ns|µs|ms|s|%|×|GFLOP/s|GB/s|runs)(?!\w)|pid \d+|cluster [0-9a-f]+,", "#", text
+    )
     text = re.sub(r"^ *rank \d+: finished$|^\w+: #: .* done$", "", text, flags=re.M)
     return re.sub(r" +", " ", text).strip("\n")  # columns are as wide as their times

@@ -36,12 +36,12 @@ def test_every_step_has_the_time_before_and_after() -> None:
     )
     assert [line.strip() for line in head.splitlines()[1:]] == [str(ONE), str(TWO)]
     assert table == snapshot("""\
-           step          threads  before   after   faster  GFLOP/s  of the roof
-  product  i j k               1       –  200 ms        –        1          2 %
-  product  order-loops         1  200 ms   20 ms  10.00 ×       10         20 %
-  heat     as <written>        1       –    5 ms        –        2         80 %
-  product  threads             2   20 ms    4 ms   5.00 ×       50         50 %
-  heat     tile-time           1    5 ms    1 ms   5.00 ×       10        400 %\
+           step          threads  before   after   faster       speed  of the roof
+  product  i j k               1       –  200 ms        –   1 GFLOP/s          2 %
+  product  order-loops         1  200 ms   20 ms  10.00 ×  10 GFLOP/s         20 %
+  heat     as <written>        1       –    5 ms        –   2 GFLOP/s         80 %
+  product  threads             2   20 ms    4 ms   5.00 ×  50 GFLOP/s         50 %
+  heat     tile-time           1    5 ms    1 ms   5.00 ×  10 GFLOP/s        400 %\
 """)
 
 

@@ -33,7 +33,7 @@ def program() -> avial_lab.Program:
 @pytest.mark.mpi
 def test_every_run_finds_the_same_arrays(cluster: avial_lab.Cluster) -> None:
     one, other = program(), program()
-    first, second = timed(one, other, on=cluster, runs=3)
+    first, second = timed(one, other, on=cluster, runs=3, enough_s=0)
     for each, timing in ((one, first), (other, second)):
         assert (each.arrays["y"] == np.arange(1, 65)).all()  # added once, not three times
         assert len(timing.seconds) == 3
@@ -51,6 +51,15 @@ def test_programs_that_share_an_array_do_not_disturb_each_other(
     other = avial_lab.compile(TEXT, arrays=one.arrays, ranks=1, without="all")
     timed(one, other, one, on=cluster, runs=2)
     assert (one.arrays["y"] == np.arange(1, 65)).all()
+
+
+@pytest.mark.mpi
+def test_short_runs_are_repeated(cluster: avial_lab.Cluster) -> None:
+    """It takes microseconds, so that all repeats together are not enough; and no more of them."""
+    (timing,) = timed(program(), on=cluster, runs=2, enough_s=60.0)
+    assert len(timing.seconds) == 20
+    (timing,) = timed(program(), on=cluster, runs=2, enough_s=1e-9)
+    assert len(timing.seconds) == 2
 
 
 def test_without_ranks_there_are_values_and_no_times() -> None:
