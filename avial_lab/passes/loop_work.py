@@ -95,7 +95,7 @@ class LoopWork:
         if value in self._ranges:
             self._values[value] = self._value(self._half(*self._ranges[value]))
             return self._values[value]
-        if isinstance(value.owner, ir.Block) or not is_pure(value.owner.operation):
+        if isinstance(value.owner, ir.Block) or not _may_be_tried(value.owner.operation):
             raise _Unknown
         op = value.owner.operation
         operands = [self._renamed(operand) for operand in op.operands]
@@ -158,6 +158,14 @@ class LoopWork:
             return (low + high) // 2
         both = arith.addi(self._value(low), self._value(high))
         return arith.shrsi(both, self._value(1))
+
+
+def _may_be_tried(op: ir.Operation) -> bool:
+    """Whether it has no effect for any operands: one that divides may meet a zero that the loop
+    would not.
+    """
+    divides = op.name.startswith("arith.") and ("div" in op.name or "rem" in op.name)
+    return is_pure(op) and not divides
 
 
 def _folded(bound: Number) -> Number:

@@ -292,3 +292,23 @@ func.func @overwritten(%A: memref<9xf32>, %B: memref<9xf32>) attributes {avial.a
   }
   return
 }
+
+// -----
+
+// What stands between the rows reads a column that is not the slice's.
+// CHECK-LABEL: func.func @pivot
+// CHECK-NOT: avial.sliced
+// CHECK: return
+func.func @pivot(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+  affine.for %i = 0 to 9 {
+    %p = affine.load %y[%i] : memref<9xf32>
+    affine.for %j = 0 to 9 {
+      %a = affine.load %A[%i, %j] : memref<9x9xf32>
+      %s = affine.load %y[%j] : memref<9xf32>
+      %f = arith.mulf %a, %p : f32
+      %t = arith.addf %s, %f : f32
+      affine.store %t, %y[%j] : memref<9xf32>
+    }
+  }
+  return
+}

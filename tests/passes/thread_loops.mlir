@@ -183,3 +183,24 @@ func.func @rows(%A: memref<9xf32>, %x: f32) {
   }
   return
 }
+
+// -----
+
+// How often the inner loop runs is not asked: the loop may not run, and its middle be zero.
+// CHECK-LABEL: func.func @quotient(
+// CHECK-NOT: arith.divsi
+// CHECK: omp.wsloop nowait schedule(dynamic)
+// CHECK-NOT: arith.divsi
+// CHECK: return
+func.func @quotient(%A: memref<9x9xf32>, %x: f32, %n: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %nine = arith.constant 9 : index
+  scf.for %i = %one to %n step %one {
+    %m = arith.divsi %nine, %i : index
+    scf.for %j = %zero to %m step %one {
+      memref.store %x, %A[%i, %j] : memref<9x9xf32>
+    }
+  } {avial.parallel}
+  return
+}
