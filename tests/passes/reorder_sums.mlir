@@ -175,9 +175,9 @@ func.func private @leaves_sums_of_columns(%A: memref<30x20xf64>, %y: memref<20xf
 
 // What makes the terms keeps its roundings, sums and products that the chain does not go through.
 // CHECK-LABEL: func.func private @leaves_the_terms(
-// CHECK: %[[P:.*]] = arith.mulf %[[A:.*]], %[[B:.*]] : f64
-// CHECK-NEXT: %[[Q:.*]] = arith.addf %[[P]], %[[B]] : f64
-// CHECK-NEXT: %[[R:.*]] = arith.addf %{{.*}}, %[[P]] fastmath<reassoc,contract> : f64
+// CHECK: %[[P:[a-z0-9_]+]] = arith.mulf %{{[a-z0-9_]+}}, %[[B:[a-z0-9_]+]] : f64
+// CHECK-NEXT: %[[Q:[a-z0-9_]+]] = arith.addf %[[P]], %[[B]] : f64
+// CHECK-NEXT: %[[R:[a-z0-9_]+]] = arith.addf %{{[a-z0-9_]+}}, %[[P]] fastmath<reassoc,contract> : f64
 // CHECK-NEXT: arith.addf %[[Q]], %[[R]] fastmath<reassoc,contract> : f64
 func.func private @leaves_the_terms(%A: memref<30xf64>, %B: memref<30xf64>, %y: memref<f64>)
     attributes {avial.task = "S1"} {
