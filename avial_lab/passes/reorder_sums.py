@@ -18,6 +18,7 @@ from mlir.dialects import arith
 
 from avial_lab.accesses.rounding import FAR
 from avial_lab.dialects.program import is_strict
+from avial_lab.passes.mark_parallel import is_marked
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import OF_TASK
@@ -49,7 +50,7 @@ class ReorderSums:
     Only where the loop is parallel but for such sums and meets elements that lie side by side, as
     else there is nothing to win with vectors. LLVM's vectoriser knows a fused sum as two operations
     that may be contracted, not as one. Nothing is said of NaN, infinities and the sign of zero:
-    they stay what they are. A strict module stays as it is.
+    they stay what they are. A strict module stays as it is, and a nest that a pass before wrote.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -77,6 +78,8 @@ def reordered_sums(module: ir.Operation) -> dict[str, int]:
 
 def _reorder(nest: ir.Operation) -> int:
     """How many terms the longest sum has that is reordered in `nest`; 0 where none is."""
+    if is_marked(nest):
+        return 0
     loops = [loop for loop in innermost_loops(nest) if _may_sum(loop)]
     scop = read_scop(nest) if loops else None
     terms = 0
