@@ -242,13 +242,14 @@ def _expression(
     bound: _Bound, names: Sequence[str], first: int, *, more: int = 0, up: bool = False
 ) -> ir.AffineExpr:
     """The bound over dimensions from `first` on, one for each of `names`."""
-    total: ir.AffineExpr = ir.AffineConstantExpr.get(bound.constant)
+    whole = bound.divisor == 1
+    total: ir.AffineExpr = ir.AffineConstantExpr.get(bound.constant + (more if whole else 0))
     for name, factor in bound.factors:
         total = ir.AffineDimExpr.get(first + names.index(name)) * factor + total
-    if bound.divisor > 1:
-        divide = ir.AffineExpr.get_ceil_div if up else ir.AffineExpr.get_floor_div
-        total = divide(total, bound.divisor)
-    return total + more
+    if whole:
+        return total
+    divide = ir.AffineExpr.get_ceil_div if up else ir.AffineExpr.get_floor_div
+    return divide(total, bound.divisor) + more
 
 
 def _for(
