@@ -127,7 +127,7 @@ def _compile(heats: list[Heat]) -> Table:
     names = contestants(heats)
     rows = []
     for heat in heats:
-        lanes = {lane.contestant: lane for lane in heat.lanes}
+        lanes = {lane.contestant: lane for lane in heat.home}
         times = (f"{lanes[n].compile_s:.2f}" if n in lanes else "–" for n in names)
         rows.append((heat.kernel, *times))
     title = "Seconds to compile, which are in no other time"

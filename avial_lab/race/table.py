@@ -218,7 +218,7 @@ def compile_table(heats: Sequence[Heat]) -> list[str]:
     names = contestants(heats)
     rows = [["compile, s", "type", "ranks", "threads", *names]]
     for heat in heats:
-        lanes = {lane.contestant: lane for lane in heat.lanes}
+        lanes = {lane.contestant: lane for lane in heat.home}
         times = [f"{lanes[n].compile_s:.2f}" if n in lanes else "-" for n in names]
         rows.append([heat.kernel, heat.element, str(heat.ranks), str(heat.threads), *times])
     return _columns(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from avial_lab import race as race_module
 from avial_lab.__main__ import main
 from avial_lab.ceilings import Ceilings
 from avial_lab.errors import AvialError, BindError, CheckError
-from avial_lab.race import Answer, Course, heats, race
+from avial_lab.race import Answer, Course, entrants, heats, race
 from avial_lab.race.booth import Booth
 from avial_lab.race.ceilings import measure_ceilings
 from avial_lab.race.entry import CEntry, OwnEntry
@@ -65,7 +66,7 @@ def test_the_table() -> None:
         "",
         "compile, s  type  ranks  threads  avial   gcc  numpy",
         "gemm        f64       1        1   0.25  0.00   0.00",
-        "mvt         f64       1        1   0.00  0.00      -",
+        "mvt         f64       1        1   0.00     -      -",
         "lu          f64       1        1   0.00  0.00      -",
         "",
         "geometric mean, f64, 1 rank, 1 thread: 1.00 × the best peer "
@@ -238,6 +239,26 @@ def test_a_small_race(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not lane.fault
         assert len(lane.seconds) >= heats.LEAST_RUNS
         assert all(second > 0 for second in lane.seconds)
+
+
+def test_a_wrong_peer_is_a_lane_without_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = entrants.peer_source
+
+    def broken(*arguments: Any, **options: Any) -> str:
+        text = source(*arguments, **options)
+        assert "alpha * first" in text
+        return text.replace("alpha * first", "first")
+
+    monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
+    monkeypatch.setattr(entrants, "peer_source", broken)
+    (only,) = race(["gesummv"], Course(size="MINI", against=("c",))).heats
+    ours, *peers = only.lanes
+    assert ours.seconds
+    assert peers
+    for lane in peers:
+        assert lane.fault.startswith("wrong: y[0] is ")
+        assert not lane.seconds
+    assert only.ratio is None
 
 
 def test_threads_reach_our_own_program() -> None:
