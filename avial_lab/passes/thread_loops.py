@@ -153,7 +153,7 @@ class _Division:
             with ir.InsertionPoint(choice.then_block):
                 self._fork(low, high, step, threads, even=even)
                 scf.YieldOp([])
-            with ir.InsertionPoint(choice.else_block):
+            with ir.InsertionPoint(choice.elseRegion.blocks[0]):
                 if not sliced:
                     self._call(low, high)
                 end = scf.YieldOp([])

@@ -38,9 +38,9 @@ WORTH = 100_000
 MOST = 512
 """Threads of one rank, also where more than the cores are asked for."""
 
-BLOCKTIME = "1"
-"""Milliseconds that a thread without work keeps its core, for the next phase to find it awake; then
-it sleeps.
+BLOCKTIME = "10"
+"""Milliseconds that a thread without work keeps its core, then it sleeps. The next phase finds it
+awake, also where the scheduler has put the main thread off for one of its slices (some ms).
 """
 
 THREADS = "threads of each rank; by default a machine's cores, divided by the ranks on it"
