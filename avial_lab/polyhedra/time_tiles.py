@@ -232,8 +232,10 @@ class _Sweeps:
 
     @cached_property
     def nbytes(self) -> int | None:
-        """Of all arrays; None where that is not known."""
-        arrays = {a.array for s in self.scop.statements for a in s.accesses}
+        """Of all arrays that every step goes through; None where that is not known."""
+        accesses = [access for s in self.scop.statements for access in s.accesses]
+        passing = {access.array for access in accesses if _moves_with_time(access)}
+        arrays = {access.array for access in accesses} - passing
         sizes = [_nbytes(array) for array in arrays if array.kind is ArrayKind.MEMORY]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
@@ -437,6 +439,12 @@ def _walks(loop: ir.Operation, dim: int, statements: Iterable[Statement]) -> boo
             if moves.is_single_valued() and not fixed.is_single_valued():
                 return True
     return False
+
+
+def _moves_with_time(access: Access) -> bool:
+    """Whether each step is at other elements: no later one finds them in the cache."""
+    relation = access.relation
+    return relation.is_single_valued() and not relation.project_out(IN, 0, 1).is_single_valued()
 
 
 def _nbytes(array: Array) -> int | None:

@@ -179,7 +179,8 @@ def test_random_sweeps(stencil: Stencil, widths: str) -> None:
     event("tiled" if check_same_bits(stencil, widths) else "left alone")
 
 
-CUT_SHORT = """func.func @f(%A: memref<400x400xf64>, %row: memref<400xf64>) {
+CUT_SHORT = """func.func @f(%A: memref<400x400xf64>, %row: memref<400xf64>)
+  attributes {avial.apart} {
   affine.for %i = 0 to 400 {
     affine.for %k = 0 to END {
       affine.for %j = 0 to 400 {
@@ -197,5 +198,5 @@ CUT_SHORT = """func.func @f(%A: memref<400x400xf64>, %row: memref<400xf64>) {
 @pytest.mark.parametrize(("end", "tiled"), [("400", True), ("affine_map<(d) -> (d)>(%i)", False)])
 def test_steps_that_a_loop_around_cuts_short(end: str, tiled: bool, context: ir.Context) -> None:
     module = ir.Module.parse(CUT_SHORT.replace("END", end), context).operation
-    run_passes(module, (TileTime(),))
+    run_passes(module, (TileTime(widths="8x8"),))
     assert any(PARALLEL in op.attributes for op in operations_in(module)) == tiled

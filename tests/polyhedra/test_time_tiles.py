@@ -99,6 +99,14 @@ def test_arrays_that_fit_in_the_cache_stay(context: ir.Context) -> None:
         tiles(THERE_AND_BACK, context, caches=LARGE)
 
 
+def test_what_each_step_has_of_its_own_is_no_reason(context: ir.Context) -> None:
+    body = sweep("B", "B[%i, %j]", "A[%t, %j]")
+    # A and B are 80,000 bytes each, but of A a step has one row.
+    assert tiles(body, context, caches=(4096, 70_000)) is not None
+    with pytest.raises(Immovable, match="stay in a cache"):
+        tiles(body, context, caches=(4096, 100_000))
+
+
 def test_slabs_that_do_not_fit_stay(context: ir.Context) -> None:
     with pytest.raises(Immovable, match="too few rows"):
         tiles(IN_PLACE, context, caches=SMALL)
