@@ -41,6 +41,7 @@ from avial_lab.program import Program
 from avial_lab.race.command import race_arguments, race_command
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program
+from avial_lab.tuning import TUNE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timeout", type=_seconds, metavar="S", help="stop the ranks after so many seconds"
     )
+    run.add_argument("--tune", type=float, metavar="S", help=TUNE)
     run.add_argument("--threads", type=int, metavar="N", help=THREADS)
     run.add_argument("--oversubscribe", action="store_true", help=OVERSUBSCRIBE)
     traced = run.add_mutually_exclusive_group()
@@ -371,6 +373,11 @@ def _run(options: argparse.Namespace) -> int:
         )
     if question.made_up is not None:
         _make_indices_fit(compiled, question.made_up, options.seed)
+    if options.tune is not None:
+        compiled = compiled.tune(
+            options.tune, threads=options.threads, oversubscribe=options.oversubscribe
+        )
+        _tell(str(compiled.choice))
     try:
         trace = compiled.run(
             check=options.check,

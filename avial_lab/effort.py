@@ -79,6 +79,9 @@ SIZES: Mapping[str, Mapping[str, Size]] = {
 }
 """Options of optional passes that are sizes, which otherwise follow from the machine's."""
 
+MODEL = "model"
+"""In place of sizes: those that follow from the machine, whatever tuning found."""
+
 SIZES_HELP = (
     "sizes that passes take in place of those that follow from the machine, as stages print them: "
     "'block-loops{terms=128 block=48},tile-time{widths=32x64}'; model: those that follow from it, "

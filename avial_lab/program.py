@@ -18,6 +18,7 @@ import shlex
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -33,7 +34,7 @@ from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
-from avial_lab.effort import Effort
+from avial_lab.effort import MODEL, Effort
 from avial_lab.errors import (
     AvialError,
     BindError,
@@ -79,7 +80,8 @@ from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation, Nest, arithmetic_told
+from avial_lab.tuning import Search, checked_budget, remember, remembered
+from avial_lab.verdicts import Choice, Explanation, Nest, arithmetic_told
 
 DEFAULT_RANKS = 2
 
@@ -140,7 +142,8 @@ def compile(
     one, if some target asks for a GPU. `division` says how replicates are divided: `block`,
     `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes on loops that are left out
     (`effort.OPTIONAL`, or `all`), to see what they are worth; `sizes` gives others theirs in place
-    of the machine's (`block-loops{terms=128 block=48}`; `effort.SIZES`). With `strict` every
+    of the machine's (`block-loops{terms=128 block=48}`; `effort.SIZES`). Without either it is
+    compiled as `Program.tune` found best here, if it has; `sizes="model"`: not. With `strict` every
     product and sum is rounded on its own and in the program's order; else products that are only
     added are fused with the sum (`effort.Effort`).
 
@@ -161,10 +164,14 @@ def compile(
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
         division=Division.parse(division) if isinstance(division, str) else division,
-        effort=Effort.of(without, strict=strict, sizes=sizes),
+        effort=Effort.of(without, strict=strict, sizes="" if sizes == MODEL else sizes),
     )
+    choice = remembered(_tuning_key(question)) if not (sizes or question.effort.without) else None
+    if choice is not None:
+        question = _with_choice(question, choice)
     built = _built(question, timeout)
-    return Program(name, bound | _result_arrays(source, bound, built), question, built)
+    arrays = bound | _result_arrays(source, bound, built)
+    return Program(name, arrays, question, built, choice=choice)
 
 
 def analyse(
@@ -197,6 +204,8 @@ class Program:
     printed: Printed = field(default_factory=Printed, repr=False)
     edited: tuple[Program, str, str] | None = field(default=None, repr=False)
     """The program that this one was resumed from, the edited stage, and its text."""
+    choice: Choice | None = field(default=None, repr=False)
+    """What tuning found on this machine, where the program is compiled so."""
 
     @property
     def text(self) -> str:
@@ -277,7 +286,49 @@ class Program:
             contracted=self.built.contracted,
             reordered=self.built.reordered,
         )
-        return Explanation(self.built.verdicts, told)
+        return Explanation(self.built.verdicts, told, self.choice)
+
+    def tune(
+        self, seconds: float = 10.0, *, threads: int | None = None, oversubscribe: bool = False
+    ) -> Program:
+        """The program as it is fastest here, of what was measured in about so many seconds: other
+        sizes and passes left out, around what the model chose, each in turn with the best until
+        then. It is remembered: whoever compiles the same program here again gets it so.
+
+        It is measured on one rank, with `threads` as in `run`, on copies of the arrays. What was
+        best is compared with the reference, once the time is over.
+        """
+        budget = checked_budget(seconds)
+        self._check_tunable()
+        model = Effort(strict=self.question.effort.strict)
+        alone = replace(self.question, topology=None, ranks=1, gpus=0, effort=model)
+        compiler = shared_compiler()
+        search = Search(
+            lambda effort: compiler.ask(replace(alone, effort=effort)),
+            budget,
+            Threads(threads, oversubscribe),
+        )
+        choice, best, trials = search.run(model, self.arrays)
+        with closing(trials):
+            left = trials.left()
+        before = self._memory()
+        self._agreement(best, left, before, self._referenced(before, timeout=None))
+        remember(_tuning_key(self.question), choice)
+        question = _with_choice(self.question, choice)
+        return Program(self.name, self.arrays, question, _built(question, None), choice=choice)
+
+    def _check_tunable(self) -> None:
+        effort = self.question.effort
+        if self.edited is not None:
+            raise AvialError("a program with a stage edited by hand is not tuned")
+        if self.plan is None or self.schedule.topology.gpus:
+            raise AvialError("only loops on CPUs are tuned, and the program has others")
+        if self.choice is None and (effort.without or effort.sizes):
+            raise AvialError(
+                "the search starts from what the model chose, and this program was told its sizes "
+                "or does without some pass",
+                hint="compile it without either",
+            )
 
     @property
     def nests(self) -> tuple[Nest, ...]:
@@ -352,15 +403,26 @@ class Program:
         )
         self.trace = replace(taken, label="measured, GPU emulated") if emulated else taken
         if expected is not None:
-            other = not self.question.effort.strict
-            self.check_report = agreement(
-                self.graph.storages,
-                self.arrays,
-                expected.data,
-                self.built.reordered,
-                nudged=lambda: self._referenced(before, strict=other, timeout=timeout).data,
-            )
+            self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
         return self.trace
+
+    def _agreement(
+        self,
+        built: Built,
+        arrays: Mapping[str, np.ndarray],
+        before: Mapping[str, np.ndarray],
+        expected: Referenced,
+        timeout: float | None = None,
+    ) -> str:
+        """That `arrays` are what the reference makes of `before`; `built` is what ran."""
+        other = not self.question.effort.strict
+        return agreement(
+            self.graph.storages,
+            arrays,
+            expected.data,
+            built.reordered,
+            nudged=lambda: self._referenced(before, strict=other, timeout=timeout).data,
+        )
 
     def _run_in_order(self, place: OneProcess, *, check: bool, timeout: float | None) -> Trace:
         caller = caller_arrays(self.binary.manifest, self.arrays)
@@ -625,6 +687,24 @@ def _member(kind: type[Member], value: Member | str, what: str) -> Member:
     except ValueError:
         known = ", ".join(member.value for member in kind)
         raise ScheduleError(f"unknown {what} '{value}'", hint=f"there are: {known}") from None
+
+
+# What tuning found --------------------------------------------------------------------------------
+
+
+def _tuning_key(question: Build) -> str:
+    """What the best choice hangs on: the program, its arrays' shapes and types and its whole
+    numbers, its arithmetic, the compiler and the machine.
+    """
+    source = question.source
+    numbers = {k: v for k, v in source.scalars.items() if not isinstance(v, float)}
+    program = (source.text, source.function, source.binding, sorted(numbers.items()))
+    return digest("tuned", repr(_fingerprint()), repr(program), repr(question.effort.strict))
+
+
+def _with_choice(question: Build, choice: Choice) -> Build:
+    strict = question.effort.strict
+    return replace(question, effort=Effort.of(choice.without, strict=strict, sizes=choice.sizes))
 
 
 # The cache of whole compilations ------------------------------------------------------------------

@@ -16,6 +16,7 @@ from importlib import metadata
 import numpy as np
 
 from avial_lab.arrays import Buffer, Storage
+from avial_lab.effort import MODEL
 from avial_lab.messages import Build
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
@@ -127,7 +128,7 @@ def reproducer(
         sync=question.sync.value,
         division=str(question.division),
         without=question.effort.without,
-        sizes=question.effort.told,
+        sizes=question.effort.told or MODEL,
         strict=question.effort.strict,
         edits="".join(
             f"program = program.resume({edited!r}, {_literal(text)})\n" for edited, text in edits

@@ -48,12 +48,13 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdicts on a whole program, in textual order, and a sentence on how it rounds; its text
-    is what a cell prints.
+    """The verdicts on a whole program, in textual order, a sentence on how it rounds, and what
+    tuning chose; its text is what a cell prints.
     """
 
     verdicts: tuple[Verdict, ...]
     arithmetic: str = ""
+    choice: Choice | None = None
 
     def __str__(self) -> str:
         lines = list(map(str, self.verdicts))
@@ -61,6 +62,8 @@ class Explanation:
             lines = ["the program is made of tasks, each on the device its target asks for"]
         if self.arithmetic:
             lines.append(f"arithmetic  {self.arithmetic}")
+        if self.choice is not None:
+            lines.append(str(self.choice))
         return "\n".join(lines)
 
 
@@ -79,6 +82,55 @@ def arithmetic_told(*, strict: bool, contracted: bool, reordered: Mapping[str, i
         return f"{first}, in the program's order"
     sums = ", ".join(f"{name} (a sum of {k:,} terms)" for name, k in reordered.items())
     return f"{first}; {sums} in another order"
+
+
+# What tuning chose --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An alternative to the model's choice: `ratio` is how many times as fast it was as the best
+    until then, the median of runs in turn; `noise` what that may be off.
+    """
+
+    what: str
+    seconds: float
+    ratio: float
+    noise: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was measured to be best on this machine: `ratio` times as fast as what the model chose.
+
+    `sizes` and `without` are as `compile` takes them, both empty where nothing was better.
+    """
+
+    when: str
+    threads: int | None
+    ratio: float
+    sizes: str = ""
+    without: tuple[str, ...] = ()
+    tried: tuple[Tried, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """`tuned on 2026-11-22: 1.12 × the model's choice, 14 alternatives tried`."""
+        count = len(self.tried)
+        tried = f"{count} alternative{'s' * (count != 1)} tried"
+        if not self.sizes and not self.without:
+            return f"tuned on {self.when}: nothing is better than the model's choice, {tried}"
+        return f"tuned on {self.when}: {self.ratio:.2f} × the model's choice, {tried}"
+
+    def __str__(self) -> str:
+        width = max((len(each.what) for each in self.tried), default=0)
+        rows = (
+            f"    {each.what:<{width}}  {each.seconds * 1e3:10.3f} ms  {each.ratio:5.2f} × "
+            f"± {each.noise:.2f}{'  kept' if each.kept else ''}"
+            for each in self.tried
+        )
+        return "\n".join([self.summary, *rows])
 
 
 # The iterations of a nest -------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from avial_lab.runtime.records import clusters, stop_clusters
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.schedule import Policy, Sync
 from avial_lab.suite import SIZES, kernel_program
+from avial_lab.tuning import TUNE
 
 POLICIES = tuple(policy.value for policy in Policy)
 SYNCS = tuple(sync.value for sync in Sync)
@@ -89,6 +90,7 @@ class AvialMagics(Magics):
     @argument("--without", default="", metavar="PASSES", help=WITHOUT)
     @argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
     @argument("--strict", action="store_true", help=STRICT)
+    @argument("--tune", type=float, metavar="SECONDS", help=TUNE)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
     @argument("--run", action="store_true", help="run it; the arrays change in place")
@@ -167,6 +169,9 @@ class AvialMagics(Magics):
             cell=f"In [{number}]",
             name=options.name or options.out or f"cell{number}",
         )
+        if options.tune is not None:
+            threads, more = options.threads, options.oversubscribe
+            program = program.tune(options.tune, threads=threads, oversubscribe=more)
         self.programs.pop(program.name, None)  # so that the latest stands last
         self.programs[program.name] = program
         if options.out:

@@ -5,7 +5,7 @@ Functions of loops -> the same values, every element's terms added in the same o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import islpy as isl
 from mlir import ir
@@ -25,6 +25,7 @@ from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
 LOOPS = ("affine.for", "scf.for")
+NAME = "block-loops"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class BlockLoops:
 
     def __str__(self) -> str:
         given = [f"{name}={value}" for name in ("terms", "block") if (value := getattr(self, name))]
-        return f"block-loops{{{' '.join(given)}}}" if given else "block-loops"
+        return f"{NAME}{{{' '.join(given)}}}" if given else NAME
 
     def _in(self, op: ir.Operation) -> None:
         """The nests in the body of `op`."""
@@ -67,13 +68,15 @@ class BlockLoops:
             scop = read_scop(loop)
             units = units_of(scop)
         except Immovable as reason:
-            tell(loop, self, f"no contraction is known in loop {loop_name(loop)}: {reason}")
+            tell(loop, NAME, f"no contraction is known in loop {loop_name(loop)}: {reason}")
             return False
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
         if found is None:
-            tell(loop, self, f"there is no contraction in loop {loop_name(loop)}")
+            tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
             return False
-        tell(loop, self, _described(found, self.tiles(found)))
+        tiles = self.tiles(found)
+        taken = replace(self, terms=tiles.terms, block=tiles.block)
+        tell(loop, taken, _described(found, tiles))
         rest = self._write(loop, scop, found)
         for each in rest:
             self._in_nest(each)

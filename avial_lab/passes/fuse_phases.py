@@ -91,7 +91,7 @@ class FusePhases:
             try:
                 return self.tiling.tiles(loop)
             except Immovable as reason:
-                tell(converge, self.tiling, f"loop {loop_name(loop)} steps one by one: {reason}")
+                tell(converge, "tile-time", f"loop {loop_name(loop)} steps one by one: {reason}")
         return None
 
 

@@ -69,9 +69,10 @@ class InterleaveRows:
         loops = [scop.loops_of(op)[0] for op in inner]
         if not any(is_recurrence(each, scop) for each in loops):
             return False
+        taken = f"interleave-rows{{rows={rows}}}"
         told = f"{rows} rows of {loop_name(loop)} side by side, for each waits for itself"
         if PARALLEL in loop.attributes:
-            tell(loop, self, told)
+            tell(loop, taken, told)
             _Rows(loop, rows, 0).write()
             return True
         alone = all(op == inner[0] or is_pure(op) for op in body)
@@ -82,7 +83,7 @@ class InterleaveRows:
         lag = lag_of(scop, outer, loops[0], rows)
         if lag is None or lag > _MOST_LAG:
             return False
-        tell(loop, self, f"{told}; each {lag} columns behind the one before")
+        tell(loop, taken, f"{told}; each {lag} columns behind the one before")
         _Rows(loop, rows, lag).write()
         return True
 

@@ -23,12 +23,12 @@ PHASES = {"func.func": OF_TASK, "avial.converge": "name", "avial.task": "name"}
 
 
 def tell(op: ir.Operation | None, who: object, what: str) -> None:
-    """Keep `who: what` on the phase around `op`, once; `who` is the pass."""
+    """Keep `who: what` on the phase around `op`, once; `who` is the pass with the sizes it took."""
     phase = None if op is None else phase_of(op)
     if phase is None:
         return
     known = lines_of(phase)
-    line = f"{str(who).partition('{')[0]}: {what}"
+    line = f"{who}: {what}"
     if line not in known:
         lines = [ir.StringAttr.get(text, phase.context) for text in (*known, line)]
         phase.attributes[DONE] = ir.ArrayAttr.get(lines, phase.context)

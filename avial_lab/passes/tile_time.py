@@ -60,7 +60,9 @@ class TileTime:
                         self._tile_in(inner)
                     else:
                         steps = f"several iterations of {loop_name(inner)} at once"
-                        tell(inner, self, f"{steps} on a part of the arrays: {tiles}")
+                        widths = "x".join(str(face.width) for face in tiles.faces)
+                        taken = TileTime(self.l1, self.l2, widths)
+                        tell(inner, taken, f"{steps} on a part of the arrays: {tiles}")
                         _Writer(tiles).write()
 
     def tiles(self, loop: ir.Operation) -> TimeTiles:

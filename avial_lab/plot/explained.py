@@ -12,7 +12,7 @@ from avial_lab.dag import TaskKind
 from avial_lab.plot import svg
 from avial_lab.plot.facts import Table, count
 from avial_lab.plot.palette import BLUE, ORANGE, VERMILION
-from avial_lab.verdicts import Explanation, Verdict
+from avial_lab.verdicts import Choice, Explanation, Verdict
 
 SIGNS = {TaskKind.REPLICATE: "∥", TaskKind.CONVERGE: "↻", TaskKind.TASK: "1"}
 """Side by side, round and round, on one rank."""
@@ -22,6 +22,7 @@ _MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;white-
 _MADE = "font-size:12px;padding-left:1em;text-indent:-1em;margin-left:1em"
 _LEFT = "text-align:left;vertical-align:top"
 _LINE = re.compile(r"\bline (\d+)\b")
+_TRIED = ("alternative", "time", "over the best until then", "")
 _HEAD = ("line", "source", "name", "became", "why")
 
 
@@ -49,6 +50,7 @@ def explained_html(explanation: Explanation) -> str:
         f'<table><caption style="text-align:left;font-weight:bold">{caption}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         + (rounding if explanation.arithmetic else "")
+        + _choice(explanation.choice)
     )
 
 
@@ -103,6 +105,23 @@ def _reason(verdict: Verdict, reason: str) -> str:
     if not quoted:
         return svg.escape(reason)
     return f'{svg.escape(reason)}<div style="{_MONO};padding-left:2em">{_code(quoted)}</div>'
+
+
+def _choice(choice: Choice | None) -> str:
+    """What tuning found, and all that it tried, folded."""
+    if choice is None:
+        return ""
+    head = "".join(f'<th style="{_LEFT}">{name}</th>' for name in _TRIED)
+    rows = "".join(
+        f'<tr><td style="{_LEFT};{_MONO}">{svg.escape(each.what)}</td>'
+        f"<td>{each.seconds * 1e3:.3f} ms</td><td>{each.ratio:.2f} × ± {each.noise:.2f}</td>"
+        f"<td>{'kept' if each.kept else ''}</td></tr>"
+        for each in choice.tried
+    )
+    return (
+        f"<details><summary>{svg.escape(choice.summary)}</summary>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
+    )
 
 
 def _made(line: str) -> str:

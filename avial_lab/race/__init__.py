@@ -25,7 +25,7 @@ __all__ = ["PEERS", "Answer", "Course", "race"]
 @dataclass(frozen=True)
 class Course:
     """What a race is run over. `without`: optional passes that our own programs do without;
-    `strict` is their arithmetic.
+    `strict` is their arithmetic; `tune`: seconds for which each is tuned before it races.
 
     `told` hears of every heat as it ends.
     """
@@ -37,6 +37,7 @@ class Course:
     threads: tuple[int, ...] = (1,)
     without: str = ""
     strict: bool = False
+    tune: float | None = None
     told: Callable[[Heat], None] = field(default=lambda _: None, repr=False)
 
 
@@ -72,7 +73,13 @@ def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator
                 if key not in ceilings:
                     ceilings[key] = measure_ceilings(*key)
                 start = Start(
-                    program, ranks, threads, course.against, course.without, course.strict
+                    program,
+                    ranks,
+                    threads,
+                    course.against,
+                    course.without,
+                    course.strict,
+                    course.tune,
                 )
                 yield run_heat(start, answer, ceilings[key])
         if answer.note:

@@ -19,6 +19,7 @@ from avial_lab.race.facts import sheet_facts
 from avial_lab.race.sheet_page import sheet_html
 from avial_lab.race.table import Heat, Sheet
 from avial_lab.suite import POLYBENCH, SIZES, kernel_names
+from avial_lab.tuning import TUNE, checked_budget
 
 
 def race_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +64,9 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--element", metavar="TYPE", help="f32, f64 …; default: the kernel's first")
     parser.add_argument("--without", default="", metavar="PASS,…", help=WITHOUT)
     parser.add_argument("--strict", action="store_true", help=STRICT)
+    parser.add_argument(
+        "--tune", type=float, metavar="S", help=f"{TUNE}; before each race, for our own program"
+    )
 
 
 def race_command(options: argparse.Namespace) -> int:
@@ -82,6 +86,7 @@ def race_command(options: argparse.Namespace) -> int:
         threads=options.threads,
         without=options.without,
         strict=options.strict,
+        tune=None if options.tune is None else checked_budget(options.tune),
         told=_tell,
     )
     sheet = race(names, course)

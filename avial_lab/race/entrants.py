@@ -55,6 +55,7 @@ class Start:
     against: tuple[str, ...]
     without: str = ""
     strict: bool = False
+    tune: float | None = None
 
     @property
     def places(self) -> list[str]:
@@ -72,7 +73,7 @@ def entrants(start: Start) -> Iterator[Entrant]:
     """Everybody, ourselves first."""
     yield Entrant(OURS, lambda: _own_team(start))
     if start.ranks * start.threads > 1:
-        alone = replace(start, ranks=1, threads=1)
+        alone = replace(start, ranks=1, threads=1, tune=None)  # it is tuned by then
         yield Entrant(ALONE, lambda: _own_team(alone))
     if start.ranks > 1:
         for name, entry in _crews(start):
@@ -114,6 +115,8 @@ def _own_team(start: Start) -> Team:
         strict=start.strict,
         name=start.program.kernel.name,
     )
+    if start.tune is not None:
+        compiled = compiled.tune(start.tune, threads=start.threads)
     team: Team
     if start.ranks > 1:
         team = _crew(start, OwnCrew(compiled.binary, start.threads))

@@ -1,0 +1,239 @@
+"""Searching around the model's choice: what is tried, measured, kept, and found again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab import program as programs
+from avial_lab import tuning
+from avial_lab.effort import Effort
+from avial_lab.errors import AvialError, ScheduleError
+from avial_lab.program import Program
+from avial_lab.runtime.threads import Threads
+from avial_lab.runtime.trials import Trials
+from avial_lab.suite import kernel_program
+from avial_lab.tuning import Move, Search, checked_budget, moves_for, remember, remembered
+from avial_lab.verdicts import Choice, Tried
+
+MODEL = Effort()
+
+
+def built_at(effort: Effort) -> Any:
+    """As much of a Built as the search looks at, of a program with one contraction of 256 terms in
+    blocks of 96; no code hangs on the pass promote-scalars.
+    """
+    given = {"terms": 256, "block": 96} | effort.options("block-loops")
+    options = " ".join(f"{key}={value}" for key, value in given.items())
+    blocked = f"block-loops{{{options}}}: C" if effort.keeps("block-loops") else "order-loops: C"
+    code = f"{blocked} {[name for name in effort.without if name != 'promote-scalars']}"
+    verdict = SimpleNamespace(done=(blocked, "promote-scalars: x", "mark-parallel: i"))
+    return SimpleNamespace(
+        binary=SimpleNamespace(shared_object=code, effort=effort), verdicts=(verdict,)
+    )
+
+
+@dataclass
+class Track:
+    """Trials whose runs take as long as `cost` says, on a clock of their own."""
+
+    cost: Callable[[Effort, int], float]
+    now: float = 0.0
+    entered: list[Effort] = field(default_factory=list)
+    closed: bool = False
+    runs: int = 0
+
+    def __call__(self, *_: object) -> Track:
+        return self
+
+    def add(self, binary: Any) -> int:
+        self.entered.append(binary.effort)
+        return len(self.entered) - 1
+
+    def run(self, number: int) -> float:
+        self.runs += 1
+        seconds = self.cost(self.entered[number], self.runs)
+        self.now += seconds
+        return seconds
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def search(monkeypatch: pytest.MonkeyPatch, track: Track, seconds: float = 1e6) -> Choice:
+    monkeypatch.setattr(tuning, "Trials", track)
+    found, _, _ = Search(built_at, seconds, Threads(1), clock=lambda: track.now).run(MODEL, {})
+    return found
+
+
+def by_terms(effort: Effort, _: int) -> float:
+    """Best at 1024 terms; without the pass far worse."""
+    if not effort.keeps("block-loops"):
+        return 9.0
+    return 1.0 + abs(int(effort.options("block-loops").get("terms", 256)) - 1024) / 1024
+
+
+def test_the_search_climbs_to_the_best_and_says_what_it_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = search(monkeypatch, track := Track(by_terms))
+    assert found.sizes == "block-loops{terms=1024}"
+    assert found.ratio == pytest.approx(1.75)
+    kept = [each.what for each in found.tried if each.kept]
+    assert kept == ["block-loops{terms=512}", "block-loops{terms=1024}"]
+    assert "block-loops{terms=1024 block=192}" in [each.what for each in found.tried]
+    assert any(each.what.endswith("without block-loops") for each in found.tried)
+    # That leaves the same code: nothing to measure.
+    assert not any("promote-scalars" in each.what for each in found.tried)
+    assert len(set(track.entered)) == len(track.entered)
+    assert f"1.75 × the model's choice, {len(found.tried)} alternatives tried" in str(found)
+
+
+def test_leaving_a_pass_out_may_be_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = search(monkeypatch, Track(lambda e, _: 2.0 if e.keeps("block-loops") else 1.0))
+    assert (found.sizes, found.without) == ("", ("block-loops",))
+
+
+def test_differences_within_the_noise_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    found = search(monkeypatch, Track(lambda *_: float(rng.normal(1.0, 0.2))))
+    assert (found.sizes, found.without, found.ratio) == ("", (), 1.0)
+    assert found.tried
+    assert "nothing is better" in str(found)
+    found = search(monkeypatch, Track(lambda e, _: 1.0 if e == MODEL else 0.99))
+    assert found.ratio == 1.0
+
+
+@pytest.mark.parametrize("seconds", [3.0, 40.0, 200.0])
+def test_the_search_stops_at_its_budget(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    search(monkeypatch, track := Track(by_terms), seconds)
+    longest = 10.0  # one run of each of two: what has begun is not cut off
+    assert track.now <= seconds + 2 * longest
+
+
+def test_a_failure_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> float:
+        raise AvialError("it fell")
+
+    with pytest.raises(AvialError, match="it fell"):
+        search(monkeypatch, track := Track(fail))
+    assert track.closed
+
+
+def test_moves_stay_in_their_range() -> None:
+    least = Effort.of("", sizes="block-loops{terms=1 block=8}")
+    assert Move("block-loops", "block", 0.5)(least, built_at(least)) is None
+    up = Move("block-loops", "block", 1.5)(least, built_at(least))
+    assert up is not None
+    assert up.told == "block-loops{terms=1 block=16}"
+    assert Move("block-loops")(least, built_at(least)) == Effort.of("block-loops")
+    assert Move("tile-time", "widths", 2.0)(MODEL, built_at(MODEL)) is None
+    assert {move.name for move in moves_for(built_at(MODEL))} == {"block-loops", "promote-scalars"}
+
+
+# -- with the real thing ---------------------------------------------------------------------------
+
+
+class Compared(Trials):
+    """Trials that hold what each run leaves against the first one's."""
+
+    first: dict[str, np.ndarray] | None = None
+    runs = 0
+
+    def run(self, number: int) -> float:
+        seconds = super().run(number)
+        Compared.runs += 1
+        left = self.left()
+        if Compared.first is None:
+            Compared.first = left
+        for name, array in left.items():
+            np.testing.assert_array_equal(array, Compared.first[name])
+        return seconds
+
+
+def of_kernel(name: str, ranks: int = 1, **options: Any) -> Program:
+    kernel = kernel_program(name, element="f64")
+    return avial_lab.compile(
+        kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=ranks, **options
+    )
+
+
+def test_tuned_programs_are_found_again_and_are_right(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tuning, "Trials", Compared)
+    # So that something is kept, whatever this machine thinks of it.
+    monkeypatch.setattr(tuning.Comparison, "is_gain", property(lambda self: self.ratio > 0.5))
+    program = of_kernel("gemm")
+    before = {name: array.copy() for name, array in program.arrays.items()}
+    tuned = program.tune(8.0, threads=1)
+    for name, array in program.arrays.items():
+        np.testing.assert_array_equal(array, before[name])
+    assert Compared.runs > 10
+    assert tuned.choice is not None
+    assert tuned.choice.tried
+    assert tuned.choice.sizes
+    again = of_kernel("gemm")
+    assert again.choice == tuned.choice
+    assert again.question.effort == tuned.question.effort
+    assert again.question.effort.told == tuned.choice.sizes
+    assert "tuned on" in str(again.explain())
+    assert "--sizes" in again.command
+    again.run(check=True)
+    assert "bit for bit" in str(again.check_report)
+    assert of_kernel("gemm", sizes="model").choice is None
+    assert of_kernel("gemm", without="order-loops").choice is None
+    assert of_kernel("gemm", strict=True).choice is None
+    assert of_kernel("gemm", ranks=2).choice == tuned.choice
+    assert of_kernel("syrk").choice is None
+    monkeypatch.setattr(programs, "_fingerprint", lambda: ("another CPU",))
+    assert of_kernel("gemm").choice is None
+
+
+def test_what_is_remembered_is_whole_or_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    tried = (Tried("block-loops{terms=64}", 0.1, 1.2, 0.01, True),)
+    choice = Choice("2026-11-22", None, 1.2, "block-loops{terms=64}", ("order-loops",), tried)
+    assert remembered("a") is None
+    remember("a", choice)
+    assert remembered("a") == choice
+    for wrong in (b"{", b"[]", b'{"tried": []}', b'{"tried": 1, "without": []}'):
+        tuning._kept().put("b", wrong)
+        assert remembered("b") is None
+    remember("c", Choice("2026-11-22", None, 1.2, "block-loops{terms=0}"))  # of another version
+    assert remembered("c") is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e9])
+def test_a_budget_that_makes_no_sense_is_refused_with_the_range(seconds: float) -> None:
+    with pytest.raises(ScheduleError, match="no time to tune in") as raised:
+        checked_budget(seconds)
+    assert "up to 86,400 s" in str(raised.value)
+
+
+def test_what_cannot_be_tuned_says_why() -> None:
+    with pytest.raises(AvialError, match="was told its sizes"):
+        of_kernel("gemm", sizes="block-loops{terms=16}").tune(1.0)
+    program = of_kernel("gemm")
+    with pytest.raises(AvialError, match="edited by hand"):
+        program.resume("mpi", program.stages["mpi"].text).tune(1.0)
+    a = np.zeros(4, np.int32)
+    tasks = avial_lab.compile(
+        "avial.schedule %a {\n  %cpu = avial.target {arch = \"cpu\"}\n"
+        "  %t = avial.task %cpu, %a { scf.parallel %i = 0 to 4 { %x = memref.load %a[%i]\n"
+        "    memref.store %x, %a[%i] } }\n}",
+        arrays={"a": a},
+        ranks=1,
+    )  # fmt: skip
+    with pytest.raises(AvialError, match="only loops on CPUs"):
+        tasks.tune(1.0)
