@@ -132,6 +132,8 @@ def _tiles(found: _Sweeps, caches: Sequence[int], widths: Sequence[int]) -> Time
     if not widths and nbytes <= caches[-1]:
         raise Immovable(f"its arrays ({nbytes:,} bytes) stay in a cache of {caches[-1]:,} anyway")
     slabs = found.at(1)
+    if all(sweep.loops[0] is None for sweep in slabs.sweeps):
+        raise Immovable("nothing in it goes over rows of what it writes")
     faces = slabs.pair()
     if faces is None:
         raise Immovable("no tile of several steps would keep what its sweeps need of each other")
