@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from avial_lab.ceilings import Ceilings
 from avial_lab.plot import svg
 
-WIDTH, HEIGHT = 860.0, 470.0
+WIDTH, HEIGHT = 800.0, 470.0
 _APART = 100.0  # pixels: nearer than that the names of two ceilings would meet
 
 

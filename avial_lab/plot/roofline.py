@@ -6,7 +6,7 @@ Points, ceilings -> the roofline as a picture, and as a table the time before an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -71,9 +71,15 @@ class Roofline:
 
     @cached_property
     def roofs(self) -> tuple[Ceilings, ...]:
-        """By their threads; the last is the highest."""
+        """By their threads; none below the one before: more threads can do what fewer did."""
         given = [self.ceilings] if isinstance(self.ceilings, Ceilings) else self.ceilings
-        return tuple(sorted(given, key=lambda each: each.threads))
+        found: list[Ceilings] = []
+        for roof in sorted(given, key=lambda each: each.threads):
+            least = found[-1] if found else roof
+            flops_per_s = max(roof.flops_per_s, least.flops_per_s)
+            bytes_per_s = max(roof.bytes_per_s, least.bytes_per_s)
+            found.append(replace(roof, flops_per_s=flops_per_s, bytes_per_s=bytes_per_s))
+        return tuple(found)
 
     @cached_property
     def timed(self) -> tuple[Point, ...]:
@@ -121,7 +127,7 @@ def roofline_svg(roofline: Roofline) -> str:
         WIDTH,
         HEIGHT,
         title=roofline.title,
-        summary=f"{top}",
+        summary=roofline_summary(roofline),
         description="; ".join(_point_words(roofline, point) for point in points),
         legend=[*(LegendItem(_mark(k, 13, 7), work) for k, work in enumerate(works)), *lines],
         notes=[_COUNTED],

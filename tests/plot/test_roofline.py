@@ -92,6 +92,18 @@ def test_a_point_is_held_against_the_roof_of_its_threads() -> None:
     assert ROOFLINE.share(POINTS[2]) == pytest.approx(0.8)  # 40 MB in 4 ms, at the least
 
 
+def test_more_threads_can_do_what_fewer_did() -> None:
+    """Whoever measured the second roof was disturbed."""
+    low = replace(TWO, bytes_per_s=4e9)
+    assert [roof.bytes_per_s for roof in Roofline(POINTS, [low, ONE]).roofs] == [10e9, 10e9]
+    assert Roofline(POINTS, [low]).roofs == (low,)
+
+
+def test_it_fits_a_notebook() -> None:
+    width = float(ElementTree.fromstring(roofline_svg(ROOFLINE)).attrib["width"])
+    assert width <= 850
+
+
 def test_labels_do_not_meet() -> None:
     assert spread([5, 6, 7, 60], 13) == [5, 18, 31, 60]
     crowd = [replace(POINTS[0], step=f"s{k}", seconds=0.2 + k / 1e4) for k in range(6)]
