@@ -169,15 +169,17 @@ def _promote(loop: ir.Operation, groups: Sequence[Group]) -> None:
 
 def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> Sequence[ir.Value]:
     """Loads, the loop and stores, at the insertion point; what the loop itself results in."""
-    written = [group for group in groups if any(op.name in STORES for op in group)]
-    before = {group: _load(group[0]) for group in groups}
-    new = _with_more(loop, [before[group] for group in written])
+    written = [k for k, group in enumerate(groups) if any(op.name in STORES for op in group)]
+    values = [_load(group[0]) for group in groups]
+    new = _with_more(loop, [values[k] for k in written])
     count = len(loop.results)
     arguments = list(new.regions[0].blocks[0].arguments)[1 + count :]
-    last = _registers(new, {**before, **dict(zip(written, arguments, strict=True))})
-    _end(new, [last[group] for group in written])
-    for group, value in zip(written, list(new.results)[count:], strict=True):
-        copy = next(op for op in group if op.name in STORES).clone().operation
+    for k, argument in zip(written, arguments, strict=True):
+        values[k] = argument
+    _registers(new, groups, values)
+    _end(new, [values[k] for k in written])
+    for k, value in zip(written, list(new.results)[count:], strict=True):
+        copy = next(op for op in groups[k] if op.name in STORES).clone().operation
         copy.operands[0] = value
     for op in (op for group in groups for op in group):
         op.erase()
@@ -232,18 +234,17 @@ def _with_more(loop: ir.Operation, first: Sequence[ir.Value]) -> ir.Operation:
     return new
 
 
-def _registers(loop: ir.Operation, current: dict[Group, ir.Value]) -> dict[Group, ir.Value]:
-    """Let each group's values go from one access to the next; those at the end of an iteration."""
-    group_of = {op: group for group in current for op in group}
+def _registers(loop: ir.Operation, groups: Sequence[Group], values: list[ir.Value]) -> None:
+    """Let each group's value go from one access to the next; `values` are the last ones then."""
+    # By equality: an operation's hash is that of its Python object, and another one may come.
     for op in [view.operation for view in loop.regions[0].blocks[0].operations]:
-        group = group_of.get(op)
-        if group is None:
+        k = next((k for k, group in enumerate(groups) if op in group), None)
+        if k is None:
             continue
         if op.name in LOADS:
-            op.results[0].replace_all_uses_with(current[group])
+            op.results[0].replace_all_uses_with(values[k])
         else:
-            current[group] = op.operands[0]
-    return current
+            values[k] = op.operands[0]
 
 
 def _end(loop: ir.Operation, more: Sequence[ir.Value]) -> None:
