@@ -5,7 +5,10 @@ Functions of loops -> the same values, every element's terms added in the same o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
 
 import islpy as isl
 from mlir import ir
@@ -14,6 +17,8 @@ from mlir.dialects import arith, memref
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.contraction_code import ContractionCode
+from avial_lab.passes.index_code import affine_loop
+from avial_lab.passes.mark_parallel import ORDERED, free_nests
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.panels import Panels
@@ -21,11 +26,19 @@ from avial_lab.passes.register_tiles import Tiles
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
+from avial_lab.polyhedra.eliminations import Elimination, Part, elimination_in
 from avial_lab.polyhedra.orders import OPERATIONS
-from avial_lab.polyhedra.units import Immovable, Unit, units_of
+from avial_lab.polyhedra.units import Immovable, units_of
 
 LOOPS = ("affine.for", "scf.for")
 NAME = "block-loops"
+IN, OUT = isl.dim_type.in_, isl.dim_type.out
+
+STEPS = 128
+"""Of one block of a factorisation: terms enough that its updates pay for the packing."""
+
+FEWEST = 16
+"""Steps, below which a block is left to its own loops."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +49,14 @@ class BlockLoops:
     after:   pack B into panels; for blocks of terms, for blocks of rows: pack A; for panels, for
              tiles of rows: vectors of C in registers += broadcasts of A * vectors of B
 
-    `terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask for.
+    Factorisations become blocks of `steps`, each of which updates what is left by contractions; and
+    so on in smaller blocks. `terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask
+    for.
     """
 
     terms: int = 0
     block: int = 0
+    steps: int = STEPS
     cpu: Cpu = field(default_factory=this_cpu, repr=False)
 
     def __call__(self, module: ir.Operation) -> None:
@@ -49,69 +65,68 @@ class BlockLoops:
                 self._in(function)
 
     def __str__(self) -> str:
-        given = [f"{name}={value}" for name in ("terms", "block") if (value := getattr(self, name))]
+        options = (("terms", self.terms, 0), ("block", self.block, 0), ("steps", self.steps, STEPS))
+        given = [f"{name}={value}" for name, value, usual in options if value != usual]
         return f"{NAME}{{{' '.join(given)}}}" if given else NAME
 
     def _in(self, op: ir.Operation) -> None:
         """The nests in the body of `op`."""
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in [view.operation for view in block.operations]:
-                    if inner.name not in LOOPS or not self._split(inner):
-                        self._in(inner)
+        for loop in list(free_nests(op)):
+            self._nest(loop, self.steps)
 
-    def _split(self, loop: ir.Operation) -> bool:
-        """Whether the nest was taken apart: its rest has been looked through as well."""
-        if _depth(loop) < 3:
-            return False
+    def _nest(self, loop: ir.Operation, width: int) -> None:
+        """The nest, or else those inside; eliminations in blocks of so many steps."""
+        rest = self._split(loop, width) if _depth(loop) >= 3 else None
+        if rest is None:
+            for inner in list(free_nests(loop)):
+                self._nest(inner, width)
+            return
+        for each, narrower in rest:
+            self._nest(each, narrower)
+
+    def _split(self, loop: ir.Operation, width: int) -> list[tuple[ir.Operation, int]] | None:
+        """The loops of what is left of a nest that was taken apart, and of how many steps their
+        blocks are; None where it stays as it was.
+        """
         try:
             scop = read_scop(loop)
             units = units_of(scop)
         except Immovable as reason:
             tell(loop, NAME, f"no contraction is known in loop {loop_name(loop)}: {reason}")
-            return False
+            return None
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
-        if found is None:
-            tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
-            return False
+        writer = _Writer(self, loop, scop)
+        if found is not None:
+            self._tell(loop, found)
+            return [(each, width) for each in writer.apart(found)]
+        name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
+        blocked = partial(elimination_in, scop, units, width=width, first=name)
+        steps = limited(blocked, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
+        if steps is None:
+            if width == self.steps:
+                tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
+            return None
+        tell(loop, NAME, f"blocks of {width} steps, each of which updates what is left:")
+        for update in steps.updates:
+            self._tell(loop, update)
+        return [(each, width // 4) for each in writer.steps(steps)]
+
+    def _tell(self, loop: ir.Operation, found: Contraction) -> None:
         tiles = self.tiles(found)
-        taken = replace(self, terms=tiles.terms, block=tiles.block)
-        tell(loop, taken, _described(found, tiles))
-        rest = self._write(loop, scop, found)
-        for each in rest:
-            self._in_nest(each)
-        return True
-
-    def _in_nest(self, loop: ir.Operation) -> None:
-        if loop.name not in LOOPS or not self._split(loop):
-            self._in(loop)
-
-    def _write(self, loop: ir.Operation, scop: Scop, found: Contraction) -> list[ir.Operation]:
-        """Put the parts in front of `loop`, and take that away; the loops of what is left."""
-        block = loop.block
-        before = [view.operation for view in block.operations]
-        made: list[ir.Operation] = []
-        with loop.location, ir.InsertionPoint(loop):
-            values = _values(scop)
-            made += _written(loop, scop, found.before, values, before)
-            now = [view.operation for view in block.operations]
-            Panels(ContractionCode(loop, found), self.tiles(found)).write(values)
-            blocked = [v.operation for v in block.operations if v.operation not in now]
-            made += _written(loop, scop, found.after, values, [*before, *made, *blocked])
-        loop.erase()
-        return [op for op in made if op.name in LOOPS]
+        tell(loop, replace(self, terms=tiles.terms, block=tiles.block), _described(found, tiles))
 
     def tiles(self, found: Contraction) -> Tiles:
-        """Register tiles as the registers allow; blocks as the caches do: a panel of each side in
-        half of L1, a block of rows in half of L2.
+        """Register tiles as the registers allow; blocks as the caches do: the left panel of a tile
+        is as large as L1, through which it streams once for each right one; all of a block's left
+        panels fill a quarter of L2, so that the right ones have room beside them.
         """
         item = max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
         lanes = self.cpu.lanes(item)
-        vectors = 3
+        # Three vectors of a right panel, one spread left value, and the elements themselves.
         rows = 8 if self.cpu.vector_registers >= 32 else 4
-        terms = self.terms or 256
-        block = self.block or 96
-        return Tiles(rows, vectors * lanes, lanes, terms, -(-block // rows) * rows)
+        terms = self.terms or max(64, self.cpu.l1_bytes // (rows * item))
+        block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * item))
+        return Tiles(rows, 3 * lanes, lanes, terms, -(-block // rows) * rows)
 
 
 def _described(found: Contraction, tiles: Tiles) -> str:
@@ -136,6 +151,22 @@ def _kib(nbytes: int) -> str:
     return f"{nbytes / 1024:.3g} KiB"
 
 
+def _times(parts: Sequence[Part]) -> isl.UnionMap:
+    """When the instances run: the step, then as in the program; points in time of one length, or
+    isl would not compare them.
+    """
+    length = max(2 * len(part.unit.loops) + 1 for part in parts)
+    times = isl.UnionMap("{ }")
+    for part in parts:
+        time = part.unit.statements[-1].schedule.set_tuple_name(IN, part.unit.name)
+        for place in range(time.dim(OUT), length):
+            time = time.insert_dims(OUT, place, 1).fix_val(OUT, place, 0)
+        if part.step is not None:
+            time = time.insert_dims(OUT, 0, 1).equate(IN, part.step, OUT, 0)
+        times = times.union(isl.UnionMap.from_map(time.intersect_domain(part.points)))
+    return times
+
+
 def _depth(loop: ir.Operation) -> int:
     """How many loops stand inside of each other."""
     inner = [
@@ -157,20 +188,51 @@ def _values(scop: Scop) -> dict[str, ir.Value]:
     return values
 
 
-def _written(
-    loop: ir.Operation,
-    scop: Scop,
-    units: tuple[Unit, ...],
-    values: dict[str, ir.Value],
-    old: list[ir.Operation],
-) -> list[ir.Operation]:
-    """These units in their own order; what was written for them."""
-    if not units:
-        return []
-    schedule = isl.UnionMap("{ }")
-    for unit in units:
-        time = unit.statements[-1].schedule.set_tuple_name(isl.dim_type.in_, unit.name)
-        schedule = schedule.union(isl.UnionMap.from_map(time))
-    ast = isl.AstBuild.from_context(scop.context).node_from_schedule_map(schedule)
-    AstLoops(loop, {unit.name: unit for unit in units}, dict(values)).write(ast)
-    return [view.operation for view in loop.block.operations if view.operation not in old]
+@dataclass(frozen=True)
+class _Writer:
+    """Puts the parts of a nest in front of `loop`, and takes that away; each method returns the
+    loops of what is left.
+    """
+
+    sizes: BlockLoops
+    loop: ir.Operation
+    scop: Scop
+
+    def apart(self, found: Contraction) -> list[ir.Operation]:
+        """A contraction, and the rest before and after it."""
+        made: list[ir.Operation] = []
+        with self.loop.location, ir.InsertionPoint(self.loop):
+            values = _values(self.scop)
+            made += self._units([Part(unit, unit.domain) for unit in found.before], values)
+            self._contraction(found, values)
+            made += self._units([Part(unit, unit.domain) for unit in found.after], values)
+        self.loop.erase()
+        return made
+
+    def steps(self, found: Elimination) -> list[ir.Operation]:
+        """Blocks of steps; in each the panel, and then what it does to the others."""
+        with self.loop.location, ir.InsertionPoint(self.loop):
+            values = _values(self.scop)
+            with affine_loop(found.steps, values, step=found.width) as first:
+                values[found.first] = first
+                made = self._units(found.panel, values)
+                for loop in made:  # step by step is the order for them
+                    loop.attributes[ORDERED] = ir.UnitAttr.get()
+                for update in found.updates:
+                    self._contraction(update, values)
+        self.loop.erase()
+        return made
+
+    def _contraction(self, found: Contraction, values: dict[str, ir.Value]) -> None:
+        Panels(ContractionCode(self.loop, found), self.sizes.tiles(found)).write(values)
+
+    def _units(self, parts: Sequence[Part], values: dict[str, ir.Value]) -> list[ir.Operation]:
+        """The loops that were written for these instances of units."""
+        if not parts:
+            return []
+        block = ir.InsertionPoint.current.block
+        before = [view.operation for view in block.operations]
+        ast = isl.AstBuild.from_context(self.scop.context).node_from_schedule_map(_times(parts))
+        AstLoops(self.loop, {part.unit.name: part.unit for part in parts}, dict(values)).write(ast)
+        now = [view.operation for view in block.operations]
+        return [op for op in now if op.name in LOOPS and op not in before]

@@ -90,6 +90,14 @@ def high_of(extent: Range, values: Mapping[str, ir.Value]) -> ir.Value:
 def _extreme(
     forms: Sequence[Affine], values: Mapping[str, ir.Value], of: Callable[..., ir.OpView]
 ) -> ir.Value:
+    only = affine.AffineApplyOp if len(forms) == 1 else of
+    return only(*_map_of(forms, values)).operation.results[0]
+
+
+def _map_of(
+    forms: Sequence[Affine], values: Mapping[str, ir.Value]
+) -> tuple[ir.AffineMap, list[ir.Value]]:
+    """The forms as results of one map, and its operands."""
     names = sorted({name for form in forms for name, _ in form.terms})
     dims = {name: ir.AffineDimExpr.get(k) for k, name in enumerate(names)}
     made: list[ir.AffineExpr] = []
@@ -98,9 +106,7 @@ def _extreme(
         for name, factor in form.terms:
             total = total + dims[name] * factor
         made.append(total)
-    only = affine.AffineApplyOp if len(made) == 1 else of
-    map_ = ir.AffineMap.get(len(names), 0, made)
-    return only(map_, [values[name] for name in names]).operation.results[0]
+    return ir.AffineMap.get(len(names), 0, made), [values[name] for name in names]
 
 
 @contextmanager
@@ -114,6 +120,20 @@ def loop(
     with ir.InsertionPoint(made.body):
         yield made.induction_variable
         scf.YieldOp([])
+
+
+@contextmanager
+def affine_loop(extent: Range, values: Mapping[str, ir.Value], *, step: int) -> Iterator[ir.Value]:
+    """An affine.for over the range, and in it, its variable."""
+    low, of_low = _map_of(extent.lows, values)
+    high, of_high = _map_of(extent.highs, values)
+    made = affine.AffineForOp(
+        low, high, step, iter_args=[], lower_bound_operands=of_low, upper_bound_operands=of_high
+    ).operation
+    body = made.regions[0].blocks[0]
+    with ir.InsertionPoint(body):
+        yield body.arguments[0]
+        affine.AffineYieldOp([])
 
 
 @contextmanager

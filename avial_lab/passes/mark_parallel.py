@@ -51,17 +51,28 @@ class MarkParallel:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
-                for loop in nearest_loops(function):
-                    if not is_marked(loop):
-                        _mark(loop)
+                for loop in list(free_nests(function)):
+                    _mark(loop)
 
     def __str__(self) -> str:
         return NAME
 
 
-def is_marked(nest: ir.Operation) -> bool:
-    """Whether a pass before wrote the nest as it wants to have it: nobody else moves it."""
-    return any(PARALLEL in op.attributes for op in (nest, *operations_in(nest)))
+ORDERED = "avial.ordered"
+"""On loops whose order a pass has chosen already."""
+
+
+def free_nests(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The outermost loops in `op` that hold no marked one. A marked loop is as the pass that marked
+    it wants to have it, and nobody looks into it.
+    """
+    for loop in nearest_loops(op):
+        if PARALLEL in loop.attributes:
+            continue
+        if any(PARALLEL in inner.attributes for inner in operations_in(loop)):
+            yield from free_nests(loop)
+        else:
+            yield loop
 
 
 def nearest_loops(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -12,7 +12,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.passes.ast_loops import AstLoops
-from avial_lab.passes.mark_parallel import is_marked
+from avial_lab.passes.mark_parallel import ORDERED, free_nests
 from avial_lab.passes.notes import listed, loop_name, phase_of, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
@@ -46,16 +46,14 @@ class OrderLoops:
 
 def _order_in(op: ir.Operation) -> None:
     """The nests in the body of `op`."""
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in [view.operation for view in block.operations]:
-                if inner.name not in LOOPS or not _order(inner):
-                    _order_in(inner)
+    for loop in list(free_nests(op)):
+        if loop.name not in LOOPS or not _order(loop):
+            _order_in(loop)
 
 
 def _order(loop: ir.Operation) -> bool:
     """Whether nothing is left to do in the nest: it is good as it was, or has been rewritten."""
-    if not _has_loop(loop) or is_marked(loop):
+    if not _has_loop(loop) or ORDERED in loop.attributes:
         return True
     phase = phase_of(loop)
     try:

@@ -9,7 +9,7 @@ PLDI 1990.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -17,7 +17,7 @@ from mlir.dialects import arith
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.cut_at_element import cut_at_element
-from avial_lab.passes.mark_parallel import is_marked
+from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
@@ -54,7 +54,7 @@ class PromoteScalars:
             found = [
                 (loop, groups)
                 for function in functions_of_arrays_apart(module)
-                for nest in outermost_loops(function)
+                for nest in free_nests(function)
                 for loop, groups in _promotable(nest)
             ]
             for loop, groups in found:
@@ -63,17 +63,6 @@ class PromoteScalars:
 
     def __str__(self) -> str:
         return NAME
-
-
-def outermost_loops(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The loops in `op` that no other loop is around, and no pass has marked as its own."""
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in [view.operation for view in block.operations]:
-                if inner.name not in LOOPS:
-                    yield from outermost_loops(inner)
-                elif not is_marked(inner):
-                    yield inner
 
 
 def innermost_loops(nest: ir.Operation) -> list[ir.Operation]:

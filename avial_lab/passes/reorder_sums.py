@@ -18,11 +18,11 @@ from mlir.dialects import arith
 
 from avial_lab.accesses.rounding import FAR
 from avial_lab.dialects.program import is_strict
-from avial_lab.passes.mark_parallel import is_marked
+from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import OF_TASK
-from avial_lab.passes.promote_scalars import innermost_loops, outermost_loops
+from avial_lab.passes.promote_scalars import innermost_loops
 from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
@@ -58,7 +58,7 @@ class ReorderSums:
             return
         with module.context:
             for function in [op for op in operations_in(module) if OF_TASK in op.attributes]:
-                terms = max(map(_reorder, outermost_loops(function)), default=0)
+                terms = max(map(_reorder, free_nests(function)), default=0)
                 if terms:
                     i64 = ir.IntegerType.get_signless(64)
                     function.attributes[SUMS] = ir.IntegerAttr.get(i64, terms)

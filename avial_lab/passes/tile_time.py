@@ -16,7 +16,7 @@ from mlir.dialects import affine, arith
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import rebuilt_loop
-from avial_lab.passes.mark_parallel import PARALLEL, is_marked
+from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.time_tiles import LOOPS, Face, Sweep, TimeTiles, time_tiles
@@ -49,21 +49,19 @@ class TileTime:
 
     def _tile_in(self, op: ir.Operation) -> None:
         """The outermost loops in `op` that can be tiled."""
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in [view.operation for view in block.operations]:
-                    if inner.name in LOOPS and is_marked(inner):
-                        continue
-                    try:
-                        tiles = self.tiles(inner)
-                    except Immovable:
-                        self._tile_in(inner)
-                    else:
-                        steps = f"several iterations of {loop_name(inner)} at once"
-                        widths = "x".join(str(face.width) for face in tiles.faces)
-                        taken = TileTime(self.l1, self.l2, widths)
-                        tell(inner, taken, f"{steps} on a part of the arrays: {tiles}")
-                        _Writer(tiles).write()
+        for loop in list(free_nests(op)):
+            if ORDERED in loop.attributes:
+                continue
+            try:
+                tiles = self.tiles(loop)
+            except Immovable:
+                self._tile_in(loop)
+            else:
+                steps = f"several iterations of {loop_name(loop)} at once"
+                widths = "x".join(str(face.width) for face in tiles.faces)
+                taken = TileTime(self.l1, self.l2, widths)
+                tell(loop, taken, f"{steps} on a part of the arrays: {tiles}")
+                _Writer(tiles).write()
 
     def tiles(self, loop: ir.Operation) -> TimeTiles:
         """Those of a loop; raises Immovable where it stays as it is."""

@@ -14,7 +14,7 @@ Source: K. Goto, R. van de Geijn, Anatomy of high-performance matrix multiplicat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import islpy as isl
 from mlir import ir
@@ -58,6 +58,10 @@ class Space:
     terms_of_row: Range
 
 
+NOWHERE = Space((), *[Range((), ())] * 6)
+"""Of a contraction whose ranges are not known yet."""
+
+
 @dataclass(frozen=True)
 class Contraction:
     """`element` is loaded, combined by `inner` with values of `left` and `right`, and stored.
@@ -85,23 +89,25 @@ class Contraction:
 
 def contraction_in(scop: Scop, units: Sequence[Unit]) -> Contraction | None:
     """The first unit that is one, with everything else of the scop before or after it."""
-    candidates = [found for unit in units for found in _candidates(scop, unit)]
-    if not candidates:
+    drafts = [draft for unit in units for draft in drafts_of(scop, unit)]
+    if not drafts:
         return None
     known = dependences(scop)
-    for candidate in candidates:
-        sides = _sides(candidate.unit, units, known)
-        if sides is not None and _may_be_blocked(candidate, known):
-            before, after = sides
-            return Contraction(**{**vars(candidate), "before": before, "after": after})
+    for draft in drafts:
+        space = space_of(draft.unit.domain, draft.unit, draft.roles)
+        sides = _sides(draft.unit, units, known) if space is not None else None
+        if space is not None and sides is not None and _may_be_blocked(draft, known):
+            return replace(draft, space=space, before=sides[0], after=sides[1])
     return None
 
 
 # -- form ------------------------------------------------------------------------------------------
 
 
-def _candidates(scop: Scop, unit: Unit) -> Iterator[Contraction]:
-    """The unit as a contraction, for every choice of roles that has the form."""
+def drafts_of(scop: Scop, unit: Unit) -> Iterator[Contraction]:
+    """The unit as a contraction, for every choice of roles that has the form; where its loops run,
+    and whether they may be moved, is not looked at yet.
+    """
     stores = [s for s in unit.statements if any(access.writes for access in s.accesses)]
     if len(unit.loops) < 3 or len(stores) != 1 or stores[0].op.name not in _STORES:
         return
@@ -112,11 +118,9 @@ def _candidates(scop: Scop, unit: Unit) -> Iterator[Contraction]:
     if element is None or not _rows_of_elements(store.op):
         return
     for roles in _roles(unit, store):
-        body = _Body(scop.op, unit, roles, element)
-        split = body.split(store.op)
-        space = _space(unit, roles) if split is not None else None
-        if split is not None and space is not None:
-            yield Contraction(unit, roles, space, element, store, *split, (), ())
+        split = _Body(scop.op, unit, roles, element).split(store.op)
+        if split is not None:
+            yield Contraction(unit, roles, NOWHERE, element, store, *split, (), ())
 
 
 _STORES = ("affine.store", "memref.store")
@@ -261,12 +265,12 @@ def _variable(unit: Unit, place: int) -> ir.Value:
 # -- space -----------------------------------------------------------------------------------------
 
 
-def _space(unit: Unit, roles: Roles) -> Space | None:
+def space_of(domain: isl.Set, unit: Unit, roles: Roles) -> Space | None:
     """The ranges of the loops; None where they are not convex, or columns and terms of a row hang
     on each other.
     """
     names = [unit.loops[k].name for k in roles.order]
-    points = _permuted(unit.domain, roles.order)
+    points = _permuted(domain, roles.order)
     n = len(roles.around)
     row, column, term = n, n + 1, n + 2
     of_columns = points.project_out(SET, term, 1)
@@ -336,7 +340,7 @@ def _may_be_blocked(found: Contraction, known: Iterable[Dependence]) -> bool:
     all left ones before their row is stored.
     """
     inside = {statement.name for statement in (*found.unit.statements, *found.unit.sunk)}
-    if not _one_element_each(found):
+    if not one_element_each(found):
         return False
     accumulates = {found.element.name, found.store.name}
     on_right = statements_behind(found.right, found)
@@ -374,7 +378,7 @@ def _compared(relation: isl.Map, dim: int, sign: str) -> isl.Map:
     return every.order_gt(IN, dim, OUT, dim)
 
 
-def _one_element_each(found: Contraction) -> bool:
+def one_element_each(found: Contraction) -> bool:
     """Whether two elements are never one place in memory: iterations that differ in more than the
     loops of sums store to different places.
     """

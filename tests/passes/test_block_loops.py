@@ -213,3 +213,91 @@ def test_what_is_no_contraction_stays_as_it_is(body):
     array = "memref<70x70xf64>"
     text = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64) {{ {body}\n return }}"
     assert check([(text, BlockLoops(terms=8, block=16, cpu=WIDE))], "f64") == 0
+
+
+LU = """
+  affine.for %i = 0 to {n} {
+    affine.for %j = 0 to #same(%i) {
+      affine.for %k = 0 to #same(%j) {
+        %a = affine.load %C[%i, %j] : memref<70x70xf64>
+        %l = affine.load %C[%i, %k] : memref<70x70xf64>
+        %u = affine.load %C[%k, %j] : memref<70x70xf64>
+        %m = arith.negf %l : f64
+        %new = math.fma %m, %u, %a : f64
+        affine.store %new, %C[%i, %j] : memref<70x70xf64>
+      }
+      %a = affine.load %C[%i, %j] : memref<70x70xf64>
+      %pivot = affine.load %C[%j, %j] : memref<70x70xf64>
+      %q = arith.divf %a, %pivot : f64
+      affine.store %q, %C[%i, %j] : memref<70x70xf64>
+    }
+    affine.for %j = #same(%i) to {n} { affine.for %k = 0 to #same(%i) {
+      %a = affine.load %C[%i, %j] : memref<70x70xf64>
+      %l = affine.load %C[%i, %k] : memref<70x70xf64>
+      %u = affine.load %C[%k, %j] : memref<70x70xf64>
+      %m = arith.negf %l : f64
+      %new = math.fma %m, %u, %a : f64
+      affine.store %new, %C[%i, %j] : memref<70x70xf64> } } }"""
+
+CHOLESKY = """
+  affine.for %i = 0 to {n} {
+    affine.for %j = 0 to #same(%i) {
+      affine.for %k = 0 to #same(%j) {
+        %a = affine.load %C[%i, %j] : memref<70x70xf64>
+        %l = affine.load %C[%i, %k] : memref<70x70xf64>
+        %r = affine.load %C[%j, %k] : memref<70x70xf64>
+        %m = arith.negf %l : f64
+        %new = math.fma %m, %r, %a : f64
+        affine.store %new, %C[%i, %j] : memref<70x70xf64>
+      }
+      %a = affine.load %C[%i, %j] : memref<70x70xf64>
+      %pivot = affine.load %C[%j, %j] : memref<70x70xf64>
+      %q = arith.divf %a, %pivot : f64
+      affine.store %q, %C[%i, %j] : memref<70x70xf64>
+    }
+    affine.for %k = 0 to #same(%i) {
+      %a = affine.load %C[%i, %i] : memref<70x70xf64>
+      %l = affine.load %C[%i, %k] : memref<70x70xf64>
+      %m = arith.negf %l : f64
+      %new = math.fma %m, %l, %a : f64
+      affine.store %new, %C[%i, %i] : memref<70x70xf64>
+    }
+    %d = affine.load %C[%i, %i] : memref<70x70xf64>
+    %p = math.absf %d : f64
+    %root = math.sqrt %p : f64
+    affine.store %root, %C[%i, %i] : memref<70x70xf64> }"""
+
+SOLVE = """
+  affine.for %i = 0 to {n} { affine.for %j = 0 to 40 {
+    affine.for %k = 0 to #same(%i) {
+      %a = affine.load %C[%i, %j] : memref<70x70xf64>
+      %l = affine.load %A[%i, %k] : memref<70x70xf64>
+      %u = affine.load %C[%k, %j] : memref<70x70xf64>
+      %m = arith.negf %l : f64
+      %new = math.fma %m, %u, %a : f64
+      affine.store %new, %C[%i, %j] : memref<70x70xf64>
+    }
+    %a = affine.load %C[%i, %j] : memref<70x70xf64>
+    %pivot = affine.load %A[%i, %i] : memref<70x70xf64>
+    %q = arith.divf %a, %pivot : f64
+    affine.store %q, %C[%i, %j] : memref<70x70xf64> } }"""
+
+
+def factorisation(body: str, n: int) -> str:
+    array = "memref<70x70xf64>"
+    head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64) {{"
+    same = "#same = affine_map<(d) -> (d)>"
+    return f"{same}\n{head}\n{body.replace('{n}', str(n))}\n return }}"
+
+
+@pytest.mark.parametrize("body", [LU, CHOLESKY, SOLVE], ids=["lu", "cholesky", "solve"])
+def test_factorisations_go_in_blocks_of_steps(body):
+    texts = [
+        (factorisation(body, n), BlockLoops(terms=8, block=16, steps=steps, cpu=cpu))
+        for n, steps, cpu in ((67, 16, WIDE), (70, 32, NARROW), (33, 16, NARROW), (65, 17, WIDE))
+    ]
+    assert check(texts, "f64") == len(texts)
+
+
+def test_few_steps_are_left_alone():
+    assert check([(factorisation(LU, 63), BlockLoops(steps=32, cpu=WIDE))], "f64") == 0

@@ -1,0 +1,231 @@
+"""Eliminations: what a step computes is used by all later ones, as in factorisations.
+
+Scop, Units -> Elimination: blocks of steps, in each what its own steps need, then contractions.
+
+    for i, j < i, k < j:  A[i, j] -= A[i, k] * A[k, j]      steps k            ┌───┬───────────┐
+    for i, j < i:         A[i, j] /= A[j, j]                steps j            │   panel       │
+    for i, j ≥ i, k < i:  A[i, j] -= A[i, k] * A[k, j]      steps k            │   ┌───────────┤
+                                                                               │   │ update    │
+    A block of steps needs its own rows and columns only (the panel); what it  │   │           │
+    does to all others (the update) reads the panel and nothing of itself.     └───┴───────────┘
+
+Source: J. Dongarra, F. Gustavson, A. Karp, Implementing linear algebra algorithms for dense
+matrices on a vector pipeline machine, SIAM Review 26 (1984); blocks as in LAPACK's right-looking
+factorisations. Here they follow from the dependences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from avial_lab.polyhedra.contractions import (
+    Contraction,
+    drafts_of,
+    one_element_each,
+    space_of,
+)
+from avial_lab.polyhedra.dependences import Dependence, dependences
+from avial_lab.polyhedra.model import Scop
+from avial_lab.polyhedra.ranges import Range, range_of
+from avial_lab.polyhedra.units import Unit
+
+IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
+
+
+@dataclass(frozen=True)
+class Part:
+    """Instances of a unit; `step` is the place of the loop that comes before all others, if one
+    does.
+    """
+
+    unit: Unit
+    points: isl.Set
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """For each block of `width` steps, from the parameter `first` on: the instances of `panel`,
+    step by step and of one step in their own order; then the `updates` in any.
+    """
+
+    first: str
+    width: int
+    steps: Range
+    panel: tuple[Part, ...]
+    updates: tuple[Contraction, ...]
+
+
+def elimination_in(
+    scop: Scop, units: Sequence[Unit], *, width: int, first: str
+) -> Elimination | None:
+    """The scop as blocks of steps, where some of its units update what is left.
+
+    A step is a value of the loop of terms of these units, and of a loop of each other one such that
+    no dependence goes to an earlier step.
+    """
+    drafts = {d.unit.name: d for unit in units for d in drafts_of(scop, unit)}
+    drafts = {name: d for name, d in drafts.items() if not d.roles.around and one_element_each(d)}
+    if not drafts:
+        return None
+    known = _among(units, dependences(scop))
+    steps = _steps(units, drafts, known)
+    if steps is None:
+        return None
+    extent = _extent(units, steps)
+    if extent is None or _known_length(extent) < 2 * width:
+        return None
+    inside = {unit.name: _within(unit, steps[unit.name], first, width, extent) for unit in units}
+    updates: list[Contraction] = []
+    panel = dict(inside)
+    for name, draft in drafts.items():
+        chains = _chains(draft, inside[name], known)
+        for piece in _pieces(inside[name].subtract(_needed(draft, inside, known, chains))):
+            space = space_of(piece, draft.unit, draft.roles)
+            if space is not None and _is_whole(piece, inside[name], chains):
+                updates.append(replace(draft, space=space))
+                panel[name] = panel[name].subtract(piece)
+    if not updates:
+        return None
+    parts = tuple(Part(unit, panel[unit.name].coalesce(), steps[unit.name]) for unit in units)
+    return Elimination(first, width, extent, parts, tuple(updates))
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """A dependence between instances of units."""
+
+    source: str
+    target: str
+    relation: isl.Map
+    statements: frozenset[str]
+
+
+def _among(units: Sequence[Unit], found: Sequence[Dependence]) -> list[_Edge]:
+    of = {statement.name: unit.name for unit in units for statement in unit.statements}
+    edges: list[_Edge] = []
+    for each in found:
+        source, target = of.get(each.source.name), of.get(each.target.name)
+        if source is None or target is None or (source == target and each.carrier is None):
+            continue
+        relation = each.relation.set_tuple_name(IN, source).set_tuple_name(OUT, target)
+        both = frozenset({each.source.name, each.target.name})
+        edges.append(_Edge(source, target, relation, both))
+    return edges
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+
+def _steps(
+    units: Sequence[Unit], drafts: Mapping[str, Contraction], known: Sequence[_Edge]
+) -> dict[str, int] | None:
+    """For each unit the place of the loop that counts its steps."""
+    chosen = {name: draft.roles.term for name, draft in drafts.items()}
+    for unit in units:
+        if unit.name in chosen:
+            continue
+        for place in range(len(unit.loops)):
+            trial = {**chosen, unit.name: place}
+            if not any(_goes_back(e, trial) for e in known if unit.name in (e.source, e.target)):
+                chosen[unit.name] = place
+                break
+        else:
+            return None
+    return None if any(_goes_back(edge, chosen) for edge in known) else chosen
+
+
+def _goes_back(edge: _Edge, steps: Mapping[str, int]) -> bool:
+    """Whether some target has an earlier step than its source; not of units without one yet."""
+    if edge.source not in steps or edge.target not in steps:
+        return False
+    every = isl.Map.universe(edge.relation.get_space())
+    back = every.order_gt(IN, steps[edge.source], OUT, steps[edge.target])
+    return not edge.relation.intersect(back).is_empty()
+
+
+def _extent(units: Sequence[Unit], steps: Mapping[str, int]) -> Range | None:
+    """From the first to the last step of any unit."""
+    values = isl.Set("{ [x] : false }")
+    for unit in units:
+        place, count = steps[unit.name], len(unit.loops)
+        points = unit.domain.reset_tuple_id()
+        points = points.project_out(SET, place + 1, count - place - 1).project_out(SET, 0, place)
+        values = values.union(points)
+    return range_of(values.coalesce(), 0, ["x"])
+
+
+def _known_length(extent: Range) -> int:
+    """The number of steps where it is a constant, else a large one."""
+    forms = (*extent.lows, *extent.highs)
+    if any(not form.is_constant for form in forms):
+        return 1 << 40
+    return min(h.constant for h in extent.highs) - max(low.constant for low in extent.lows)
+
+
+# -- what a block does -----------------------------------------------------------------------------
+
+
+def _within(unit: Unit, place: int, first: str, width: int, extent: Range) -> isl.Set:
+    """The instances of `unit` whose step lies in the block."""
+    dims = ", ".join(f"x{k}" for k in range(len(unit.loops)))
+    ends = [f"{low} <= {first}" for low in extent.lows]
+    ends += [f"{first} < {high}" for high in extent.highs]
+    names = ", ".join(sorted({first, *extent.names}))
+    block = isl.Set(
+        f"[{names}] -> {{ {unit.name}[{dims}] : {' and '.join(ends)} and "
+        f"{first} <= x{place} < {first} + {width} }}"
+    )
+    return unit.domain.intersect(block)
+
+
+def _chains(draft: Contraction, inside: isl.Set, known: Sequence[_Edge]) -> list[isl.Map]:
+    """From one term of an element to later ones, within the block."""
+    accumulates = {draft.element.name, draft.store.name}
+    return [
+        edge.relation.intersect_domain(inside).intersect_range(inside)
+        for edge in known
+        if edge.source == edge.target == draft.unit.name and edge.statements <= accumulates
+    ]
+
+
+def _needed(
+    draft: Contraction,
+    inside: Mapping[str, isl.Set],
+    known: Sequence[_Edge],
+    chains: Sequence[isl.Map],
+) -> isl.Set:
+    """The instances of the draft that something else of the same block waits for, or that an
+    element waits for that does.
+    """
+    name = draft.unit.name
+    accumulates = {draft.element.name, draft.store.name}
+    needed = inside[name].subtract(inside[name])
+    for edge in known:
+        if edge.source == name and not (edge.target == name and edge.statements <= accumulates):
+            relation = edge.relation.intersect_domain(inside[name])
+            needed = needed.union(relation.intersect_range(inside[edge.target]).domain())
+    for chain in chains:
+        needed = needed.union(chain.intersect_range(needed).domain())
+    return needed.coalesce()
+
+
+def _pieces(points: isl.Set) -> list[isl.Set]:
+    """Convex sets that cover them, each point in one; those of most dimensions first."""
+    found: list[isl.BasicSet] = []
+    points.coalesce().make_disjoint().coalesce().foreach_basic_set(found.append)
+    found.sort(key=lambda each: each.n_equality() if hasattr(each, "n_equality") else 0)
+    return [isl.Set.from_basic_set(each) for each in found]
+
+
+def _is_whole(piece: isl.Set, inside: isl.Set, chains: Sequence[isl.Map]) -> bool:
+    """Whether with a term of an element it has all of the block's: their order stays."""
+    others = inside.subtract(piece)
+    return all(
+        chain.intersect_domain(piece).intersect_range(others).is_empty()
+        and chain.intersect_domain(others).intersect_range(piece).is_empty()
+        for chain in chains
+    )
