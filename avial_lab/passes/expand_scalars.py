@@ -17,9 +17,9 @@ from mlir import ir
 from mlir.dialects import memref
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
-from avial_lab.passes.mark_parallel import is_marked
+from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.operations import attributes_of, operations_in
-from avial_lab.passes.promote_scalars import LOADS, STORES, outermost_loops
+from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.nesting import defined_in, parent_of
@@ -49,8 +49,8 @@ class ExpandScalars:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
-                for nest in list(outermost_loops(function)):
-                    if nest.name == FOR and not is_marked(nest):
+                for nest in list(free_nests(function)):
+                    if nest.name == FOR:
                         _expand(nest)
 
     def __str__(self) -> str:

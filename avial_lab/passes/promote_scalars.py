@@ -48,7 +48,7 @@ class PromoteScalars:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
-                for nest in list(outermost_loops(function)):
+                for nest in list(free_nests(function)):
                     for loop in innermost_loops(nest):
                         cut_at_element(loop)
             found = [

@@ -78,8 +78,6 @@ def reordered_sums(module: ir.Operation) -> dict[str, int]:
 
 def _reorder(nest: ir.Operation) -> int:
     """How many terms the longest sum has that is reordered in `nest`; 0 where none is."""
-    if is_marked(nest):
-        return 0
     loops = [loop for loop in innermost_loops(nest) if _may_sum(loop)]
     scop = read_scop(nest) if loops else None
     terms = 0
