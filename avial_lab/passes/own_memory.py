@@ -63,14 +63,18 @@ def _settle(function: ir.Operation) -> None:
     level = ControlLevel(function)
     control = list(level.blocks())
     unread: list[ir.Operation] = []
+    freed: list[ir.Operation] = []
     for allocation in allocations:
         in_control = allocation.block in control
         sunk = _sink(allocation, level)
         if _is_unread(allocation):
             unread.append(allocation)
         elif not sunk and in_control:
-            _hoist(allocation, body)
-    for allocation in unread:  # not before: what is known of the function speaks of these too
+            freed += _hoist(allocation, body)
+    # Not before: what is known of the function speaks of these too.
+    for op in freed:
+        op.erase()
+    for allocation in unread:
         _drop(allocation)
     for view in list(body.operations):
         if view.operation.name in ALLOCATIONS:
@@ -174,13 +178,13 @@ def _users(allocation: ir.Operation) -> list[ir.Operation]:
     return [user for user in users if user.name != "memref.dealloc"]
 
 
-def _hoist(allocation: ir.Operation, body: ir.Block) -> None:
+def _hoist(allocation: ir.Operation, body: ir.Block) -> list[ir.Operation]:
+    """Put it where the function begins; what frees it in a loop, and has to go."""
     if allocation.block == body or len(allocation.operands):
-        return
-    for use in list(allocation.results[0].uses):
-        if use.owner.operation.name == "memref.dealloc":
-            use.owner.operation.erase()
+        return []
     allocation.move_before(body.operations[0].operation)
+    users = [use.owner.operation for use in allocation.results[0].uses]
+    return [user for user in users if user.name == "memref.dealloc"]
 
 
 def _leave_to_be_freed(allocation: ir.Operation) -> None:

@@ -420,3 +420,35 @@ def test_tensors_that_have_no_memory_are_refused(context: ir.Context) -> None:
       return %b : tensor<4xf32> }"""
     with pytest.raises(PassError, match="tensor"):
         normalised(text, context)
+
+
+FREED_IN_A_LOOP = """
+  func.func @f(%A: memref<8xf64>, %n: index) {
+    affine.for %t = 0 to %n {
+      MEMORY
+      affine.for %i = 1 to 8 {
+        %a = affine.load %A[%i - 1] : memref<8xf64>
+        affine.store %a, %A[%i] : memref<8xf64>
+      }
+    }
+    return
+  }"""
+
+ONE_OF_THEM = """
+      %mN = memref.alloc() : memref<8xf64>
+      affine.for %i = 0 to 8 {
+        %a = affine.load %A[%i] : memref<8xf64>
+        affine.store %a, %mN[%i] : memref<8xf64>
+      }
+      affine.for %i = 0 to 8 {
+        %a = affine.load %mN[7 - %i] : memref<8xf64>
+        affine.store %a, %A[%i] : memref<8xf64>
+      }
+      memref.dealloc %mN : memref<8xf64>"""
+
+
+def test_memory_freed_in_a_loop_around_parallel_ones_is_there_once(context: ir.Context) -> None:
+    memory = "".join(ONE_OF_THEM.replace("%mN", f"%m{k}") for k in range(12))
+    text = function_text(normalised(FREED_IN_A_LOOP.replace("MEMORY", memory), context), "f")
+    assert "dealloc" not in text
+    assert text.index("affine.for") > text.rindex("memref.alloc()")

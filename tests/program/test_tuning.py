@@ -122,8 +122,9 @@ def test_a_failure_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> float:
         raise AvialError("it fell")
 
+    track = Track(fail)
     with pytest.raises(AvialError, match="it fell"):
-        search(monkeypatch, track := Track(fail))
+        search(monkeypatch, track)
     assert track.closed
 
 

@@ -9,10 +9,15 @@ from avial_lab.program import Program
 from avial_lab.suite import kernel_program
 
 
-def of_kernel(name: str, **options: str) -> Program:
+def of_kernel(name: str, *, without: str = "", sizes: str = "") -> Program:
     kernel = kernel_program(name)
     return avial_lab.compile(
-        kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1, **options
+        kernel.text,
+        arrays=kernel.arrays,
+        scalars=kernel.scalars,
+        ranks=1,
+        without=without,
+        sizes=sizes,
     )
 
 
