@@ -16,6 +16,7 @@ from avial_lab.binary import Binary, MachineCode
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects.program import is_structured
 from avial_lab.errors import CellSpan, PassError
+from avial_lab.inside.demand import demands_in
 from avial_lab.messages import Build, Built, Source
 from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
@@ -153,11 +154,14 @@ def build_apart(
     watch.lap("build")
     binary, plan, schedule = planned(done.code, graph, topology, done.phases)
     watch.lap("plan")
+    demands = demands_in(structured)
+    watch.lap("model")
     verdicts = tuple(
         replace(
             verdict,
             reasons=verdict.reasons + done.fused.get(verdict.name, ()),
             done=done.told.get(verdict.name, ()),
+            demand=demands.get(verdict.name),
         )
         for verdict in verdicts_in(structured, question.source)
     )

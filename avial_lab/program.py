@@ -31,6 +31,7 @@ from avial_lab.agreement import agreement
 from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
 from avial_lab.binary import Binary
 from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.ceilings import Ceilings
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
@@ -61,6 +62,7 @@ from avial_lab.messages import (
     Scalar,
     Source,
 )
+from avial_lab.model import estimated_ceilings, predicted
 from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
 from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
@@ -279,14 +281,30 @@ class Program:
         """
         return self.built.plan
 
-    def explain(self) -> Explanation:
-        """What became of each loop and why, and how the program rounds; print it."""
+    def explain(self, ceilings: Ceilings | None = None) -> Explanation:
+        """What became of each loop and why, what each phase asks of the machine and what bounds it,
+        how the program rounds, what tuning chose; print it.
+
+        `ceilings` as `measure_ceilings` finds them in some seconds; else estimated ones, of one
+        thread.
+        """
         told = arithmetic_told(
             strict=self.question.effort.strict,
             contracted=self.built.contracted,
             reordered=self.built.reordered,
         )
-        return Explanation(self.built.verdicts, told, self.choice)
+        verdicts = tuple(
+            verdict
+            if verdict.demand is None
+            else replace(
+                verdict,
+                model=predicted(
+                    verdict.demand, ceilings or estimated_ceilings(verdict.demand.element)
+                ),
+            )
+            for verdict in self.built.verdicts
+        )
+        return Explanation(verdicts, told, self.choice)
 
     def tune(
         self, seconds: float = 10.0, *, threads: int | None = None, oversubscribe: bool = False

@@ -14,11 +14,23 @@ from avial_lab.errors import CellSpan
 
 
 @dataclass(frozen=True)
+class Demand:
+    """Operations on floats, and bytes of the elements that are read and written, each once;
+    `element` is the floats' type, the widest.
+    """
+
+    flops: int
+    nbytes: int
+    element: str = "f64"
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What one part of a program became: `depth` counts the converges around it.
 
     reasons: of a replicate how it is divided, of a converge or task what forbids to divide it.
-    done: what each pass made of its loops on a rank, or why it left them.
+    done: what each pass made of its loops on a rank, or why it left them. demand: what one
+    execution of it asks for, where that is known; model: what the machine makes of that.
     """
 
     name: str
@@ -27,6 +39,8 @@ class Verdict:
     reasons: tuple[str, ...]
     span: CellSpan | None = None
     done: tuple[str, ...] = ()
+    demand: Demand | None = None
+    model: str = ""
 
     @property
     def title(self) -> str:
@@ -35,7 +49,8 @@ class Verdict:
     def __str__(self) -> str:
         place = f"line {self.span.line}" if self.span is not None else ""
         head = f"{'  ' * self.depth}{self.name}  {place}  {self.title}"
-        lines = (*self.reasons, *(f"· {line}" for line in self.done))
+        model = (f"model: {self.model}",) if self.model else ()
+        lines = (*self.reasons, *(f"· {line}" for line in self.done), *model)
         return "\n".join([head, *(f"{'  ' * self.depth}    {line}" for line in lines)])
 
 

@@ -65,10 +65,10 @@ def work_of(op: ir.Operation) -> Work:
         return inside.times(count) if count is not None else _UNKNOWN
     if op.name in ("scf.while", "func.call", "avial.converge") or op.name.startswith("linalg."):
         return _UNKNOWN
-    return inside + _own(op)
+    return inside + own_work(op)
 
 
-def _own(op: ir.Operation) -> Work:
+def own_work(op: ir.Operation) -> Work:
     dialect, _, name = op.name.partition(".")
     if op.name in _LOADS:
         return Work(loaded=itemsize_of(op.results[0].type))
@@ -120,7 +120,7 @@ def _scf_parallel(op: ir.Operation) -> int | None:
 
 def _affine_for(op: ir.Operation) -> int | None:
     step = ir.IntegerAttr(op.attributes["step"]).value
-    bounds = [_single(op.attributes[name]) for name in ("lowerBoundMap", "upperBoundMap")]
+    bounds = [constant_bound(op.attributes[name]) for name in ("lowerBoundMap", "upperBoundMap")]
     return _trips([*bounds, step])
 
 
@@ -133,7 +133,8 @@ def _affine_parallel(op: ir.Operation) -> int | None:
     return _trips([*bounds, *steps]) if len(bounds) == 2 * len(steps) else None
 
 
-def _single(attribute: ir.Attribute) -> int | None:
+def constant_bound(attribute: ir.Attribute) -> int | None:
+    """The number that a bound is; None for any other."""
     results = ir.AffineMapAttr(attribute).value.results
     return _value(results[0]) if len(results) == 1 else None
 

@@ -88,6 +88,7 @@ def _row(verdict: Verdict) -> str:
     )
     why = "".join(f"<div>{_reason(verdict, reason)}</div>" for reason in verdict.reasons)
     why += "".join(map(_made, verdict.done))
+    why += _made(f"model: {verdict.model}") if verdict.model else ""
     cells = (
         f'<td style="text-align:right;vertical-align:top">{line}</td>',
         f'<td style="{_LEFT};{_MONO}">{_code(source)}</td>',

@@ -1,0 +1,95 @@
+"""What phases ask of the machine, and what the roofline says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import islpy as isl
+import pytest
+
+import avial_lab
+from avial_lab.ceilings import Ceilings
+from avial_lab.inside.demand import points
+from avial_lab.model import estimated_ceilings, predicted
+from avial_lab.suite import kernel_program
+from avial_lab.verdicts import Demand
+
+SETS = {
+    "a box": "{ [i, j, k] : 0 <= i < 30 and 5 <= j <= 9 and -3 <= k < 0 }",
+    "a triangle": "{ [i, j] : 0 <= i < 37 and i < j < 37 }",
+    "a pyramid": "{ [i, j, k] : 0 <= i < 23 and 0 <= j < i and j <= k < i }",
+    "a line": "{ [i, j] : 0 <= i < 50 and j = 2i }",
+    "nothing": "{ [i, j] : 0 <= i < 50 and j < 0 and j > 0 }",
+    "a single point": "{ [i, j] : i = 3 and j = 4 }",
+    "a wide and a narrow loop": "{ [i, j] : 0 <= i < 2 and 0 <= j < 1000 - i }",
+    "of no loops": "{ [] }",
+}
+
+
+@pytest.mark.parametrize("text", SETS.values(), ids=SETS)
+def test_points_are_counted_exactly(text: str) -> None:
+    wanted = isl.Set(text)
+    found: list[isl.Point] = []
+    wanted.foreach_point(found.append)
+    assert points(wanted) == len(found)
+
+
+def test_points_are_near_where_a_bound_changes_its_form() -> None:
+    bent = isl.Set("{ [i, j] : 0 <= i < 1000 and 0 <= j < 300 and j < i }")
+    exact = sum(min(i, 300) for i in range(1000))
+    assert points(bent) == pytest.approx(exact, rel=0.02)
+
+
+def test_the_union_of_overlapping_sets_counts_an_element_once() -> None:
+    both = isl.Set("{ [i, j] : 0 <= i < 20 and 0 <= j < 20; [i, j] : 1 <= i < 21 and 0 <= j < 20 }")
+    assert points(both) == 21 * 20
+
+
+@pytest.mark.parametrize("name", ["gemm", "cholesky", "trmm", "atax", "symm"])
+def test_operations_are_those_of_the_kernel(name: str) -> None:
+    kernel = kernel_program(name, size="MINI", element="f32")
+    program = avial_lab.compile(kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1)
+    demands = [verdict.demand for verdict in program.explain().verdicts]
+    flops = sum(demand.flops for demand in demands if demand is not None)
+    wanted = kernel.kernel.flops(dict(kernel.sizes))  # pyright: ignore
+    assert flops == pytest.approx(wanted, rel=0.02)
+
+
+def test_loops_around_are_taken_in_the_middle() -> None:
+    kernel = kernel_program("gramschmidt", size="MINI", element="f64")
+    program = avial_lab.compile(kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1)
+    demands = [v.demand for v in program.explain().verdicts if v.demand is not None]
+    wanted = kernel.kernel.flops(dict(kernel.sizes))  # pyright: ignore
+    assert sum(demand.flops for demand in demands) * kernel.sizes["N"] == pytest.approx(
+        wanted, rel=0.15
+    )
+
+
+def test_bytes_are_those_of_the_elements_each_once() -> None:
+    kernel = kernel_program("gemm", size="MINI", element="f32")
+    program = avial_lab.compile(kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1)
+    (verdict,) = program.explain().verdicts
+    n, m, k = (kernel.sizes[name] for name in ("NI", "NJ", "NK"))
+    assert verdict.demand is not None
+    assert verdict.demand.nbytes == 4 * (n * k + k * m + 2 * n * m)  # C is read and written
+    assert verdict.demand.element == "f32"
+    slow = Ceilings(1, "f32", 1e9, 1e6)
+    (held,) = program.explain(slow).verdicts
+    assert "bound by memory" in held.model
+    assert "1 MB/s" in held.model
+    assert f"model: {held.model}" in str(program.explain(slow))
+    assert replace(held, model=verdict.model) == verdict
+
+
+def test_the_line_says_what_bounds_a_phase() -> None:
+    ceilings = Ceilings(1, "f64", 40e9, 10e9)
+    assert "bound by arithmetic; 1 ms at 40 GFLOP/s" in predicted(Demand(40_000_000, 8), ceilings)
+    assert "bound by memory; 1 ms at 10 GB/s" in predicted(Demand(8, 10_000_000), ceilings)
+    assert "0 flops a byte" in predicted(Demand(0, 8), ceilings)
+    assert predicted(Demand(0, 0), ceilings)
+
+
+def test_estimated_ceilings_are_some() -> None:
+    single, double = estimated_ceilings("f32"), estimated_ceilings("f64")
+    assert single.flops_per_s == 2 * double.flops_per_s > 0
+    assert double.bytes_per_s > 0
