@@ -69,6 +69,7 @@ SIZES: Mapping[str, Mapping[str, Size]] = {
     "block-loops": {
         "terms": Size("terms of a sum in one block", 1, 1 << 16),
         "block": Size("rows in one block", 8, 1 << 13, multiple=8),
+        "steps": Size("steps of a factorisation in one block", 16, 1 << 12),
     },
     "tile-time": {
         "l1": _CACHE,

@@ -32,9 +32,9 @@ def predicted(demand: Demand, ceilings: Ceilings) -> str:
     """In one line.
 
     >>> predicted(Demand(2_000_000, 40_000, "f64"), Ceilings(1, "f64", 40e9, 10e9))
-    '2 MFLOP on 40 kB: 50 flops a byte, bound by arithmetic; 50 µs at 40 GFLOP/s'
+    '2 MFLOP on 40 kB: 50 flops a byte, bound by arithmetic; 50 µs at least, at 40 GFLOP/s'
     >>> predicted(Demand(10_000, 160_000, "f64"), Ceilings(1, "f64", 40e9, 10e9))
-    '10 kFLOP on 160 kB: 0.0625 flops a byte, bound by memory; 16 µs at 10 GB/s'
+    '10 kFLOP on 160 kB: 0.0625 flops a byte, bound by memory; 16 µs at least, at 10 GB/s'
     """
     intensity = demand.flops / demand.nbytes if demand.nbytes else float("inf")
     seconds = _scaled(ceilings.seconds(demand.flops, demand.nbytes), "s")
@@ -44,7 +44,7 @@ def predicted(demand: Demand, ceilings: Ceilings) -> str:
         bound, rate = "arithmetic", _scaled(ceilings.flops_per_s, "FLOP/s")
     return (
         f"{_scaled(demand.flops, 'FLOP')} on {_scaled(demand.nbytes, 'B')}: "
-        f"{intensity:.3g} flops a byte, bound by {bound}; {seconds} at {rate}"
+        f"{intensity:.3g} flops a byte, bound by {bound}; {seconds} at least, at {rate}"
     )
 
 

@@ -83,7 +83,7 @@ from avial_lab.stages import Inside, Stage
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.trace import Trace
 from avial_lab.tuning import Search, checked_budget, remember, remembered
-from avial_lab.verdicts import Choice, Explanation, Nest, arithmetic_told
+from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
 
 DEFAULT_RANKS = 2
 
@@ -294,14 +294,7 @@ class Program:
             reordered=self.built.reordered,
         )
         verdicts = tuple(
-            verdict
-            if verdict.demand is None
-            else replace(
-                verdict,
-                model=predicted(
-                    verdict.demand, ceilings or estimated_ceilings(verdict.demand.element)
-                ),
-            )
+            replace(verdict, model=_modelled(verdict.demand, ceilings))
             for verdict in self.built.verdicts
         )
         return Explanation(verdicts, told, self.choice)
@@ -705,6 +698,14 @@ def _member(kind: type[Member], value: Member | str, what: str) -> Member:
     except ValueError:
         known = ", ".join(member.value for member in kind)
         raise ScheduleError(f"unknown {what} '{value}'", hint=f"there are: {known}") from None
+
+
+def _modelled(demand: Demand | None, ceilings: Ceilings | None) -> str:
+    if demand is None:
+        return ""
+    if ceilings is not None:
+        return predicted(demand, ceilings)
+    return f"{predicted(demand, estimated_ceilings(demand.element))} (estimated, one thread)"
 
 
 # What tuning found --------------------------------------------------------------------------------

@@ -116,12 +116,13 @@ def moves_for(built: Built) -> list[Move]:
 
 
 def taken_sizes(built: Built) -> dict[str, dict[str, str]]:
-    """For each pass that told of its sizes, what they were in the first phase that it told of."""
+    """For each pass that told of its sizes, what each was when it first told of it."""
     found: dict[str, dict[str, str]] = {}
     for line in _lines(built):
         match = re.match(r"([\w-]+)\{([^}]*)\}: ", line)
-        if match is not None and match[1] not in found:
-            found[match[1]] = dict(option.split("=", 1) for option in match[2].split())
+        if match is not None:
+            options = dict(option.split("=", 1) for option in match[2].split())
+            found[match[1]] = options | found.get(match[1], {})
     return found
 
 

@@ -106,7 +106,8 @@ class BlockLoops:
             if width == self.steps:
                 tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
             return None
-        tell(loop, NAME, f"blocks of {width} steps, each of which updates what is left:")
+        told = f"blocks of {width} steps, each of which updates what is left by contractions"
+        tell(loop, f"{NAME}{{steps={width}}}", told)
         for update in steps.updates:
             self._tell(loop, update)
         return [(each, width // 4) for each in writer.steps(steps)]
@@ -139,11 +140,12 @@ def _described(found: Contraction, tiles: Tiles) -> str:
     )
     item = max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
     term = found.unit.loops[found.roles.term].name
+    what = " with ".join(sides) or "numbers"
     return (
-        f"{found.element.accesses[0]}, summed over {term} from {' with '.join(sides)}, in register "
-        f"tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
-        f"({_kib(tiles.terms * tiles.columns * item)} a panel, for L1) and {tiles.block} rows "
-        f"({_kib(tiles.terms * tiles.block * item)}, for L2)"
+        f"{found.element.accesses[0]}, summed over {term} from {what}, in register tiles of "
+        f"{tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
+        f"({_kib(tiles.terms * tiles.rows * item)} of left values a tile, through L1) and "
+        f"{tiles.block} rows ({_kib(tiles.terms * tiles.block * item)} of them, in L2)"
     )
 
 

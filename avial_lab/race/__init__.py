@@ -94,5 +94,7 @@ def _doubts(course: Course) -> Iterator[str]:
     yield from missing_peers(course.against, course.ranks)
     if course.without:
         yield f"avial without {course.without}"
+    if course.tune is not None:
+        yield f"avial tuned for {course.tune:g} s before each race"
     if course.strict:
         yield "avial with strict arithmetic"

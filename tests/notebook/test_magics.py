@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
 def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     page.run("a = 3; x = __import__('numpy').arange(4)")
     line = "-o prog --ranks 3 --gpus=1 --policy levels --sync=levels --division grid --fn f"
-    line += " -D n=len(x)*2"
+    line += " -D n=len(x)*2 --without order-loops --sizes tile-time{widths=8x8} --strict"
     assert page.run(f"%%avial {line}\n{CELL}") is None
     asked = dict(compiler.asked)
     namespace = asked.pop("arrays")
@@ -63,8 +64,25 @@ def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     assert asked == {
         "scalars": {"n": 8}, "ranks": 3, "gpus": 1, "topology": None, "policy": "levels",
         "sync": "levels", "division": "grid", "function": "f", "name": "prog",
+        "without": "order-loops", "sizes": "tile-time{widths=8x8}", "strict": True,
     }  # fmt: skip
     assert isinstance(page.names["prog"], Program)
+
+
+def test_a_cell_is_tuned(page: Page, compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the search finds is the cell's program."""
+    asked: list[tuple[float, int | None, bool]] = []
+
+    def tune(
+        program: Program, seconds: float, *, threads: int | None, oversubscribe: bool
+    ) -> Program:
+        asked.append((seconds, threads, oversubscribe))
+        return replace(program, name="tuned")
+
+    monkeypatch.setattr(Program, "tune", tune)
+    assert page.run(f"%%avial -o prog --tune 2.5 --threads 1\n{CELL}") is None
+    assert asked == [(2.5, 1, False)]
+    assert page.names["prog"].name == "tuned"
 
 
 def test_a_kernel_is_loaded_into_the_next_cell(
@@ -136,11 +154,12 @@ def test_run_and_check(page: Page, runs: list[tuple[Any, dict[str, Any]]]) -> No
     page.run(f"%%avial -q --check\n{CELL}")
     page.run(f"%%avial -q --run --no-trace\n{CELL}")
     page.run("%avial run --no-trace -q")
+    usual = {"threads": None, "oversubscribe": False}
     assert runs == [
-        (None, {"check": False, "timeout": 2.5, "trace": True}),
-        (None, {"check": True, "timeout": None, "trace": True}),
-        (None, {"check": False, "timeout": None, "trace": False}),
-        (None, {"check": False, "timeout": None, "trace": False}),
+        (None, {"check": False, "timeout": 2.5, "trace": True, **usual}),
+        (None, {"check": True, "timeout": None, "trace": True, **usual}),
+        (None, {"check": False, "timeout": None, "trace": False, **usual}),
+        (None, {"check": False, "timeout": None, "trace": False, **usual}),
     ]
     page.run("%config AvialMagics.timeout = 60")
     page.run("%avial run -q")

@@ -159,6 +159,19 @@ def test_a_kernel_by_name(program: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "equal to the sequential reference" in out.splitlines()[-2]
 
 
+def test_a_kernel_is_tuned_and_the_result_is_right(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    out, err = run("gemm", "-n", "1", "--tune", "2", "--threads", "1", "--check", capsys=capsys)
+    assert re.search(r"tuned on \d+-\d+-\d+: .*alternatives? tried", err)
+    assert "bit for bit" in out
+    assert main(["run", "gemm", "-n", "1", "--tune", "0"]) == 1
+    assert "up to 86,400 s" in capsys.readouterr().err
+    assert main(["run", "gemm", "-n", "1", "--sizes", "block-loops{terms=0}"]) == 1
+    assert "from 1 to 65,536" in capsys.readouterr().err
+
+
 def test_a_kernel_with_numbers_and_arrays_of_ones_own() -> None:
     program = suite.kernel_program("gemm", size="MINI", element="f64", numbers={"beta": 0})
     assert program.scalars["beta"] == 0

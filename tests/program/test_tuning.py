@@ -172,7 +172,7 @@ def test_tuned_programs_are_found_again_and_are_right(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tuning, "Trials", Compared)
     # So that something is kept, whatever this machine thinks of it.
-    monkeypatch.setattr(tuning.Comparison, "is_gain", property(lambda self: self.ratio > 0.5))
+    monkeypatch.setattr(tuning.Comparison, "is_gain", property(lambda _: True))
     program = of_kernel("gemm")
     before = {name: array.copy() for name, array in program.arrays.items()}
     tuned = program.tune(8.0, threads=1)
