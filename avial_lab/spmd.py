@@ -156,8 +156,8 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     optional: tuple[Pass, ...] = (
-        BlockLoops(**effort.options("block-loops")),
         ExpandScalars(),
+        BlockLoops(**effort.options("block-loops")),
         OrderLoops(),
         TileTime(**effort.options("tile-time")),
         PromoteScalars(),

@@ -90,7 +90,7 @@ class BlockLoops:
         """
         try:
             scop = read_scop(loop)
-            units = units_of(scop)
+            units = units_of(scop, apart=True)
         except Immovable as reason:
             tell(loop, NAME, f"no contraction is known in loop {loop_name(loop)}: {reason}")
             return None

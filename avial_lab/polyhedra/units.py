@@ -30,8 +30,8 @@ class Immovable(Exception):
 class Unit:
     """Statements of one block that run together, for every iteration of `loops`.
 
-    `sunk` are loads of blocks around whose values they use: of arrays that nobody writes, so that
-    they may be loaded where they are used.
+    `sunk` are loads that are not theirs alone, of blocks around or for other units too: of arrays
+    that nobody writes, so that they may be loaded where they are used.
     """
 
     name: str
@@ -51,9 +51,12 @@ class Unit:
         return tuple(statement.op for statement in (*self.sunk, *self.statements))
 
 
-def units_of(scop: Scop) -> tuple[Unit, ...]:
+def units_of(scop: Scop, *, apart: bool = False) -> tuple[Unit, ...]:
     """The units of `scop`; raises Immovable where something in it is not known exactly, or has an
     effect that is not memory.
+
+    With `apart`, stores that share nothing but loads of arrays nobody writes are units of their
+    own, each with its own loads.
     """
     at = {s.op: s for s in scop.statements}
     for statement in scop.statements:
@@ -71,11 +74,12 @@ def units_of(scop: Scop) -> tuple[Unit, ...]:
         if not any(access.writes for access in statement.accesses):
             continue
         for load in _loads(statement, at, scop.op):
-            if load.op.block == statement.op.block:
+            fixed = not any(access.array in written for access in load.accesses)
+            if load.op.block == statement.op.block and not (apart and fixed):
                 # The earlier of the two names stays, so that units are numbered as in the text.
                 a, b = sorted((first(load.name), first(statement.name)), key=_number)
                 leader[b] = a
-            elif any(access.array in written for access in load.accesses):
+            elif not fixed:
                 raise Immovable(f"{load.accesses[0]} is loaded outside the loop that uses it")
             else:
                 sunk.setdefault(statement.name, []).append(load)
