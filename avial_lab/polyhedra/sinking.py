@@ -60,8 +60,10 @@ def sunk(times: Times) -> Iterator[Times]:
         for inner in dict.fromkeys(filter(None, (_after(time, loop) for time in times.values()))):
             host = next(time for time in moved.values() if inner in time)
             along = (*host[: host.index(inner)], loop, -1)
-            for count in range(1, min(len(alone), MOST_ALONG) + 1):
-                for chosen in combinations(alone, count):
+            # Loops moved before may have left others around `inner` than these units have.
+            fit = [name for name in alone if set(_loops(along)) == set(_loops(times[name]))]
+            for count in range(1, min(len(fit), MOST_ALONG) + 1):
+                for chosen in combinations(fit, count):
                     yield moved | dict.fromkeys(chosen, along)
 
 
