@@ -22,6 +22,7 @@ from avial_lab.inside.origins import Lines, LocatedText
 from avial_lab.inside.parts import counts_of, parts_of
 from avial_lab.inside.steps import PassLog, dumped_steps, step_between
 from avial_lab.inside.work import work_of
+from avial_lab.passes.operations import operations_in
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks
 from avial_lab.pipelines import Stages, gpu_text, has_gpu_tasks, our_line
 from avial_lab.stages import Inside, PassStep, Stage, StageInside
@@ -134,6 +135,9 @@ def _with_debug_information(located: LocatedText) -> _Marked:
     register(context)
     module = ir.Module.parse(numbered, context)
     with context:
+        for op in operations_in(module.operation):
+            if op.name.startswith("omp."):  # their places become texts in the program itself
+                op.location = ir.Location.unknown()
         passmanager.PassManager.parse(_SCOPE).run(module.operation)
     return _Marked(llvm.translate_module_to_llvmir(module.operation), table)
 
