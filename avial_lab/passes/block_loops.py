@@ -15,12 +15,13 @@ from mlir import ir
 from mlir.dialects import arith, memref
 
 from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.contraction_code import ContractionCode
 from avial_lab.passes.index_code import affine_loop
 from avial_lab.passes.mark_parallel import ORDERED, free_nests
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.panels import Panels
 from avial_lab.passes.register_tiles import Tiles
 from avial_lab.polyhedra import Scop, read_scop
@@ -61,7 +62,7 @@ class BlockLoops:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in [op for op in operations_in(module) if op.name == "func.func"]:
+            for function in functions_of_arrays_apart(module):
                 self._in(function)
 
     def __str__(self) -> str:

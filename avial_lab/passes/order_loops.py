@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import islpy as isl
 from mlir import ir
 
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.mark_parallel import ORDERED, free_nests
 from avial_lab.passes.notes import listed, loop_name, phase_of, tell
@@ -37,7 +38,7 @@ class OrderLoops:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             # All of them first: a walk must not meet loops that are gone.
-            for function in [op for op in operations_in(module) if op.name == "func.func"]:
+            for function in functions_of_arrays_apart(module):
                 _order_in(function)
 
     def __str__(self) -> str:

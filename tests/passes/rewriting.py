@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from mlir import ir
 
+from avial_lab.passes.arrays_apart import APART
 from avial_lab.pipelines import Pass, run_passes
 from tests.kernels.jit import Machine
 from tests.polyhedra.nests import Nest, computing_text
@@ -24,6 +25,7 @@ def check_same_bits(nests: Sequence[Nest], each: Pass) -> None:
         for k, nest in enumerate(nests):
             text = computing_text(nest)
             module = ir.Module.parse(text, context)
+            module.body.operations[0].attributes[APART] = ir.UnitAttr.get()
             run_passes(module.operation, (each,))
             texts += [(f"before{k}", text), (f"after{k}", str(module.body.operations[0]))]
         machine = Machine(texts, context)

@@ -69,7 +69,7 @@ def text_of(form: str, kind: str, sizes: tuple[int, int, int], order: str = "ijp
     #same = affine_map<(d) -> (d)>
     #up = affine_map<(d) -> (d + 1)>
     #far = affine_map<(d) -> (d + {k})>
-    func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind}) {{
+    func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind}) attributes {{avial.apart}} {{
       affine.for %i = 0 to {n} {{ affine.for %j = 0 to {m} {{
         %c = affine.load %C[%i, %j] : {array}
         %d = {"arith.addf" if kind[0] == "f" else "arith.addi"} %c, %x : {kind}
@@ -211,7 +211,8 @@ REFUSED = {
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
 def test_what_is_no_contraction_stays_as_it_is(body):
     array = "memref<70x70xf64>"
-    text = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64) {{ {body}\n return }}"
+    head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64)"
+    text = f"{head} attributes {{avial.apart}} {{ {body}\n return }}"
     assert check([(text, BlockLoops(terms=8, block=16, cpu=WIDE))], "f64") == 0
 
 
@@ -285,9 +286,11 @@ SOLVE = """
 
 def factorisation(body: str, n: int) -> str:
     array = "memref<70x70xf64>"
-    head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64) {{"
+    head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64)"
     same = "#same = affine_map<(d) -> (d)>"
-    return f"{same}\n{head}\n{body.replace('{n}', str(n))}\n return }}"
+    return (
+        f"{same}\n{head} attributes {{avial.apart}} {{\n{body.replace('{n}', str(n))}\n return }}"
+    )
 
 
 @pytest.mark.parametrize("body", [LU, CHOLESKY, SOLVE], ids=["lu", "cholesky", "solve"])

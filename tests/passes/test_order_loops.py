@@ -23,6 +23,8 @@ from tests.polyhedra.texts import named_module
 def loops_of(text: str, context: ir.Context) -> list[str]:
     """The nests after the pass, each as its loops from the outside: `i k j`, by their values."""
     module = named_module(text, context)
+    with context:
+        module.body.operations[0].attributes["avial.apart"] = ir.UnitAttr.get()
     run_passes(module.operation, (OrderLoops(),))
     module.operation.verify()
     found: list[str] = []
