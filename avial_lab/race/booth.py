@@ -6,6 +6,7 @@ contestant that crashes takes its booth down and not the race, and its threads m
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import pickle
@@ -112,12 +113,15 @@ class Booth:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
+            self._signal(signal.SIGCONT)
             pickle.dump(question, self.process.stdin)
             self.process.stdin.flush()
             # Nothing of the answer before this is left in the pipe: one is taken as it is asked.
             if not select.select([self.process.stdout], [], [], self.limit_s)[0]:
                 raise AvialError(f"no answer in {self.limit_s:g} s")
             answer: object = pickle.load(self.process.stdout)
+            # Its threads may go on to wait in a busy loop, on the next contestant's cores.
+            self._signal(signal.SIGSTOP)
         except (EOFError, BrokenPipeError):
             ended = self.process.wait()
             self.close()
@@ -129,6 +133,11 @@ class Booth:
             self.close()
             raise AvialError(answer.message)
         return answer
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the process and all that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
 
 def booth_environment(threads: int, cores: Sequence[int], places: Sequence[str]) -> dict[str, str]:
