@@ -6,7 +6,7 @@ control loops whose carried values every rank can compute by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -14,8 +14,10 @@ from mlir.dialects import arith, memref
 
 from avial_lab.dialects.places import name_of
 from avial_lab.passes.control_level import LOOPS, ControlLevel, structured_functions
+from avial_lab.passes.elements import Element, element_of
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.own_elements import own_elements
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class CarriedToMemory:
              affine.for %i … { %old = memref.load %sum[] …  memref.store %next, %sum[] }
              %s = memref.load %sum[]
 
+    A value that starts as an element of an array and is stored back to it needs no cell: it stays
+    in the element (`own_elements`).
     The same for scf.for, scf.while and for the reductions of scf.parallel and affine.parallel. Left
     alone: loops inside a parallel loop, whose values stay in registers; what a control loop carries
     that follows from scalars alone (a stride that doubles); what no memref holds; a loop that is
@@ -48,23 +52,23 @@ def _convert(function: ir.Operation) -> None:
         return
     level = ControlLevel(function)
     loops = [
-        (op, level.is_control(op))
+        (op, level.is_control(op), own_elements(level.scop, op) if op.name == "affine.for" else ())
         for block in list(level.blocks())
         for op in (view.operation for view in block.operations)
         if op.name in LOOPS and len(op.results)
     ]
     top = function.regions[0].blocks[0]
     # Inner before outer: an outer loop's operations move when it is made anew.
-    for loop, control in reversed(loops):
+    for loop, control, own in reversed(loops):
         if control or any(len(list(result.uses)) for result in loop.results):
-            _CONVERSIONS[loop.name](loop, _Cells(top, loop))
+            _CONVERSIONS[loop.name](loop, _Cells(top, loop, own))
 
 
 class _Cells:
-    """Makes memory for the values of one loop."""
+    """Makes memory for the values of one loop; `own`: which of them stay in their elements."""
 
-    def __init__(self, top: ir.Block, loop: ir.Operation) -> None:
-        self._top, self._loop = top, loop
+    def __init__(self, top: ir.Block, loop: ir.Operation, own: Sequence[bool]) -> None:
+        self._top, self._loop, self.own = top, loop, own
 
     @staticmethod
     def fitting(kind: ir.Type) -> bool:
@@ -148,29 +152,43 @@ def _for(loop: ir.Operation, cells: _Cells) -> None:
     ]
     if not chosen:
         return
-    made = {k: cells.new(arguments[k].type, arguments[k].location) for k in chosen}
+    inits = {k: loop.operands[first + k] for k in chosen}
+    own = {k: element_of(inits[k].owner.operation) for k in chosen if cells.own and cells.own[k]}
+    made = {k: cells.new(arguments[k].type, arguments[k].location) for k in chosen if k not in own}
     with ir.InsertionPoint(loop), loop.location:
         for k, cell in made.items():
-            memref.store(loop.operands[first + k], cell, [])
+            memref.store(inits[k], cell, [])
+    places: dict[int, Element | ir.Value] = {**made, **own}
     with ir.InsertionPoint.at_block_begin(block):
-        for k, cell in made.items():
+        for k, place in places.items():
             with arguments[k].location:
-                arguments[k].replace_all_uses_with(memref.load(cell, []))
+                arguments[k].replace_all_uses_with(_load(place))
     handed = list(end.operands)
     with ir.InsertionPoint(end), end.location:
-        for k, cell in made.items():
-            memref.store(handed[k], cell, [])
-    _after(loop, made)
-    kept = [k for k in range(len(handed)) if k not in made]
+        for k, place in places.items():
+            _store(handed[k], place)
+    _after(loop, places)
+    kept = [k for k in range(len(handed)) if k not in places]
     _without(loop, first, kept)
 
 
-def _after(loop: ir.Operation, cells: dict[int, ir.Value]) -> None:
+def _load(place: Element | ir.Value) -> ir.Value:
+    return place.load() if isinstance(place, Element) else memref.load(place, [])
+
+
+def _store(value: ir.Value, place: Element | ir.Value) -> None:
+    if isinstance(place, Element):
+        place.store(value)
+    else:
+        memref.store(value, place, [])
+
+
+def _after(loop: ir.Operation, places: Mapping[int, Element | ir.Value]) -> None:
     """Load what the loop's results were."""
     with ir.InsertionPoint.after(loop), loop.location:
-        for k, cell in cells.items():
+        for k, place in places.items():
             if len(list(loop.results[k].uses)):
-                loop.results[k].replace_all_uses_with(memref.load(cell, []))
+                loop.results[k].replace_all_uses_with(_load(place))
 
 
 def _without(loop: ir.Operation, first: int, kept: Sequence[int]) -> None:

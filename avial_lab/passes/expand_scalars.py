@@ -17,6 +17,7 @@ from mlir import ir
 from mlir.dialects import memref
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.elements import Element, element_of
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.passes.promote_scalars import LOADS, STORES
@@ -24,6 +25,7 @@ from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.nesting import defined_in, parent_of
 from avial_lab.polyhedra.orders import better_order
+from avial_lab.polyhedra.own_elements import own_elements
 from avial_lab.polyhedra.privacy import reads_its_own
 from avial_lab.polyhedra.units import Immovable, units_of
 
@@ -43,7 +45,9 @@ class ExpandScalars:
                                              affine.for %k { … load, store %row[j] … C[k, j] }
                                              … load %row[j] … C[i, j] … } }
 
-    A nest for which order-loops would find nothing better then stays exactly as it was.
+    A value that starts as an element of an array and ends up in it needs no row: the element itself
+    holds it meanwhile, where nobody else looks at it. A nest for which order-loops would find
+    nothing better then stays exactly as it was.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -151,7 +155,9 @@ class _Rows:
     def expand(self, homes: Mapping[ir.Value, ir.Operation]) -> bool:
         """Whether everything could be given an array."""
         carrying = [loop for loop in self.of if len(loop.results) and self.of[loop] != self.trial]
-        wanted = [*homes.values(), *map(parent_loop, carrying)]
+        at_home = {loop: own_elements(self.scop, loop) for loop in carrying}
+        in_rows = [loop for loop in carrying if not all(at_home[loop])]
+        wanted = [*homes.values(), *map(parent_loop, in_rows)]
         extents = {home: _extent(self.scop, home) for home in wanted}
         if any(extent is None or extent[1] > MOST_ELEMENTS for extent in extents.values()):
             return False
@@ -161,8 +167,7 @@ class _Rows:
         for cell, home in homes.items():
             self._replace(cell, home, sizes[home])
         for loop in reversed(carrying):
-            home = parent_loop(loop)
-            self._carry(self.of[loop], self.of[home], sizes[home])
+            self._carry(loop, at_home[loop], sizes)
         return True
 
     def _row(self, kind: ir.Type, size: int) -> ir.Value:
@@ -175,47 +180,66 @@ class _Rows:
         """Each use of the cell in the copy becomes one of the row's element; the cell gets the last
         value of every iteration, for whoever reads it later.
         """
-        loop, (first, size) = self.of[home], extent
-        row = self._row(ir.MemRefType(cell.type).element_type, size)
+        loop = self.of[home]
+        element = _of_row(self._row(ir.MemRefType(cell.type).element_type, extent[1]), loop, extent)
         uses = _uses_in(self.trial, cell)
         with loop.location, ir.InsertionPoint.at_block_terminator(loop.regions[0].blocks[0]):
-            ir.Operation.create("memref.store", [], [_load(row, loop, first), cell])
+            ir.Operation.create("memref.store", [], [element.load(), cell])
         for op in uses:
             with op.location, ir.InsertionPoint(op):
                 if op.name in LOADS:
-                    op.results[0].replace_all_uses_with(_load(row, loop, first))
+                    op.results[0].replace_all_uses_with(element.load())
                 else:
-                    _store(op.operands[0], row, loop, first)
+                    element.store(op.operands[0])
             op.erase()
 
-    def _carry(self, loop: ir.Operation, home: ir.Operation, extent: tuple[int, int]) -> None:
-        """The same loop with its carried values in rows."""
-        first, _ = extent
-        count = len(loop.results)
+    def _carry(
+        self,
+        origin: ir.Operation,
+        at_home: Sequence[bool],
+        extents: Mapping[ir.Operation, tuple[int, int]],
+    ) -> None:
+        """The same loop with its carried values in memory: those `at_home` in the elements that
+        they come from, the others in rows.
+        """
+        loop, count = self.of[origin], len(origin.results)
         inits = list(loop.operands)[len(loop.operands) - count :]
-        rows = [self._row(result.type, extent[1]) for result in loop.results]
+        elements: list[Element] = []
         with ir.InsertionPoint(loop), loop.location:
-            for init, row in zip(inits, rows, strict=True):
-                _store(init, row, home, first)
+            for init, own in zip(inits, at_home, strict=True):
+                if own:
+                    elements.append(element_of(init.owner.operation))
+                    continue
+                home = parent_loop(origin)
+                row = self._row(init.type, extents[home][1])
+                elements.append(_of_row(row, self.of[home], extents[home]))
+                elements[-1].store(init)
             new, body = _without_values(loop)
         old = loop.regions[0].blocks[0]
         with ir.InsertionPoint.at_block_begin(body), loop.location:
-            for argument, row in zip(list(old.arguments)[1:], rows, strict=True):
-                argument.replace_all_uses_with(_load(row, home, first))
+            for argument, element in zip(list(old.arguments)[1:], elements, strict=True):
+                argument.replace_all_uses_with(element.load())
         old.arguments[0].replace_all_uses_with(body.arguments[0])
         end = body.operations[-1].operation
         *moved, finish = [view.operation for view in old.operations]
         for op in moved:
             op.move_before(end)
         with ir.InsertionPoint(end), loop.location:
-            for value, row in zip(finish.operands, rows, strict=True):
-                _store(value, row, home, first)
+            for value, element in zip(finish.operands, elements, strict=True):
+                element.store(value)
         with ir.InsertionPoint(new), loop.location:
-            last = [_load(row, home, first) for row in rows]
+            last = [element.load() for element in elements]
         for result, value in zip(loop.results, last, strict=True):
             result.replace_all_uses_with(value)
             value.owner.operation.move_after(new)
         loop.erase()
+
+
+def _of_row(row: ir.Value, loop: ir.Operation, extent: tuple[int, int]) -> Element:
+    """The element for each iteration of `loop`."""
+    form = ir.AffineMap.get(1, 0, [ir.AffineDimExpr.get(0) - extent[0]])
+    variable = loop.regions[0].blocks[0].arguments[0]
+    return Element(row, (variable,), ir.AffineMapAttr.get(form))
 
 
 def parent_loop(loop: ir.Operation) -> ir.Operation:
@@ -246,22 +270,6 @@ def _extent(scop: Scop, loop: ir.Operation) -> tuple[int, int] | None:
         return low.to_python(), high.to_python() - low.to_python() + 1
 
     return limited(ends, lambda: None)
-
-
-def _element(loop: ir.Operation, first: int) -> tuple[ir.Value, ir.Attribute]:
-    form = ir.AffineMap.get(1, 0, [ir.AffineDimExpr.get(0) - first])
-    return loop.regions[0].blocks[0].arguments[0], ir.AffineMapAttr.get(form)
-
-
-def _load(row: ir.Value, loop: ir.Operation, first: int) -> ir.Value:
-    where, form = _element(loop, first)
-    kind = ir.MemRefType(row.type).element_type
-    return ir.Operation.create("affine.load", [kind], [row, where], {"map": form}).result
-
-
-def _store(value: ir.Value, row: ir.Value, loop: ir.Operation, first: int) -> None:
-    where, form = _element(loop, first)
-    ir.Operation.create("affine.store", [], [value, row, where], {"map": form})
 
 
 def _without_values(loop: ir.Operation) -> tuple[ir.Operation, ir.Block]:

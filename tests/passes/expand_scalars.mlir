@@ -112,3 +112,31 @@ func.func @leaves_what_is_handed_on(%A: memref<50x60xf64>, %B: memref<60x70xf64>
   }
   return
 }
+
+// -----
+
+// What starts as an element and is stored back there stays in it: A is taken apart like by rows.
+
+// CHECK-LABEL: func.func @from_its_element
+// CHECK-NOT: memref.alloca
+// CHECK: affine.for %[[I:.*]] = 0 to 50 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to
+// CHECK-NEXT: affine.for %[[J:.*]] = #map{{.*}}(%[[I]]) to 50 {
+// CHECK: affine.load %[[A:.*]][%[[I]], %[[J]]]
+// CHECK: affine.store %{{.*}}, %[[A]][%[[I]], %[[J]]]
+func.func @from_its_element(%A: memref<50x50xf64>) attributes {avial.apart} {
+  affine.for %i = 0 to 50 {
+    affine.for %j = affine_map<(d) -> (d)>(%i) to 50 {
+      %first = affine.load %A[%i, %j] : memref<50x50xf64>
+      %w = affine.for %k = 0 to affine_map<(d) -> (d)>(%i) iter_args(%s = %first) -> (f64) {
+        %l = affine.load %A[%i, %k] : memref<50x50xf64>
+        %u = affine.load %A[%k, %j] : memref<50x50xf64>
+        %p = arith.mulf %l, %u : f64
+        %next = arith.subf %s, %p : f64
+        affine.yield %next : f64
+      }
+      affine.store %w, %A[%i, %j] : memref<50x50xf64>
+    }
+  }
+  return
+}
