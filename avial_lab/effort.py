@@ -102,7 +102,8 @@ class Effort:
     `strict`: the arithmetic of the textbook, every operation rounded on its own and in the
     program's order, so that every machine computes the same bits, and NumPy does too. Without it a
     product that is only added to something is rounded once, together with the sum, where the
-    machine has an instruction for that. Either way a run and its reference have the same.
+    machine has an instruction for that; several that are added to one element of an array are added
+    to it one after the other. Either way a run and its reference have the same.
     """
 
     without: tuple[str, ...] = ()

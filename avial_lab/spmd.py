@@ -156,7 +156,7 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     optional: tuple[Pass, ...] = (
-        ExpandScalars(),
+        ExpandScalars(blocks=effort.keeps("block-loops")),
         BlockLoops(**effort.options("block-loops")),
         OrderLoops(),
         TileTime(**effort.options("tile-time")),

@@ -2,7 +2,8 @@
 
 Functions of loops -> the same values, every element's in the same order. A scalar that is made anew
 in every iteration of a loop keeps what is around it from moving; with an element for each of them
-nothing does.
+nothing does. Where that makes a contraction of it, which goes in blocks, there is an element for
+each iteration of all loops around.
 
 Source: M. Wolfe, High performance compilers for parallel computing (1996), section 9.3 (scalar
 expansion).
@@ -10,8 +11,9 @@ expansion).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from mlir import ir
 from mlir.dialects import memref
@@ -23,8 +25,9 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.contractions import contraction_in
 from avial_lab.polyhedra.nesting import defined_in, parent_of
-from avial_lab.polyhedra.orders import better_order
+from avial_lab.polyhedra.orders import OPERATIONS, better_order
 from avial_lab.polyhedra.own_elements import own_elements
 from avial_lab.polyhedra.privacy import reads_its_own
 from avial_lab.polyhedra.units import Immovable, units_of
@@ -32,12 +35,13 @@ from avial_lab.polyhedra.units import Immovable, units_of
 FOR = "affine.for"
 LOOPS = (FOR, "scf.for", "affine.parallel", "scf.parallel")
 MOST_ELEMENTS = 1 << 16
-"""Of one array that a scalar becomes: more would push out of the caches what the loops are for."""
+"""Of a row that a scalar becomes: more would push out of the caches what the loops are for."""
 
 
 @dataclass(frozen=True)
 class ExpandScalars:
-    """One element for each iteration of the loop around: a row that fits into a cache.
+    """One element for each iteration of the loop around: a row that fits into a cache. With
+    `blocks`, for each of all loops around where that gives block-loops a contraction.
 
     before:  affine.for %i { affine.for %j { %s = affine.for %k iter_args(%t = %zero) { … C[k, j] }
                                              … %s … C[i, j] … } }
@@ -50,38 +54,72 @@ class ExpandScalars:
     nothing better then stays exactly as it was.
     """
 
+    blocks: bool = False
+
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 for nest in list(free_nests(function)):
                     if nest.name == FOR:
-                        _expand(nest)
+                        _expand(nest, blocks=self.blocks)
 
     def __str__(self) -> str:
-        return "expand-scalars"
+        return "expand-scalars{blocks=true}" if self.blocks else "expand-scalars"
 
 
 # -- one nest --------------------------------------------------------------------------------------
 
 
-def _expand(nest: ir.Operation) -> None:
+def _expand(nest: ir.Operation, *, blocks: bool) -> None:
     cells = _cells(nest)
-    if not cells and not any(len(op.results) for op in _loops(nest)[1:]):
+    carrying = [loop for loop in _loops(nest)[1:] if len(loop.results)]
+    if not cells and not carrying:
         return
     scop = read_scop(nest)
     homes = {cell: home for cell in cells if (home := _home(scop, nest, cell)) is not None}
+    wide = blocks and any(parent_loop(loop) != nest for loop in carrying)
+    most = _most_elements(scop) if wide else 0
+    if not (most and _try(scop, nest, homes, _finds_contraction, whole=most)):
+        _try(scop, nest, homes, _finds_order)
+
+
+def _try(
+    scop: Scop,
+    nest: ir.Operation,
+    homes: Mapping[ir.Value, ir.Operation],
+    is_better: Callable[[ir.Operation], bool],
+    *,
+    whole: int = 0,
+) -> bool:
+    """Whether the nest is better with arrays in it, and has been replaced by that."""
     with nest.location, ir.InsertionPoint(nest):
         trial = nest.clone().operation
-        rows = _Rows(scop, nest, trial)
-        done = rows.expand(homes)
-        if done and _finds_order(trial):
+        rows = _Rows(scop, nest, trial, whole)
+        if rows.expand(homes) and is_better(trial):
             for old, new in zip(nest.results, trial.results, strict=True):
                 old.replace_all_uses_with(new)
             nest.erase()
-            return
+            return True
         trial.erase()
-        for row in rows.made:
+        for row in reversed(rows.made):
             row.erase()
+    return False
+
+
+def _most_elements(scop: Scop) -> int:
+    """Of an array of the nest: what is made for it is to be no larger than what there is."""
+    known = [[n for n in array.shape if n is not None] for array in scop.arrays]
+    each = zip(scop.arrays, known, strict=True)
+    return max((prod(sizes) for array, sizes in each if len(sizes) == array.rank), default=0)
+
+
+def _finds_contraction(nest: ir.Operation) -> bool:
+    try:
+        scop = read_scop(nest)
+        units = units_of(scop, apart=True)
+    except Immovable:
+        return False
+    return limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS) is not None
 
 
 def _finds_order(nest: ir.Operation) -> bool:
@@ -144,44 +182,65 @@ def _common(statements: Sequence[Statement]) -> tuple[Loop, ...]:
 
 
 class _Rows:
-    """Makes the arrays before a nest, and puts them into its copy `trial`."""
+    """Makes the arrays before a nest, and puts them into its copy `trial`.
 
-    def __init__(self, scop: Scop, nest: ir.Operation, trial: ir.Operation) -> None:
+    They have an element for each iteration of the loop around; with `whole` of all loops around, if
+    that makes no more elements than so many.
+    """
+
+    def __init__(self, scop: Scop, nest: ir.Operation, trial: ir.Operation, whole: int) -> None:
         self.scop = scop
+        self.whole = whole
         self.made: list[ir.Operation] = []
         self.of = dict(zip(_loops(nest), _loops(trial), strict=True))
-        self.trial = trial
+        self.nest, self.trial = nest, trial
 
     def expand(self, homes: Mapping[ir.Value, ir.Operation]) -> bool:
         """Whether everything could be given an array."""
         carrying = [loop for loop in self.of if len(loop.results) and self.of[loop] != self.trial]
         at_home = {loop: own_elements(self.scop, loop) for loop in carrying}
         in_rows = [loop for loop in carrying if not all(at_home[loop])]
-        wanted = [*homes.values(), *map(parent_loop, in_rows)]
-        extents = {home: _extent(self.scop, home) for home in wanted}
-        if any(extent is None or extent[1] > MOST_ELEMENTS for extent in extents.values()):
+        wanted = dict.fromkeys([*homes.values(), *map(parent_loop, in_rows)])
+        axes = {home: each for home in wanted if (each := self._axes(home)) is not None}
+        if len(axes) < len(wanted) or any(loop.name != FOR for loop in carrying):
             return False
-        if any(loop.name != FOR for loop in carrying):
-            return False
-        sizes = {home: extent for home, extent in extents.items() if extent is not None}
         for cell, home in homes.items():
-            self._replace(cell, home, sizes[home])
+            self._replace(cell, axes[home])
         for loop in reversed(carrying):
-            self._carry(loop, at_home[loop], sizes)
+            self._carry(loop, at_home[loop], axes)
         return True
 
-    def _row(self, kind: ir.Type, size: int) -> ir.Value:
-        with self.trial.location, ir.InsertionPoint(self.trial):
-            row = memref.alloca(ir.MemRefType.get([size], kind), [], [])
-        self.made.append(row.owner.operation)
-        return row
+    def _axes(self, home: ir.Operation) -> _Axes | None:
+        """The loops around, with the extents of their variables; None where these are not known, or
+        too large.
+        """
+        loops = [home]
+        while self.whole and loops[0] != self.nest:
+            loops.insert(0, parent_loop(loops[0]))
+        extents = [_extent(self.scop, loop) for loop in loops]
+        known = [extent for extent in extents if extent is not None]
+        sizes = tuple(size for _, size in known)
+        if len(known) < len(loops) or prod(sizes) > (self.whole or MOST_ELEMENTS):
+            return None
+        return _Axes(tuple(self.of[loop] for loop in loops), tuple(low for low, _ in known), sizes)
 
-    def _replace(self, cell: ir.Value, home: ir.Operation, extent: tuple[int, int]) -> None:
+    def _row(self, kind: ir.Type, axes: _Axes) -> Element:
+        """New memory's element for an iteration of these loops."""
+        made = ir.MemRefType.get(axes.sizes, kind)
+        with self.trial.location, ir.InsertionPoint(self.trial):
+            row = _heap(made) if self.whole else memref.alloca(made, [], [])
+        self.made.append(row.owner.operation)
+        if self.whole:
+            with self.trial.location, ir.InsertionPoint.after(self.trial):
+                self.made.append(memref.DeallocOp(row).operation)
+        return axes.element(row)
+
+    def _replace(self, cell: ir.Value, axes: _Axes) -> None:
         """Each use of the cell in the copy becomes one of the row's element; the cell gets the last
         value of every iteration, for whoever reads it later.
         """
-        loop = self.of[home]
-        element = _of_row(self._row(ir.MemRefType(cell.type).element_type, extent[1]), loop, extent)
+        loop = axes.loops[-1]
+        element = self._row(ir.MemRefType(cell.type).element_type, axes)
         uses = _uses_in(self.trial, cell)
         with loop.location, ir.InsertionPoint.at_block_terminator(loop.regions[0].blocks[0]):
             ir.Operation.create("memref.store", [], [element.load(), cell])
@@ -197,7 +256,7 @@ class _Rows:
         self,
         origin: ir.Operation,
         at_home: Sequence[bool],
-        extents: Mapping[ir.Operation, tuple[int, int]],
+        axes: Mapping[ir.Operation, _Axes],
     ) -> None:
         """The same loop with its carried values in memory: those `at_home` in the elements that
         they come from, the others in rows.
@@ -210,9 +269,7 @@ class _Rows:
                 if own:
                     elements.append(element_of(init.owner.operation))
                     continue
-                home = parent_loop(origin)
-                row = self._row(init.type, extents[home][1])
-                elements.append(_of_row(row, self.of[home], extents[home]))
+                elements.append(self._row(init.type, axes[parent_loop(origin)]))
                 elements[-1].store(init)
             new, body = _without_values(loop)
         old = loop.regions[0].blocks[0]
@@ -235,11 +292,26 @@ class _Rows:
         loop.erase()
 
 
-def _of_row(row: ir.Value, loop: ir.Operation, extent: tuple[int, int]) -> Element:
-    """The element for each iteration of `loop`."""
-    form = ir.AffineMap.get(1, 0, [ir.AffineDimExpr.get(0) - extent[0]])
-    variable = loop.regions[0].blocks[0].arguments[0]
-    return Element(row, (variable,), ir.AffineMapAttr.get(form))
+@dataclass(frozen=True)
+class _Axes:
+    """Loops of the copy, the first values of their variables, and how many there are of each."""
+
+    loops: tuple[ir.Operation, ...]
+    first: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def element(self, memory: ir.Value) -> Element:
+        """That of an iteration."""
+        forms = [ir.AffineDimExpr.get(k) - low for k, low in enumerate(self.first)]
+        variables = tuple(loop.regions[0].blocks[0].arguments[0] for loop in self.loops)
+        return Element(
+            memory, variables, ir.AffineMapAttr.get(ir.AffineMap.get(len(forms), 0, forms))
+        )
+
+
+def _heap(kind: ir.MemRefType) -> ir.Value:
+    """Memory that may be larger than a stack, and begins where a line of the cache does."""
+    return memref.alloc(kind, [], [], alignment=64)
 
 
 def parent_loop(loop: ir.Operation) -> ir.Operation:

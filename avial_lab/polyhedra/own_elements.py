@@ -27,9 +27,11 @@ def own_elements(scop: Scop, loop: ir.Operation) -> list[bool]:
 
 
 def _has_own(scop: Scop, loop: ir.Operation, init: ir.Value) -> bool:
-    op = None if isinstance(init.owner, ir.Block) else init.owner.operation
+    if isinstance(init.owner, ir.Block):
+        return False
+    op = init.owner.operation
     load = next((s for s in scop.statements if s.op == op), None)
-    if op is None or load is None or op.name != "affine.load" or op.block != loop.block:
+    if load is None or op.name != "affine.load" or op.block != loop.block:
         return False
     following = [view.operation for view in loop.block.operations]
     following = following[following.index(op) + 1 :]

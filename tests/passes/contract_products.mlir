@@ -138,3 +138,68 @@ func.func @once(%a: f64, %b: f64, %c: f64) -> f64 {
   return %s : f64
 }
 }
+
+// -----
+
+// Two products are added to an element one after the other.
+
+// CHECK-LABEL: func.func @an_element(
+// CHECK-SAME: %[[X:.*]]: memref<8xf64>, %[[A:.*]]: f64, %[[B:.*]]: f64, %[[C:.*]]: f64, %[[D:.*]]: f64)
+// CHECK: %[[OLD:.*]] = affine.load %[[X]]
+// CHECK: %[[S:.*]] = math.fma %[[A]], %[[B]], %[[OLD]] : f64
+// CHECK: %[[N:.*]] = arith.negf %[[C]] : f64
+// CHECK: %[[T:.*]] = math.fma %[[N]], %[[D]], %[[S]] : f64
+// CHECK-NOT: arith.addf
+// CHECK: affine.store %[[T]], %[[X]]
+func.func @an_element(%x: memref<8xf64>, %a: f64, %b: f64, %c: f64, %d: f64) {
+  affine.for %i = 0 to 8 {
+    %p = arith.mulf %a, %b : f64
+    %q = arith.mulf %c, %d : f64
+    %r = arith.subf %p, %q : f64
+    %old = affine.load %x[%i] : memref<8xf64>
+    %t = arith.addf %old, %r : f64
+    affine.store %t, %x[%i] : memref<8xf64>
+  }
+  return
+}
+
+// -----
+
+// Another element, a term that is no product, a sum that something else uses: as the text has them.
+
+// CHECK-LABEL: func.func @other_sums(
+// CHECK: %[[P:.*]] = arith.mulf
+// CHECK: %[[R:.*]] = math.fma %{{.*}}, %{{.*}}, %[[P]]
+// CHECK: %[[T:.*]] = arith.addf %{{.*}}, %[[R]]
+// CHECK: affine.store %[[T]], %{{.*}}[%{{.*}} + 1]
+// CHECK: %[[R2:.*]] = math.fma
+// CHECK: %[[T2:.*]] = arith.addf %{{.*}}, %[[R2]]
+// CHECK: affine.store %[[T2]]
+// CHECK: %[[P3:.*]] = arith.mulf
+// CHECK: %[[R3:.*]] = math.fma %{{.*}}, %{{.*}}, %[[P3]]
+// CHECK: %[[T3:.*]] = arith.addf %{{.*}}, %[[R3]]
+// CHECK: affine.store %[[T3]]
+// CHECK: affine.store %[[R3]]
+func.func @other_sums(%x: memref<9xf64>, %y: memref<9xf64>, %a: f64, %b: f64, %c: f64) {
+  affine.for %i = 0 to 8 {
+    %p = arith.mulf %a, %b : f64
+    %q = arith.mulf %c, %b : f64
+    %r = arith.addf %p, %q : f64
+    %old = affine.load %x[%i] : memref<9xf64>
+    %t = arith.addf %old, %r : f64
+    affine.store %t, %x[%i + 1] : memref<9xf64>
+    %p2 = arith.mulf %a, %b : f64
+    %r2 = arith.addf %p2, %c : f64
+    %old2 = affine.load %x[%i] : memref<9xf64>
+    %t2 = arith.addf %old2, %r2 : f64
+    affine.store %t2, %x[%i] : memref<9xf64>
+    %p3 = arith.mulf %a, %b : f64
+    %q3 = arith.mulf %c, %b : f64
+    %r3 = arith.addf %p3, %q3 : f64
+    %old3 = affine.load %x[%i] : memref<9xf64>
+    %t3 = arith.addf %old3, %r3 : f64
+    affine.store %t3, %x[%i] : memref<9xf64>
+    affine.store %r3, %y[%i] : memref<9xf64>
+  }
+  return
+}

@@ -140,3 +140,27 @@ func.func @from_its_element(%A: memref<50x50xf64>) attributes {avial.apart} {
   }
   return
 }
+
+// -----
+
+// One element for %j alone leaves no contraction; without block-loops that is all that is asked for.
+
+// CHECK-LABEL: func.func @one_row
+// CHECK: memref.alloca() : memref<70xf64>
+// CHECK-NOT: memref<50x70xf64>
+// CHECK: return
+func.func @one_row(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<70x50xf64>) attributes {avial.apart} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 50 {
+    affine.for %j = 0 to 70 {
+      %sum = affine.for %k = 0 to 60 iter_args(%s = %zero) -> (f64) {
+        %a = affine.load %A[%i, %k] : memref<50x60xf64>
+        %b = affine.load %B[%k, %j] : memref<60x70xf64>
+        %next = math.fma %a, %b, %s : f64
+        affine.yield %next : f64
+      }
+      affine.store %sum, %C[%j, %i] : memref<70x50xf64>
+    }
+  }
+  return
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -12,7 +13,8 @@ from mlir import ir
 
 from avial_lab.cpu import Cpu
 from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.pipelines import run_passes
+from avial_lab.passes.expand_scalars import ExpandScalars
+from avial_lab.pipelines import Pass, run_passes
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 
@@ -86,9 +88,9 @@ def text_of(form: str, kind: str, sizes: tuple[int, int, int], order: str = "ijp
     }}"""
 
 
-def blocked(text: str, each: BlockLoops, context: ir.Context) -> str:
+def blocked(text: str, passes: Sequence[Pass], context: ir.Context) -> str:
     module = ir.Module.parse(text, context)
-    run_passes(module.operation, (each,))
+    run_passes(module.operation, passes)
     return str(module)
 
 
@@ -110,10 +112,16 @@ def values(kind: str, seed: int, special: bool) -> dict[str, object]:
     return made | {"x": dtype(3)}
 
 
-def check(texts: list[tuple[str, BlockLoops]], kind: str, *, special: bool = False) -> int:
+def check(
+    texts: list[tuple[str, BlockLoops]],
+    kind: str,
+    *,
+    special: bool = False,
+    passes: Sequence[Pass] = (),
+) -> int:
     """How many texts were put into blocks; all of them compute the same bits as before."""
     context = ir.Context()
-    after = [blocked(text, each, context) for text, each in texts]
+    after = [blocked(text, passes or (each,), context) for text, each in texts]
     machine = Machine(
         [(f"before{k}", text) for k, (text, _) in enumerate(texts)]
         + [(f"after{k}", text) for k, text in enumerate(after)],
@@ -304,3 +312,49 @@ def test_factorisations_go_in_blocks_of_steps(body):
 
 def test_few_steps_are_left_alone():
     assert check([(factorisation(LU, 63), BlockLoops(steps=32, cpu=WIDE))], "f64") == 0
+
+
+SYMMETRIC = """
+  affine.for %i = 0 to {n} { affine.for %j = 0 to {m} {
+    %sum = affine.for %k = 0 to #same(%i) iter_args(%acc = %x) -> ({t}) {
+      %bi = affine.load %B[%i, %j] : memref<70x70x{t}>
+      %a = affine.load %A[%i, %k] : memref<70x70x{t}>
+      %c = affine.load %C[%k, %j] : memref<70x70x{t}>
+      %up = math.fma %bi, %a, %c : {t}
+      affine.store %up, %C[%k, %j] : memref<70x70x{t}>
+      %bk = affine.load %B[%k, %j] : memref<70x70x{t}>
+      %next = math.fma %bk, %a, %acc : {t}
+      affine.yield %next : {t}
+    }
+    %c = affine.load %C[%i, %j] : memref<70x70x{t}>
+    %both = arith.addf %c, %sum : {t}
+    affine.store %both, %C[%i, %j] : memref<70x70x{t}>
+  } }"""
+
+CARRIED = """
+  affine.for %i = 1 to {n} { affine.for %j = 2 to {m} {
+    %sum = affine.for %k = 0 to 29 iter_args(%acc = %x) -> ({t}) {
+      %a = affine.load %A[%i, %k] : memref<70x70x{t}>
+      %b = affine.load %B[%k, %j] : memref<70x70x{t}>
+      %next = math.fma %a, %b, %acc : {t}
+      affine.yield %next : {t}
+    }
+    affine.store %sum, %C[%i, %j] : memref<70x70x{t}>
+  } }"""
+
+
+@pytest.mark.parametrize("kind", ["f64", "f32"])
+@pytest.mark.parametrize("body", [SYMMETRIC, CARRIED], ids=["symmetric", "carried"])
+def test_sums_that_a_loop_carries_are_put_into_blocks(body, kind):
+    """Each has an element of its own for every row and column, and is a contraction with that."""
+    array = f"memref<70x70x{kind}>"
+    head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind})"
+    same = "#same = affine_map<(d) -> (d)>"
+    texts = []
+    for n, m in ((3, 4), (4, 9), (9, 8), (33, 47), (32, 49), (70, 70)):
+        sized = body.replace("{n}", str(n)).replace("{m}", str(m)).replace("{t}", kind)
+        texts.append(f"{same}\n{head} attributes {{avial.apart}} {{\n{sized}\n return }}")
+    for cpu in (WIDE, NARROW):
+        tiles = BlockLoops(terms=8, block=16, cpu=cpu)
+        passes = (ExpandScalars(blocks=True), tiles)
+        assert check([(text, tiles) for text in texts], kind, passes=passes) == len(texts)

@@ -119,3 +119,49 @@ def test_the_truth_rounds_as_numpy_does(kind: type) -> None:
             assert fma(a, kind(1), b) == total
             exact = Fraction(float(a)) * Fraction(float(b))
             assert exact == 0 or rounded(exact, kind) == product
+
+
+TREES = {
+    "addf x (a·b + c·a)": lambda x, a, b, c: fma(c, a, fma(a, b, x)),
+    "addf (a·b - c·a) x": lambda x, a, b, c: fma(-c, a, fma(a, b, x)),
+    "subf x (a·b - (c·a - b·c))": lambda x, a, b, c: fma(-b, c, fma(c, a, fma(-a, b, x))),
+}
+"""Updates of an element x, and what they are to compute."""
+
+BODIES = {
+    "addf x (a·b + c·a)": "%r = arith.addf %p, %q : {t}\n %n = arith.addf %x, %r : {t}",
+    "addf (a·b - c·a) x": "%r = arith.subf %p, %q : {t}\n %n = arith.addf %r, %x : {t}",
+    "subf x (a·b - (c·a - b·c))": "%s = arith.mulf %b, %c : {t}\n %u = arith.subf %q, %s : {t}\n"
+    " %r = arith.subf %p, %u : {t}\n %n = arith.subf %x, %r : {t}",
+}
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+@pytest.mark.parametrize("tree", TREES)
+def test_products_go_to_their_element_one_by_one(tree: str, element: str) -> None:
+    kind = {"f32": np.float32, "f64": np.float64}[element]
+    rng, size = np.random.default_rng(0), 256
+    inputs = {name: rng.choice(np.array(special(kind), kind), size) for name in "xabc"}
+    for array in inputs.values():
+        array[: size // 2] = rng.normal(size=size // 2)
+    memory = f"memref<{size}x{element}>"
+    loads = "\n".join(f"%{n} = affine.load %m{n}[%i] : {memory}" for n in "xabc")
+    arguments = ", ".join(f"%m{name}: {memory}" for name in "xabc")
+    body = BODIES[tree].format(t=element)
+    text = f"""func.func @f({arguments}) {{ affine.for %i = 0 to {size} {{
+      {loads}
+      %p = arith.mulf %a, %b : {element}
+      %q = arith.mulf %c, %a : {element}
+      {body}
+      affine.store %n, %mx[%i] : {memory} }} return }}"""
+    context = ir.Context()
+    module = ir.Module.parse(text, context)
+    run_passes(module.operation, (ContractProducts(),))
+    assert "arith.mulf" not in str(module)
+    machine = Machine([("f", str(module.body.operations[0]))], context)
+    got = machine.call("f", {f"m{name}": array for name, array in inputs.items()})["mx"]
+    rows = zip(*inputs.values(), strict=True)
+    want = np.array([TREES[tree](*row) for row in rows], kind)
+    bits = {4: np.uint32, 8: np.uint64}[want.itemsize]
+    same = (got.view(bits) == want.view(bits)) | (np.isnan(got) & np.isnan(want))
+    assert same.all(), np.flatnonzero(~same)
