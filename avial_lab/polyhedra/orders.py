@@ -5,7 +5,11 @@ Scop, Units -> the times of all iterations, or None where the loops are good as 
     for i, j, k: C[i, j] += A[i, k] * B[k, j]     B moves by a row with every k
     for i, k, j: C[i, j] += A[i, k] * B[k, j]     C and B by an element with every j
 
-All dependences stay as they are, so that every element gets its values in the same order.
+All dependences stay as they are, so that every element gets its values in the same order; but for
+updates of integers, of which any order leaves the same bits.
+
+    for i, j, k < j: T[i, j] = max(T[i, j], T[i, k] + T[k + 1, j])     T moves by a row with every k
+    for i, k, j > k: T[i, j] = max(T[i, j], T[i, k] + T[k + 1, j])     T[i, k] has its last value
 
 Source: K. S. McKinley, S. Carr, C.-W. Tseng, Improving data locality with loop transformations,
 TOPLAS 18 (1996).
@@ -20,6 +24,7 @@ import islpy as isl
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.model import Access, Scop
+from avial_lab.polyhedra.reductions import exact_families
 from avial_lab.polyhedra.sinking import Times, innermost, keeps, schedule_of, starts_of, sunk
 from avial_lab.polyhedra.units import Immovable, Unit
 
@@ -129,10 +134,14 @@ def order_among(scop: Scop, units: Sequence[Unit]) -> isl.UnionMap:
     """{ U0[x] -> U1[y] }: all pairs of which the first has to run before the second."""
     ordered = isl.UnionMap("{ }")
     unit_of = {statement.name: unit.name for unit in units for statement in unit.statements}
+    families = exact_families(scop)
     for each in dependences(scop):
         source, target = unit_of.get(each.source.name), unit_of.get(each.target.name)
         if source is None or target is None or (source == target and each.carrier is None):
             continue  # of one iteration: its operations stay in their order
+        family = families.get(each.source.name)
+        if family is not None and family == families.get(each.target.name):
+            continue
         relation = each.relation.set_tuple_name(IN, source).set_tuple_name(OUT, target)
         ordered = ordered.union(isl.UnionMap.from_map(relation))
     return ordered

@@ -121,6 +121,21 @@ def _led(loop: Loop, scop: Scop, carried: Sequence[Dependence]) -> Iterator[Redu
             )
 
 
+def exact_families(scop: Scop) -> dict[str, object]:
+    """By the name of a load or a store of an update of integers, a key: updates of one key may run
+    in any order, and leave the same bits.
+    """
+    return {
+        name: (update.array.name, _family(update))
+        for update in scop.updates
+        if not update.companions
+        and update.leader is None
+        and update.array.kind is ArrayKind.MEMORY
+        and update.array.element_type.startswith(("i", "ui", "si"))
+        for name in (update.load, update.store)
+    }
+
+
 def forbidding(
     loop: Loop, scop: Scop, among: Sequence[Dependence] | None = None
 ) -> tuple[Dependence, ...]:

@@ -27,7 +27,7 @@ Times = Mapping[str, tuple[int | ir.Operation, ...]]
 """Of each unit what its time is made of, outermost first: places in the text, and loops."""
 
 MOST_ALONG = 2
-"""Units that run along with another loop at once."""
+"""Units that run along with another loop at once, where it is not all of them."""
 
 
 def starts_of(units: Sequence[Unit]) -> Iterator[Times]:
@@ -62,9 +62,10 @@ def sunk(times: Times) -> Iterator[Times]:
             along = (*host[: host.index(inner)], loop, -1)
             # Loops moved before may have left others around `inner` than these units have.
             fit = [name for name in alone if set(_loops(along)) == set(_loops(times[name]))]
-            for count in range(1, min(len(fit), MOST_ALONG) + 1):
+            counts = [*range(1, min(len(fit), MOST_ALONG) + 1), len(fit)]
+            for count in dict.fromkeys(filter(None, counts)):
                 for chosen in combinations(fit, count):
-                    yield moved | dict.fromkeys(chosen, along)
+                    yield moved | {name: (*along, k) for k, name in enumerate(chosen)}
 
 
 def _all_loops(times: Times) -> list[ir.Operation]:

@@ -112,6 +112,45 @@ CASES = {
     ),
 }
 
+# Once T[i, j] has its last value, all that begins with it may be tried at once.
+CHAIN = """affine.for %i = 0 to 50 {
+    affine.for %j = affine_map<(d) -> (d + 1)>(%i) to 50 {
+      %l = affine.load %T[%i, %j - 1] : memref<50x50xi32>
+      %b = affine.load %T[%i, %j] : memref<50x50xi32>
+      %m = arith.maxsi %b, %l : i32
+      affine.store %m, %T[%i, %j] : memref<50x50xi32>
+      affine.for %k = affine_map<(d) -> (d + 1)>(%i) to affine_map<(d) -> (d)>(%j) {
+        %c = affine.load %T[%i, %j] : memref<50x50xi32>
+        %h = affine.load %T[%i, %k] : memref<50x50xi32>
+        %t = affine.load %U[%k + 1, %j] : memref<50x50xi32>
+        %s = arith.addi %h, %t : i32
+        %n = arith.maxsi %c, %s : i32
+        affine.store %n, %T[%i, %j] : memref<50x50xi32> } } }"""
+IN_ORDER = ["i j", "i j k"]
+FREE = ["i j", "i j j"]  # the loop in the middle goes on with j of the one and k of the other
+
+UPDATES = {
+    "the greatest": (CHAIN, FREE),
+    "of floats, whose zeros have signs": (
+        CHAIN.replace("i32", "f64").replace("maxsi", "maximumf").replace("addi", "addf"),
+        IN_ORDER,
+    ),
+    "the greatest and the least": (CHAIN.replace("%n = arith.maxsi", "%n = arith.minsi"), IN_ORDER),
+    "what is looked at halfway": (
+        CHAIN.replace("%s = arith.addi %h, %t", "%s = arith.addi %c, %t"),
+        IN_ORDER,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), UPDATES.values(), ids=UPDATES)
+def test_updates_of_integers_have_no_order(
+    body: str, expected: list[str], context: ir.Context
+) -> None:
+    kind = "f64" if "f64" in body else "i32"
+    text = f"func.func @f(%T: memref<50x50x{kind}>, %U: memref<50x50x{kind}>) {{\n{body}\nreturn }}"
+    assert sorted(loops_of(text, context)) == sorted(expected)
+
 
 @pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES)
 def test_order(body: str, expected: list[str], context: ir.Context) -> None:
