@@ -1,7 +1,7 @@
 """Phases that are better one: on a single rank nothing has to happen between them.
 
 Module of replicates, converges and tasks, placed on one rank -> the same, where a loop around
-phases is tiled over time a single task.
+phases is tiled over time a single task, or takes so little time for each that calls would count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.tile_time import TileTime
-from avial_lab.polyhedra.time_tiles import LOOPS, TimeTiles
+from avial_lab.polyhedra.time_tiles import LOOPS, Resident
 from avial_lab.polyhedra.units import Immovable
 from avial_lab.topology import is_gpu_arch
 
@@ -25,10 +25,19 @@ PHASES = ("avial.replicate", "avial.task")
 FUSED = "avial.fused"
 """On a task: the phases that it was, by name."""
 
+SHORT_BYTES = 1 << 17
+"""Arrays of so few bytes, in a cache, are gone through in a few microseconds: less than threads
+take to meet, and not much more than what begins and ends a phase.
+"""
+
+MANY_STEPS = 64
+"""From so many on that adds up; a timeline of fewer is worth more."""
+
 
 @dataclass(frozen=True)
 class FusePhases:
-    """A converge around phases becomes one task where its time loop can be tiled.
+    """A converge around phases becomes one task where its time loop can be tiled, or its phases are
+    short and run often.
 
     before:  avial.converge { affine.for %t { avial.replicate {S1}  avial.replicate {S2} } }
     after:   avial.task { affine.for %t { S1  S2 } } {name = "loop1", avial.fused = ["S1", "S2"]}
@@ -69,30 +78,38 @@ class FusePhases:
         if not phases or not all(_on_cpu(op) for op in phases):
             return False
         task = _as_task(converge, phases)
-        found = self._tiles_in(task, converge)
+        found = self._why_one(task, converge)
         if found is None:
             task.erase()
             return False
         names = [text_attribute(op, "name") for op in phases]
-        why = (
-            f"{_listed(names)} run as one on the one rank: several steps take a part of the arrays "
-            f"while it is in the cache ({found})"
-        )
+        why = f"{_listed(names)} run as one on the one rank: {found}"
         task.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
         task.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         converge.erase()
         return True
 
-    def _tiles_in(self, task: ir.Operation, converge: ir.Operation) -> TimeTiles | None:
-        """Of the first loop that can be tiled; why others cannot is told of the converge."""
+    def _why_one(self, task: ir.Operation, converge: ir.Operation) -> str | None:
+        """What the first loop worth it gains; why others are not is told of the converge."""
         for loop in [view.operation for view in task.regions[0].blocks[0].operations]:
             if loop.name not in LOOPS:
                 continue
             try:
-                return self.tiling.tiles(loop)
+                tiles = self.tiling.tiles(loop)
             except Immovable as reason:
+                if isinstance(reason, Resident) and _is_short(reason):
+                    return (
+                        f"{reason.steps:,} steps over {reason.nbytes:,} bytes, "
+                        "each shorter than it would take to begin its phases"
+                    )
                 tell(converge, "tile-time", f"loop {loop_name(loop)} steps one by one: {reason}")
+            else:
+                return f"several steps take a part of the arrays while it is in the cache ({tiles})"
         return None
+
+
+def _is_short(reason: Resident) -> bool:
+    return reason.nbytes <= SHORT_BYTES and reason.steps >= MANY_STEPS
 
 
 def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:

@@ -43,6 +43,16 @@ FEWEST_SLABS = 8
 """Of a tile that is worth its bounds."""
 
 
+class Resident(Immovable):
+    """Its arrays, `nbytes` of them, stay in a core's cache during all of `steps`: nothing to tile
+    for.
+    """
+
+    def __init__(self, nbytes: int, steps: int, cache: int) -> None:
+        super().__init__(f"its arrays ({nbytes:,} bytes) stay in a cache of {cache:,} anyway")
+        self.nbytes, self.steps = nbytes, steps
+
+
 @dataclass(frozen=True)
 class Sweep:
     """One operation in the body of the time loop; `loops` go over slabs and, where all of a slab's
@@ -130,7 +140,7 @@ def _tiles(found: _Sweeps, caches: Sequence[int], widths: Sequence[int]) -> Time
     if extents.steps < 2:
         raise Immovable("it has one step")
     if not widths and nbytes <= caches[-1]:
-        raise Immovable(f"its arrays ({nbytes:,} bytes) stay in a cache of {caches[-1]:,} anyway")
+        raise Resident(nbytes, extents.steps, caches[-1])
     slabs = found.at(1)
     if all(sweep.loops[0] is None for sweep in slabs.sweeps):
         raise Immovable("nothing in it goes over rows of what it writes")

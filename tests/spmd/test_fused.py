@@ -63,13 +63,26 @@ def test_a_time_loop_is_one_phase_and_says_why() -> None:
     ("n", "options"),
     [
         (40, {}),
+        (200, {"steps": 100}),
         (large(), {"ranks": 2}),
         (large(), {"without": "fuse-phases"}),
     ],
-    ids=["small arrays", "two ranks", "left out"],
+    ids=["few steps", "longer ones, in a cache", "two ranks", "left out"],
 )
 def test_otherwise_its_phases_stay(n: int, options: dict[str, Any]) -> None:
     assert phases(compiled(n, **options)) == ["S1", "S2"]
+
+
+@pytest.mark.mpi
+def test_many_short_steps_are_one_phase() -> None:
+    program = compiled(7, 100)
+    assert phases(program) == ["loop1"]
+    (loop,) = (v for v in program.explain().verdicts if v.name == "loop1")
+    assert loop.reasons[-1] == (
+        "S1 and S2 run as one on the one rank: 100 steps over 784 bytes, "
+        "each shorter than it would take to begin its phases"
+    )
+    program.run(check=True, timeout=120)
 
 
 BETWEEN = {
