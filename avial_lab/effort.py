@@ -13,8 +13,9 @@ from typing import Any
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "fuse-phases", "block-loops", "expand-scalars", "order-loops", "promote-scalars",
-    "reorder-sums", "independent-accesses", "tile-time", "interleave-rows", "thread-loops",
+    "fuse-phases", "block-loops", "expand-scalars", "expand-arrays", "order-loops",
+    "promote-scalars", "reorder-sums", "independent-accesses", "tile-time", "interleave-rows",
+    "thread-loops",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
 of sums, with reorder-sums, only within the rounding of another order.)

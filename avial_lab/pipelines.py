@@ -54,6 +54,7 @@ from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
@@ -106,6 +107,7 @@ OURS: dict[str, type] = {
     "complete-replicates": CompleteReplicates,
     "unwrap-tasks": UnwrapTasks,
     "replicate-to-mpi": ReplicateToMpi,
+    "expand-arrays": ExpandArrays,
     "expand-scalars": ExpandScalars,
     "order-loops": OrderLoops,
     "reorder-sums": ReorderSums,

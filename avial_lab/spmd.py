@@ -30,6 +30,7 @@ from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.independent_accesses import IndependentAccesses
@@ -155,8 +156,10 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
+    blocks = effort.keeps("block-loops")
     optional: tuple[Pass, ...] = (
-        ExpandScalars(blocks=effort.keeps("block-loops")),
+        ExpandScalars(blocks),
+        *([ExpandArrays()] if blocks else []),
         BlockLoops(**effort.options("block-loops")),
         OrderLoops(),
         TileTime(**effort.options("tile-time")),

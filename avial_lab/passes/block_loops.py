@@ -18,8 +18,9 @@ from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.contraction_code import ContractionCode
+from avial_lab.passes.expand_scalars import extent_of
 from avial_lab.passes.index_code import affine_loop
-from avial_lab.passes.mark_parallel import ORDERED, free_nests
+from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.panels import Panels
@@ -37,6 +38,9 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 STEPS = 128
 """Of one block of a factorisation: terms enough that its updates pay for the packing."""
+
+BATCH = 32
+"""Iterations of a loop around contractions, from which on threads share those, and not blocks."""
 
 FEWEST = 16
 """Steps, below which a block is left to its own loops."""
@@ -75,17 +79,28 @@ class BlockLoops:
         for loop in list(free_nests(op)):
             self._nest(loop, self.steps)
 
-    def _nest(self, loop: ir.Operation, width: int) -> None:
-        """The nest, or else those inside; eliminations in blocks of so many steps."""
-        rest = self._split(loop, width) if _depth(loop) >= 3 else None
-        if rest is None:
-            for inner in list(free_nests(loop)):
-                self._nest(inner, width)
-            return
-        for each, narrower in rest:
-            self._nest(each, narrower)
+    def _nest(self, loop: ir.Operation, width: int, *, inside: bool = False) -> bool:
+        """The nest, or else those inside; eliminations in blocks of so many steps. Whether anything
+        was put into blocks. `inside`: a loop around is divided among threads already.
+        """
+        depth = _depth(loop)
+        rest = self._split(loop, width, inside=inside) if depth >= 3 else None
+        if rest is not None:
+            for each, narrower in rest:
+                self._nest(each, narrower, inside=inside)
+            return True
+        if depth <= 3:
+            return False
+        outer = not inside and _keeps_threads_busy(loop)
+        found = [self._nest(each, width, inside=inside or outer) for each in list(free_nests(loop))]
+        if outer and any(found):
+            tell(loop, NAME, f"iterations of {loop_name(loop)} with blocks of their own")
+            loop.attributes[PARALLEL] = ir.UnitAttr.get()
+        return any(found)
 
-    def _split(self, loop: ir.Operation, width: int) -> list[tuple[ir.Operation, int]] | None:
+    def _split(
+        self, loop: ir.Operation, width: int, *, inside: bool
+    ) -> list[tuple[ir.Operation, int]] | None:
         """The loops of what is left of a nest that was taken apart, and of how many steps their
         blocks are; None where it stays as it was.
         """
@@ -96,7 +111,7 @@ class BlockLoops:
             tell(loop, NAME, f"no contraction is known in loop {loop_name(loop)}: {reason}")
             return None
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
-        writer = _Writer(self, loop, scop)
+        writer = _Writer(self, loop, scop, inside)
         if found is not None:
             self._tell(loop, found)
             return [(each, width) for each in writer.apart(found)]
@@ -170,6 +185,15 @@ def _times(parts: Sequence[Part]) -> isl.UnionMap:
     return times
 
 
+def _keeps_threads_busy(loop: ir.Operation) -> bool:
+    """Whether its iterations may run at the same time, and are more than a few."""
+    if loop.name == "affine.for":
+        extent = extent_of(read_scop(loop), loop)
+        if extent is not None and extent[1] < BATCH:
+            return False
+    return may_run_at_once(loop)
+
+
 def _depth(loop: ir.Operation) -> int:
     """How many loops stand inside of each other."""
     inner = [
@@ -194,12 +218,13 @@ def _values(scop: Scop) -> dict[str, ir.Value]:
 @dataclass(frozen=True)
 class _Writer:
     """Puts the parts of a nest in front of `loop`, and takes that away; each method returns the
-    loops of what is left.
+    loops of what is left. `inside`: they are all for one thread.
     """
 
     sizes: BlockLoops
     loop: ir.Operation
     scop: Scop
+    inside: bool
 
     def apart(self, found: Contraction) -> list[ir.Operation]:
         """A contraction, and the rest before and after it."""
@@ -227,7 +252,8 @@ class _Writer:
         return made
 
     def _contraction(self, found: Contraction, values: dict[str, ir.Value]) -> None:
-        Panels(ContractionCode(self.loop, found), self.sizes.tiles(found)).write(values)
+        code = ContractionCode(self.loop, found)
+        Panels(code, self.sizes.tiles(found), parallel=not self.inside).write(values)
 
     def _units(self, parts: Sequence[Part], values: dict[str, ir.Value]) -> list[ir.Operation]:
         """The loops that were written for these instances of units."""

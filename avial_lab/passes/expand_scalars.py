@@ -78,8 +78,8 @@ def _expand(nest: ir.Operation, *, blocks: bool) -> None:
     scop = read_scop(nest)
     homes = {cell: home for cell in cells if (home := _home(scop, nest, cell)) is not None}
     wide = blocks and any(parent_loop(loop) != nest for loop in carrying)
-    most = _most_elements(scop) if wide else 0
-    if not (most and _try(scop, nest, homes, _finds_contraction, whole=most)):
+    most = most_elements(scop) if wide else 0
+    if not (most and _try(scop, nest, homes, finds_contraction, whole=most)):
         _try(scop, nest, homes, _finds_order)
 
 
@@ -106,14 +106,14 @@ def _try(
     return False
 
 
-def _most_elements(scop: Scop) -> int:
+def most_elements(scop: Scop) -> int:
     """Of an array of the nest: what is made for it is to be no larger than what there is."""
     known = [[n for n in array.shape if n is not None] for array in scop.arrays]
     each = zip(scop.arrays, known, strict=True)
     return max((prod(sizes) for array, sizes in each if len(sizes) == array.rank), default=0)
 
 
-def _finds_contraction(nest: ir.Operation) -> bool:
+def finds_contraction(nest: ir.Operation) -> bool:
     try:
         scop = read_scop(nest)
         units = units_of(scop, apart=True)
@@ -217,7 +217,7 @@ class _Rows:
         loops = [home]
         while self.whole and loops[0] != self.nest:
             loops.insert(0, parent_loop(loops[0]))
-        extents = [_extent(self.scop, loop) for loop in loops]
+        extents = [extent_of(self.scop, loop) for loop in loops]
         known = [extent for extent in extents if extent is not None]
         sizes = tuple(size for _, size in known)
         if len(known) < len(loops) or prod(sizes) > (self.whole or MOST_ELEMENTS):
@@ -323,7 +323,7 @@ def parent_loop(loop: ir.Operation) -> ir.Operation:
     return around
 
 
-def _extent(scop: Scop, loop: ir.Operation) -> tuple[int, int] | None:
+def extent_of(scop: Scop, loop: ir.Operation) -> tuple[int, int] | None:
     """The first value of the loop's variable and how many there are to its last, where that is
     known for all that is not.
     """

@@ -86,6 +86,11 @@ def nearest_loops(op: ir.Operation) -> Iterator[ir.Operation]:
                     yield from nearest_loops(inner)
 
 
+def may_run_at_once(loop: ir.Operation) -> bool:
+    """Whether no iteration of `loop` depends on another."""
+    return loop.name in DECLARED or _order_of(loop, read_scop(loop)) is None
+
+
 def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
     if loop.name in DECLARED:
         loop.attributes[PARALLEL] = ir.UnitAttr.get()

@@ -47,10 +47,13 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Panels:
-    """One contraction to be written; `names` are the values of parameters."""
+    """One contraction to be written; `names` are the values of parameters. `parallel`: threads may
+    share it.
+    """
 
     code: ContractionCode
     tiles: Tiles
+    parallel: bool = True
 
     def write(self, names: Values) -> None:
         self._around(dict(names), 0)
@@ -72,11 +75,11 @@ class Panels:
         count = pieces(minus(high_of(space.columns, names), column), tiles.columns)
         terms = most(minus(last_term, first_term), 0)
         right = [_panels(value.type, (count, terms, tiles.columns)) for value in found.right]
-        with loop(0, count, parallel=True) as panel:
+        with loop(0, count, parallel=self.parallel) as panel:
             self._pack_right(names, panel, column, (first_term, last_term), right)
         with loop(first_term, last_term, step=tiles.terms) as start:
             block = start, least(plus(start, tiles.terms), last_term)
-            with loop(first_row, last_row, step=tiles.block, parallel=True) as top:
+            with loop(first_row, last_row, step=tiles.block, parallel=self.parallel) as top:
                 rows = top, least(plus(top, tiles.block), last_row)
                 shape = (tiles.block // tiles.rows, tiles.terms, tiles.rows)
                 left = [_panels(value.type, shape) for value in found.left]

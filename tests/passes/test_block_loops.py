@@ -13,6 +13,7 @@ from mlir import ir
 
 from avial_lab.cpu import Cpu
 from avial_lab.passes.block_loops import BlockLoops
+from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.pipelines import Pass, run_passes
 from tests.kernels.jit import Machine
@@ -358,3 +359,44 @@ def test_sums_that_a_loop_carries_are_put_into_blocks(body, kind):
         tiles = BlockLoops(terms=8, block=16, cpu=cpu)
         passes = (ExpandScalars(blocks=True), tiles)
         assert check([(text, tiles) for text in texts], kind, passes=passes) == len(texts)
+
+
+BATCH = """
+  %sum = memref.alloca() : memref<{m}x{t}>
+  affine.for %r = 0 to {r} {
+    affine.for %q = 0 to {n} {
+      affine.for %p = 0 to {m} {
+        affine.store %x, %sum[%p] : memref<{m}x{t}>
+        affine.for %s = 0 to {m} {
+          %old = affine.load %sum[%p] : memref<{m}x{t}>
+          %a = affine.load %A[%q + %r, %s] : memref<70x70x{t}>
+          %c = affine.load %B[%s, %p] : memref<70x70x{t}>
+          %new = math.fma %a, %c, %old : {t}
+          affine.store %new, %sum[%p] : memref<{m}x{t}>
+        }
+      }
+      affine.for %p = 0 to {m} {
+        %new = affine.load %sum[%p] : memref<{m}x{t}>
+        affine.store %new, %C[%q + {step} * %r, %p] : memref<70x70x{t}>
+      }
+    }
+    affine.for %p = 0 to {m} {
+      %new = affine.load %sum[%p] : memref<{m}x{t}>
+      affine.store %new, %C[69, %p] : memref<70x70x{t}>
+    }
+  }"""
+
+
+@pytest.mark.parametrize("kind", ["f64", "f32"])
+def test_scratch_rows_are_put_into_blocks(kind):
+    """What a loop makes anew in each iteration has a row for each; the last one is what is left."""
+    array = f"memref<70x70x{kind}>"
+    head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind})"
+    for cpu in (WIDE, NARROW):
+        tiles = BlockLoops(terms=8, block=16, cpu=cpu)
+        texts = []
+        for r, n, m in ((1, 2, 3), (3, 9, 8), (2, 17, 25), (33, 2, 7), (32, 2, 48), (31, 2, 49)):
+            sized = BATCH.replace("{r}", str(r)).replace("{n}", str(n)).replace("{m}", str(m))
+            sized = sized.replace("{t}", kind).replace("{step}", str(n))
+            texts.append((f"{head} attributes {{avial.apart}} {{\n{sized}\n return }}", tiles))
+        assert check(texts, kind, passes=(ExpandArrays(), tiles)) == len(texts)
