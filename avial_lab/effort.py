@@ -14,8 +14,8 @@ from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
     "fuse-phases", "block-loops", "expand-scalars", "expand-arrays", "order-loops",
-    "promote-scalars", "reorder-sums", "independent-accesses", "tile-time", "interleave-rows",
-    "thread-loops",
+    "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums", "tile-time",
+    "jam-rows", "interleave-rows", "thread-loops",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
 of sums, with reorder-sums, only within the rounding of another order.)
@@ -77,6 +77,7 @@ SIZES: Mapping[str, Mapping[str, Size]] = {
         "l2": _CACHE,
         "widths": Size("slabs (and lines) along each face of a tile", 1, 1 << 16, numbers=(2, 3)),
     },
+    "jam-rows": {"rows": Size("rows at once", 2, 16)},
     "interleave-rows": {"rows": Size("rows side by side", 2, 64)},
 }
 """Options of optional passes that are sizes, which otherwise follow from the machine's."""

@@ -36,10 +36,12 @@ from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
+from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.notes import told_in
 from avial_lab.passes.order_loops import OrderLoops
+from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.promote_scalars import PromoteScalars
@@ -166,7 +168,9 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         PromoteScalars(),
         ReorderSums(),
         IndependentAccesses(),
+        PartialSums(),
         MarkParallel(),
+        JamRows(**effort.options("jam-rows")),
         InterleaveRows(**effort.options("interleave-rows")),
         ThreadLoops(),
     )

@@ -73,7 +73,7 @@ class InterleaveRows:
         told = f"{rows} rows of {loop_name(loop)} side by side, for each waits for itself"
         if PARALLEL in loop.attributes:
             tell(loop, taken, told)
-            _Rows(loop, rows, 0).write()
+            put_side_by_side(loop, rows)
             return True
         alone = all(op == inner[0] or is_pure(op) for op in body)
         if not alone or len(inner[0].results):
@@ -89,6 +89,11 @@ class InterleaveRows:
 
     def __str__(self) -> str:
         return "interleave-rows" if self.rows == ROWS else f"interleave-rows{{rows={self.rows}}}"
+
+
+def put_side_by_side(loop: ir.Operation, rows: int) -> None:
+    """So many iterations of `loop` at once, each operation and each loop inside once for all."""
+    _Rows(loop, rows, 0).write()
 
 
 _ENDS = ("lowerBoundMap", "upperBoundMap")

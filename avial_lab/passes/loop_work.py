@@ -72,7 +72,7 @@ class LoopWork:
         return self._times(work, self._block(block))
 
     def _bounds(self, loop: ir.Operation, own: int) -> tuple[Number, ...]:
-        if any(map(self._varies, loop.operands)):
+        if any(map(self._varies, _bound_operands(loop))):
             self.is_even = False
         return tuple(_folded(bound) for bound in bounds_of(loop, own, self._renamed))
 
@@ -158,6 +158,14 @@ class LoopWork:
             return (low + high) // 2
         both = arith.addi(self._value(low), self._value(high))
         return arith.shrsi(both, self._value(1))
+
+
+def _bound_operands(loop: ir.Operation) -> list[ir.Value]:
+    """What its range is computed from; not the values that it starts from and hands on."""
+    operands = list(loop.operands)
+    if not loop.name.endswith(".for"):
+        return operands
+    return operands[: len(operands) - len(loop.results)]
 
 
 def _may_be_tried(op: ir.Operation) -> bool:

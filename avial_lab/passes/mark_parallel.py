@@ -102,7 +102,7 @@ def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
         tell(loop, NAME, f"iterations of {loop_name(loop)} may run at the same time")
         return
     tell(loop, NAME, f"iterations of {loop_name(loop)} in order: {why_not}")
-    columns = _columns(loop, scop)
+    columns = columns_of(loop, scop)
     if columns:
         loop.attributes[SLICED] = ir.UnitAttr.get()
         names = listed(dict.fromkeys(map(loop_name, columns)))
@@ -132,7 +132,7 @@ def _calls(op: ir.Operation) -> bool:
     return any(inner.name.endswith(".call") for inner in operations_in(op))
 
 
-def _columns(nest: ir.Operation, scop: Scop) -> list[ir.Operation]:
+def columns_of(nest: ir.Operation, scop: Scop) -> list[ir.Operation]:
     """The innermost loops of `nest`, if they may be cut into slices; else none.
 
     All that is written is written in them, their bounds are the same in every iteration, and what

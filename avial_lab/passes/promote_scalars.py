@@ -259,11 +259,11 @@ def _maps(loop: ir.Operation) -> tuple[ir.AffineMap, ir.AffineMap]:
 def _surely_runs(loop: ir.Operation) -> bool:
     if loop.name != "affine.for":
         return False
-    lows, highs = ([_constant(end) for end in bound.results] for bound in _maps(loop))
+    lows, highs = ([constant_in(end) for end in bound.results] for bound in _maps(loop))
     return all(a is not None and b is not None and a < b for a in lows for b in highs)
 
 
-def _constant(form: ir.AffineExpr) -> int | None:
+def constant_in(form: ir.AffineExpr) -> int | None:
     known = form.maybe_downcast()
     return known.value if isinstance(known, ir.AffineConstantExpr) else None
 

@@ -125,8 +125,10 @@ def move_of(access: Access, dim: int) -> int | None:
 def _factor(aff: isl.Aff, dim: int) -> int | None:
     """By how much the subscript changes with every value of the loop; None where that varies."""
     divs = isl.dim_type.div
-    if any(not aff.get_coefficient_val(divs, k).is_zero() for k in range(aff.dim(divs))):
-        return None
+    for k in range(aff.dim(divs)):
+        fixed = not aff.get_div(k).involves_dims(IN, dim, 1)
+        if not (fixed or aff.get_coefficient_val(divs, k).is_zero()):
+            return None
     return aff.get_coefficient_val(IN, dim).to_python()
 
 
