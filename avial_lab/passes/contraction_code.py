@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mlir import ir
 from mlir.dialects import affine, memref, vector
 
+from avial_lab.passes.index_code import splat
 from avial_lab.passes.operations import attributes_of
-from avial_lab.polyhedra.contractions import Contraction
-from avial_lab.polyhedra.model import Loop
+from avial_lab.polyhedra.contractions import Contraction, has_rows_of_elements, is_elementwise
+from avial_lab.polyhedra.model import Loop, Statement
 from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.orders import stride_of
 
 Values = Mapping[str, ir.Value]
 """By name: of loops' variables and of parameters."""
@@ -67,6 +70,63 @@ class ContractionCode:
 
         return [copy(value) for value in wanted]
 
+    def walks(self, wanted: Sequence[ir.Value], along: Loop) -> bool:
+        """Whether vectors can hold them for several values of one loop's variable: what is loaded
+        then lies side by side.
+        """
+        return all(self._walks(value, along) for value in wanted)
+
+    def _walks(self, value: ir.Value, along: Loop) -> bool:
+        if not self._hangs_on(value, along):
+            return True
+        op = value.owner.operation if not isinstance(value.owner, ir.Block) else None
+        if op is None:
+            return False
+        load = self._loads.get(op)
+        if load is None:
+            return is_elementwise(op) and all(self._walks(each, along) for each in op.operands)
+        stride = stride_of(load.accesses[0], load.loops.index(along))
+        return stride == 1 and has_rows_of_elements(op.operands[0])
+
+    @cached_property
+    def _loads(self) -> dict[ir.Operation, Statement]:
+        return {s.op: s for s in (*self.found.unit.statements, *self.found.unit.sunk)}
+
+    def _hangs_on(self, value: ir.Value, along: Loop) -> bool:
+        if value == along.op.regions[0].blocks[0].arguments[along.dimension]:
+            return True
+        if isinstance(value.owner, ir.Block) or not defined_in(self.root, value):
+            return False
+        return any(self._hangs_on(each, along) for each in value.owner.operation.operands)
+
+    def vectors(
+        self, wanted: Sequence[ir.Value], at: Values, along: Loop, mask: ir.Value
+    ) -> list[ir.Value]:
+        """Vectors of `wanted` for the values of a loop's variable from `at` on, one for each bit of
+        the mask; where it is 0 nothing is loaded.
+        """
+        lanes = ir.VectorType(mask.type).shape[0]
+        made: dict[ir.Value, ir.Value] = {}
+
+        def copy(value: ir.Value) -> ir.Value:
+            if value in made:
+                return made[value]
+            kind = ir.VectorType.get([lanes], value.type)
+            if not self._hangs_on(value, along):
+                made[value] = spread(self.computed([value], at)[0], lanes)
+                return made[value]
+            op = value.owner.operation
+            if op in self._loads:
+                array, *operands = self.computed(list(op.operands), at)
+                places = _subscripts(op, operands)
+                made[value] = vector.MaskedLoadOp(kind, array, places, mask, splat(kind, 0)).result
+                return made[value]
+            again = _on_vectors(op, [copy(operand) for operand in op.operands], lanes)
+            made.update(zip(op.results, again.results, strict=True))
+            return made[value]
+
+        return [copy(value) for value in wanted]
+
     def place(self, at: Values) -> list[ir.Value]:
         """The subscripts of the element of the iteration `at`."""
         store = self.found.store.op
@@ -80,15 +140,19 @@ class ContractionCode:
             for operand in op.operands:
                 if operand not in known:
                     known[operand] = spread(self.computed([operand], at)[0], lanes)
-            made = ir.Operation.create(
-                op.name,
-                results=[ir.VectorType.get([lanes], result.type) for result in op.results],
-                operands=[known[operand] for operand in op.operands],
-                attributes=attributes_of(op),
-                loc=op.location,
-            )
+            made = _on_vectors(op, [known[operand] for operand in op.operands], lanes)
             known.update(zip(op.results, made.results, strict=True))
         return known[self.found.stored]
+
+
+def _on_vectors(op: ir.Operation, operands: Sequence[ir.Value], lanes: int) -> ir.Operation:
+    return ir.Operation.create(
+        op.name,
+        results=[ir.VectorType.get([lanes], result.type) for result in op.results],
+        operands=list(operands),
+        attributes=attributes_of(op),
+        loc=op.location,
+    )
 
 
 def spread(value: ir.Value, lanes: int) -> ir.Value:

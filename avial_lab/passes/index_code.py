@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import reduce
 
 from mlir import ir
-from mlir.dialects import affine, arith, scf
+from mlir.dialects import affine, arith, scf, vector
 
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.polyhedra.affine import Affine
@@ -53,6 +53,10 @@ def most(value: ir.Value, *others: ir.Value | int) -> ir.Value:
     return reduce(lambda a, b: arith.MaxSIOp(a, number(b)).result, others, value)
 
 
+def chosen(condition: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
+    return arith.SelectOp(condition, value, other).result
+
+
 def less(value: ir.Value, other: ir.Value | int) -> ir.Value:
     return arith.CmpIOp(arith.CmpIPredicate.slt, value, number(other)).result
 
@@ -75,6 +79,44 @@ def splat(kind: ir.VectorType, value: int) -> ir.Value:
         one = ir.IntegerAttr.get(element, value)
     held = ir.DenseElementsAttr.get_splat(kind, one)
     return arith.ConstantOp(kind, held).result  # pyright: ignore[reportArgumentType]
+
+
+def lanes_between(low: ir.Value, high: ir.Value, first: ir.Value, lanes: int) -> ir.Value:
+    """A mask of the numbers from `first` on that are at least `low` and less than `high`."""
+    kind = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+    bits = [
+        vector.CreateMaskOp(kind, [least(most(minus(end, first), 0), lanes)]).result
+        for end in (low, high)
+    ]
+    return every(arith.XOrIOp(bits[0], splat(kind, 1)).result, bits[1])
+
+
+def transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """n vectors of n lanes, n a power of two: each lane of all of them as a vector.
+
+    Source: J. O. Eklundh, A fast computer method for matrix transposing, IEEE TC C-21 (1972).
+    """
+    found, half = list(rows), len(rows) // 2
+    while half:
+        for k in range(len(found)):
+            if not k & half:
+                found[k], found[k + half] = _exchanged(found[k], found[k + half], half)
+        half //= 2
+    return found
+
+
+def _exchanged(a: ir.Value, b: ir.Value, half: int) -> tuple[ir.Value, ir.Value]:
+    """Of every 2 · half lanes, b's first half in place of a's second, and the other way round."""
+    n = ir.VectorType(a.type).shape[0]
+    low = [n + (k ^ half) if k & half else k for k in range(n)]
+    high = [n + k if k & half else k ^ half for k in range(n)]
+    made = (
+        ir.Operation.create(
+            "vector.shuffle", [a.type], [a, b], {"mask": ir.DenseI64ArrayAttr.get(lanes)}
+        ).result
+        for lanes in (low, high)
+    )
+    return next(made), next(made)
 
 
 def low_of(extent: Range, values: Mapping[str, ir.Value]) -> ir.Value:

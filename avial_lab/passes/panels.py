@@ -20,26 +20,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import memref, vector
+from mlir.dialects import memref
 
 from avial_lab.passes.contraction_code import ContractionCode, Values
 from avial_lab.passes.index_code import (
     divided,
     high_of,
     least,
-    less,
     loop,
     low_of,
     minus,
     most,
-    number,
     pieces,
     plus,
-    splat,
     times,
-    when,
 )
-from avial_lab.passes.register_tiles import Ends, Packed, RegisterTile, Tiles
+from avial_lab.passes.packing import Packing
+from avial_lab.passes.register_tiles import Packed, RegisterTile, Tiles
 
 ALIGNMENT = 64
 """Bytes: a line of the cache, and no vector lies across two."""
@@ -74,18 +71,24 @@ class Panels:
         first_row, last_row = low_of(space.rows, names), high_of(space.rows, names)
         count = pieces(minus(high_of(space.columns, names), column), tiles.columns)
         terms = most(minus(last_term, first_term), 0)
-        right = [_panels(value.type, (count, terms, tiles.columns)) for value in found.right]
+        packing = Packing(self.code, tiles, names)
+        # Whole blocks of vectors are packed, beyond the last term too.
+        deep = plus(terms, tiles.lanes)
+        right = [_panels(value.type, (count, deep, tiles.columns)) for value in found.right]
         with loop(0, count, parallel=self.parallel) as panel:
-            self._pack_right(names, panel, column, (first_term, last_term), right)
+            first = plus(times(panel, tiles.columns), column)
+            packing.right(right, panel, first, (first_term, last_term))
         with loop(first_term, last_term, step=tiles.terms) as start:
             block = start, least(plus(start, tiles.terms), last_term)
-            with loop(first_row, last_row, step=tiles.block, parallel=self.parallel) as top:
+            with loop(first_row, last_row, step=tiles.block, parallel=self.parallel) as at:
+                top = self._turned(first_row, at, last_row) if self._grows else at
                 rows = top, least(plus(top, tiles.block), last_row)
-                shape = (tiles.block // tiles.rows, tiles.terms, tiles.rows)
+                shape = (tiles.block // tiles.rows, tiles.terms + tiles.rows, tiles.rows)
                 left = [_panels(value.type, shape) for value in found.left]
                 packed = Packed(right, left, first_term, block, rows)
                 with loop(*rows, step=tiles.rows) as row:
-                    self._pack_left(names, row, packed)
+                    tile = divided(minus(row, top), tiles.rows)
+                    packing.left(left, tile, row, rows, block)
                 with loop(0, count) as panel, loop(*rows, step=tiles.rows) as row:
                     at = plus(times(panel, tiles.columns), column)
                     RegisterTile(self.code, tiles, packed, names, panel, row, at).write()
@@ -94,43 +97,19 @@ class Panels:
         for each in right:
             memref.DeallocOp(each)
 
-    def _pack_right(
-        self,
-        names: Values,
-        panel: ir.Value,
-        column: ir.Value,
-        terms: Ends,
-        right: Sequence[ir.Value],
-    ) -> None:
-        """One panel, its terms one after the other; zeros where there are no columns."""
-        extent, tiles = self.code.found.space.columns_of_term, self.tiles
-        first = plus(times(panel, tiles.columns), column)
-        with loop(*terms) as term:
-            at = {**names, self.code.term.name: term}
-            low = most(first, low_of(extent, at))
-            high = least(plus(first, tiles.columns), high_of(extent, at))
-            place = panel, minus(term, terms[0])
-            with when(less(minus(high, low), tiles.columns)):
-                _clear(right, place, tiles.columns)
-            with loop(low, high) as each:
-                made = self.code.computed(
-                    self.code.found.right, {**at, self.code.column.name: each}
-                )
-                _put(made, right, (*place, minus(each, first)))
+    @property
+    def _grows(self) -> bool:
+        """Whether later rows have more to do: they come first then, so that no thread is left with
+        the longest block when the others are done.
+        """
+        space, row = self.code.found.space, self.code.row.name
+        forms = (*space.terms_of_row.highs, *space.columns_of_row.highs)
+        return any(name == row and factor > 0 for form in forms for name, factor in form.terms)
 
-    def _pack_left(self, names: Values, row: ir.Value, packed: Packed) -> None:
-        """The rows of one tile; zeros where there are none."""
-        extent, tiles = self.code.found.space.terms_of_row, self.tiles
-        panel = divided(minus(row, packed.rows[0]), tiles.rows)
-        last = least(plus(row, tiles.rows), packed.rows[1])
-        with when(less(minus(last, row), tiles.rows)), loop(0, tiles.terms) as place:
-            _clear(packed.left, (panel, place), tiles.rows)
-        with loop(row, last) as each:
-            at = {**names, self.code.row.name: each}
-            low = most(packed.terms[0], low_of(extent, at))
-            with loop(low, least(packed.terms[1], high_of(extent, at))) as term:
-                made = self.code.computed(self.code.found.left, {**at, self.code.term.name: term})
-                _put(made, packed.left, (panel, minus(term, packed.terms[0]), minus(each, row)))
+    def _turned(self, first: ir.Value, at: ir.Value, last: ir.Value) -> ir.Value:
+        """The first row of the block that is as far from the last as `at` is from the first."""
+        blocks = pieces(minus(last, first), self.tiles.block)
+        return minus(plus(times(minus(blocks, 1), self.tiles.block), plus(first, first)), at)
 
 
 def _panels(kind: ir.Type, shape: Sequence[ir.Value | int]) -> ir.Value:
@@ -138,14 +117,3 @@ def _panels(kind: ir.Type, shape: Sequence[ir.Value | int]) -> ir.Value:
     sizes = [n for n in shape if not isinstance(n, int)]
     made = ir.MemRefType.get(extents, kind)
     return memref.AllocOp(made, sizes, [], alignment=ALIGNMENT).result
-
-
-def _clear(panels: Sequence[ir.Value], place: Sequence[ir.Value], count: int) -> None:
-    for panel in panels:
-        kind = ir.VectorType.get([count], ir.MemRefType(panel.type).element_type)
-        vector.StoreOp(splat(kind, 0), panel, [*place, number(0)])
-
-
-def _put(values: Sequence[ir.Value], panels: Sequence[ir.Value], place: Sequence[ir.Value]) -> None:
-    for value, panel in zip(values, panels, strict=True):
-        memref.StoreOp(value, panel, place)

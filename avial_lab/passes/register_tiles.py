@@ -35,6 +35,7 @@ from avial_lab.passes.index_code import (
     splat,
     when,
 )
+from avial_lab.polyhedra.affine import Affine
 
 Ends = tuple[ir.Value, ir.Value]
 """Half-open."""
@@ -91,10 +92,15 @@ class RegisterTile:
         low = most(*(low for low, _ in ends))
         high = most(least(*(high for _, high in ends)), low)
         # Terms that not all of the rows have are added row by row: before the others, and after.
-        self._row_by_row(lambda first, end: (first, least(end, low)))
+        if self._hangs_on_row(self.code.found.space.terms_of_row.lows):
+            self._row_by_row(lambda first, end: (first, least(end, low)))
         with when(less(low, high)):
             self._add(whole, rows, columns, (low, high))
-        self._row_by_row(lambda first, end: (most(first, high), end))
+        if self._hangs_on_row(self.code.found.space.terms_of_row.highs):
+            self._row_by_row(lambda first, end: (most(first, high), end))
+
+    def _hangs_on_row(self, forms: Sequence[Affine]) -> bool:
+        return any(name == self.code.row.name for form in forms for name, _ in form.terms)
 
     @property
     def _triangular(self) -> bool:

@@ -56,9 +56,11 @@ class Space:
     columns_of_term: Range
     terms: Range
     terms_of_row: Range
+    rows_of_term: Range | None
+    """None where its ends would be fractions."""
 
 
-NOWHERE = Space((), *[Range((), ())] * 6)
+NOWHERE = Space((), *[Range((), ())] * 6, rows_of_term=None)
 """Of a contraction whose ranges are not known yet."""
 
 
@@ -115,7 +117,7 @@ def drafts_of(scop: Scop, unit: Unit) -> Iterator[Contraction]:
         return
     store = stores[0]
     element = next((s for s in unit.statements if s != store and _same_place(s, store)), None)
-    if element is None or not _rows_of_elements(store.op):
+    if element is None or not has_rows_of_elements(store.op.operands[1]):
         return
     for roles in _roles(unit, store):
         split = _Body(scop.op, unit, roles, element).split(store.op)
@@ -135,9 +137,9 @@ def _same_place(load: Statement, store: Statement) -> bool:
     )
 
 
-def _rows_of_elements(store: ir.Operation) -> bool:
-    """Whether the array's last dimension lies in memory element by element."""
-    kind = ir.MemRefType(store.operands[1].type)
+def has_rows_of_elements(array: ir.Value) -> bool:
+    """Whether its last dimension lies in memory element by element."""
+    kind = ir.MemRefType(array.type)
     strides, _ = kind.get_strides_and_offset()
     return kind.rank > 0 and strides[-1] == 1
 
@@ -218,7 +220,7 @@ class _Body:
             if op.name != "arith.constant":
                 (right if of_column else left)[value] = None
             return True
-        if not _elementwise(op):
+        if not is_elementwise(op):
             return False
         for operand in op.operands:
             if not self._gather(operand, inner, left, right):
@@ -243,14 +245,19 @@ class _Body:
         return self.known[value]
 
 
-def _elementwise(op: ir.Operation) -> bool:
-    """Whether it works on vectors as it does on numbers."""
+def is_elementwise(op: ir.Operation) -> bool:
+    """Whether it works on vectors as it does on numbers, and on zeros where there is no number."""
     return (
         op.name.startswith(("arith.", "math."))
         and op.name not in ("arith.constant", "arith.index_cast", "arith.index_castui")
+        and not op.name.endswith(_TRAPPING)
         and not len(op.regions)
         and all(_is_number(value.type) for value in (*op.operands, *op.results))
     )
+
+
+_TRAPPING = ("divsi", "divui", "remsi", "remui")
+"""Of integers, by zero."""
 
 
 def _is_number(kind: ir.Type) -> bool:
@@ -291,7 +298,8 @@ def space_of(domain: isl.Set, unit: Unit, roles: Roles) -> Space | None:
     ]
     if any(each is None for each in ranges):
         return None
-    return Space(tuple(ranges[:n]), *ranges[n:])  # pyright: ignore[reportArgumentType]
+    turned = range_of(_permuted(of_terms, (*range(n), n + 1, n)), n + 1, [*names[:n], names[term]])
+    return Space(tuple(ranges[:n]), *ranges[n:], rows_of_term=turned)  # pyright: ignore[reportArgumentType]
 
 
 def _permuted(points: isl.Set, order: Sequence[int]) -> isl.Set:

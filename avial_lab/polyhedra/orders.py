@@ -107,6 +107,14 @@ def steps(unit: Unit, dim: int) -> int:
 
 def move_of(access: Access, dim: int) -> int | None:
     """0 where it stays at its element, 1 where it goes to the one beside, None for any other."""
+    stride = stride_of(access, dim)
+    return None if stride is None else abs(stride)
+
+
+def stride_of(access: Access, dim: int) -> int | None:
+    """0 where it stays at its element, 1 or -1 where it goes to the one after or before, None for
+    any other.
+    """
     relation = access.relation
     rank = relation.dim(OUT)
     for place in range(rank):
@@ -118,7 +126,7 @@ def move_of(access: Access, dim: int) -> int | None:
         }
         if factors == {0}:
             continue
-        return 1 if place == rank - 1 and factors <= {1, -1} else None
+        return factors.pop() if place == rank - 1 and factors in ({1}, {-1}) else None
     return 0
 
 

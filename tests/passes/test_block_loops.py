@@ -37,6 +37,11 @@ FORMS = {
     "shifted": ("1", "{k}", "1", "{m}", "%A[%i, %p - 1]", "%B[%p - 1, %j]", "fma"),
     "least sum": ("0", "{k}", "0", "{m}", "%A[%i, %p]", "%B[%p, %j]", "least"),
     "scaled": ("0", "{k}", "0", "{m}", "%A[%i, %p]", "%B[%p, %j]", "scaled"),
+    # Packed by vectors of rows and of terms, of triangles too; and what no vector can be loaded of.
+    "turned lower": ("0", "{k}", "0", "#up(%i)", "%A[%p, %i]", "%B[%j, %p]", "scaled"),
+    "turned terms": ("0", "#up(%i)", "0", "{m}", "%A[%p, %i]", "%B[%j, %p]", "fma"),
+    "turned upper": ("#same(%i)", "{k}", "#same(%i)", "{m}", "%A[%p, %i]", "%B[%j, %p]", "fma"),
+    "backwards": ("0", "#up(%i)", "0", "{m}", "%A[%i, 69 - %p]", "%B[%p, 69 - %j]", "fma"),
 }  # fmt: skip
 
 SIDE = 70

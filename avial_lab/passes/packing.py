@@ -1,0 +1,218 @@
+"""Left and right values of a contraction into panels, in the order in which tiles read them.
+
+Contraction, Tiles -> loops that fill panels at the insertion point.
+
+             what lies side by side in memory                    is read and written as
+    columns of a right panel, rows of a left one    vectors, term by term
+    the terms of a column, of a row                 square blocks of vectors, turned over
+    neither                                         single values
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import memref, vector
+
+from avial_lab.passes.contraction_code import ContractionCode, Values, spread
+from avial_lab.passes.index_code import (
+    chosen,
+    every,
+    high_of,
+    lanes_between,
+    least,
+    less,
+    loop,
+    low_of,
+    minus,
+    most,
+    number,
+    plus,
+    splat,
+    transposed,
+    when,
+)
+from avial_lab.passes.register_tiles import Ends, Tiles
+
+WIDEST = 16
+"""Lanes of vectors that are turned over: there are as many of them at once."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """`names` are the values of parameters, and of loops around."""
+
+    code: ContractionCode
+    tiles: Tiles
+    names: Values
+
+    # -- right panels: [panel, term, column]
+
+    def right(
+        self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
+    ) -> None:
+        """One panel, whose first column that is; zeros where there are no columns."""
+        values, extent = self.code.found.right, self.code.found.space.columns_of_term
+        fixed = self.code.term.name not in extent.names
+        if self.code.walks(values, self.code.column):
+            self._right_by_columns(panels, panel, first, terms)
+        elif fixed and self.code.walks(values, self.code.term) and self.tiles.lanes <= WIDEST:
+            self._right_by_terms(panels, panel, first, terms)
+        else:
+            self._right_one_by_one(panels, panel, first, terms)
+
+    def _right_by_columns(
+        self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
+    ) -> None:
+        extent, lanes = self.code.found.space.columns_of_term, self.tiles.lanes
+        with loop(*terms) as term:
+            at = {**self.names, self.code.term.name: term}
+            low, high = low_of(extent, at), high_of(extent, at)
+            for start in range(0, self.tiles.columns, lanes):
+                column = plus(first, start)
+                mask = lanes_between(low, high, column, lanes)
+                of_column = {**at, self.code.column.name: column}
+                made = self.code.vectors(self.code.found.right, of_column, self.code.column, mask)
+                _put_vectors(made, panels, (panel, minus(term, terms[0]), number(start)))
+
+    def _right_by_terms(
+        self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
+    ) -> None:
+        extent, lanes = self.code.found.space.columns_of_term, self.tiles.lanes
+        low, high = low_of(extent, self.names), high_of(extent, self.names)
+        with loop(*terms, step=lanes) as term, loop(0, self.tiles.columns, step=lanes) as start:
+            there = lanes_between(*terms, term, lanes)
+            each: list[list[ir.Value]] = []
+            for k in range(lanes):
+                column = plus(plus(first, start), k)
+                mask = every(there, spread(_within(low, column, high), lanes))
+                at = {**self.names, self.code.column.name: _clamped(low, column, high)}
+                at[self.code.term.name] = term
+                each.append(self.code.vectors(self.code.found.right, at, self.code.term, mask))
+            self._put_turned(each, panels, (panel, minus(term, terms[0])), start)
+
+    def _right_one_by_one(
+        self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
+    ) -> None:
+        extent, tiles = self.code.found.space.columns_of_term, self.tiles
+        with loop(*terms) as term:
+            at = {**self.names, self.code.term.name: term}
+            low = most(first, low_of(extent, at))
+            high = least(plus(first, tiles.columns), high_of(extent, at))
+            place = panel, minus(term, terms[0])
+            with when(less(minus(high, low), tiles.columns)):
+                _clear(panels, place, tiles.columns)
+            with loop(low, high) as each:
+                of_column = {**at, self.code.column.name: each}
+                made = self.code.computed(self.code.found.right, of_column)
+                _put(made, panels, (*place, minus(each, first)))
+
+    # -- left panels: [panel, term of the block, row of the tile]
+
+    def left(
+        self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
+    ) -> None:
+        """The rows of one tile from `row` on, of a block of rows and terms; zeros where there is no
+        row.
+        """
+        values, space = self.code.found.left, self.code.found.space
+        if space.rows_of_term is not None and self.code.walks(values, self.code.row):
+            self._left_by_rows(panels, panel, row, rows, terms)
+        elif self.code.walks(values, self.code.term):
+            self._left_by_terms(panels, panel, row, rows, terms)
+        else:
+            self._left_one_by_one(panels, panel, row, rows, terms)
+
+    def _left_by_rows(
+        self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
+    ) -> None:
+        extent = self.code.found.space.rows_of_term
+        assert extent is not None
+        with loop(*self._terms_of_tile(row, rows, terms)) as term:
+            at = {**self.names, self.code.term.name: term, self.code.row.name: row}
+            high = least(high_of(extent, at), rows[1])
+            mask = lanes_between(low_of(extent, at), high, row, self.tiles.rows)
+            made = self.code.vectors(self.code.found.left, at, self.code.row, mask)
+            _put_vectors(made, panels, (panel, minus(term, terms[0]), number(0)))
+
+    def _left_by_terms(
+        self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
+    ) -> None:
+        low, high = self._terms_of_tile(row, rows, terms)
+        ends = [self._terms_of(row, k, rows, terms) for k in range(self.tiles.rows)]
+        with loop(low, high, step=self.tiles.rows) as term:
+            each: list[list[ir.Value]] = []
+            for k, (first, end) in enumerate(ends):
+                mask = lanes_between(first, end, term, self.tiles.rows)
+                at = {**self.names, self.code.term.name: term}
+                at[self.code.row.name] = least(plus(row, k), minus(rows[1], 1))
+                each.append(self.code.vectors(self.code.found.left, at, self.code.term, mask))
+            self._put_turned(each, panels, (panel, minus(term, terms[0])), number(0))
+
+    def _terms_of(self, row: ir.Value, k: int, rows: Ends, terms: Ends) -> Ends:
+        """Those of the block that the k-th row of a tile has; none where there is no such row."""
+        extent, place = self.code.found.space.terms_of_row, plus(row, k)
+        at = {**self.names, self.code.row.name: least(place, minus(rows[1], 1))}
+        low, high = most(terms[0], low_of(extent, at)), least(terms[1], high_of(extent, at))
+        return low, chosen(less(place, rows[1]), high, terms[0])
+
+    def _terms_of_tile(self, row: ir.Value, rows: Ends, terms: Ends) -> Ends:
+        """From the first one that some row has to the last."""
+        if self.code.row.name not in self.code.found.space.terms_of_row.names:
+            return self._terms_of(row, 0, rows, terms)
+        ends = [self._terms_of(row, k, rows, terms) for k in range(self.tiles.rows)]
+        return least(*(low for low, _ in ends)), most(*(high for _, high in ends))
+
+    def _left_one_by_one(
+        self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
+    ) -> None:
+        extent, tiles = self.code.found.space.terms_of_row, self.tiles
+        last = least(plus(row, tiles.rows), rows[1])
+        with when(less(minus(last, row), tiles.rows)), loop(0, tiles.terms) as place:
+            _clear(panels, (panel, place), tiles.rows)
+        with loop(row, last) as each:
+            at = {**self.names, self.code.row.name: each}
+            low = most(terms[0], low_of(extent, at))
+            with loop(low, least(terms[1], high_of(extent, at))) as term:
+                made = self.code.computed(self.code.found.left, {**at, self.code.term.name: term})
+                _put(made, panels, (panel, minus(term, terms[0]), minus(each, row)))
+
+    def _put_turned(
+        self,
+        each: Sequence[Sequence[ir.Value]],
+        panels: Sequence[ir.Value],
+        place: tuple[ir.Value, ir.Value],
+        start: ir.Value,
+    ) -> None:
+        """Vectors of terms, for each column or row, as vectors of those for each term."""
+        for panel, vectors in zip(panels, zip(*each, strict=True), strict=True):
+            for k, turned in enumerate(transposed(vectors)):
+                vector.StoreOp(turned, panel, [place[0], plus(place[1], k), start])
+
+
+def _within(low: ir.Value, value: ir.Value, high: ir.Value) -> ir.Value:
+    return every(less(value, high), less(minus(low, 1), value))
+
+
+def _clamped(low: ir.Value, value: ir.Value, high: ir.Value) -> ir.Value:
+    return most(least(value, minus(high, 1)), low)
+
+
+def _put_vectors(
+    values: Sequence[ir.Value], panels: Sequence[ir.Value], place: Sequence[ir.Value]
+) -> None:
+    for value, panel in zip(values, panels, strict=True):
+        vector.StoreOp(value, panel, place)
+
+
+def _clear(panels: Sequence[ir.Value], place: Sequence[ir.Value], count: int) -> None:
+    for panel in panels:
+        kind = ir.VectorType.get([count], ir.MemRefType(panel.type).element_type)
+        vector.StoreOp(splat(kind, 0), panel, [*place, number(0)])
+
+
+def _put(values: Sequence[ir.Value], panels: Sequence[ir.Value], place: Sequence[ir.Value]) -> None:
+    for value, panel in zip(values, panels, strict=True):
+        memref.StoreOp(value, panel, place)
