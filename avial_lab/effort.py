@@ -13,7 +13,7 @@ from typing import Any
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "fuse-phases", "block-loops", "expand-scalars", "expand-arrays", "order-loops",
+    "fuse-phases", "widen-halos", "block-loops", "expand-scalars", "expand-arrays", "order-loops",
     "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums", "tile-time",
     "jam-rows", "interleave-rows", "thread-loops",
 )  # fmt: skip
@@ -77,6 +77,7 @@ SIZES: Mapping[str, Mapping[str, Size]] = {
         "l2": _CACHE,
         "widths": Size("slabs (and lines) along each face of a tile", 1, 1 << 16, numbers=(2, 3)),
     },
+    "widen-halos": {"steps": Size("steps of time between two exchanges of halos", 1, 1 << 12)},
     "jam-rows": {"rows": Size("rows at once", 2, 16)},
     "interleave-rows": {"rows": Size("rows side by side", 2, 64)},
 }

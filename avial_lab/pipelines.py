@@ -81,6 +81,7 @@ from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
+from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 
@@ -132,6 +133,7 @@ OURS: dict[str, type] = {
     "place-tasks": PlaceTasksHere,
     "place-phases": PlacePhasesHere,
     "fuse-phases": FusePhases,
+    "widen-halos": WidenHalos,
     "arrays-apart": ArraysApart,
     "apart-to-llvm": ApartToLlvm,
     "independent-to-llvm": IndependentToLlvm,

@@ -50,6 +50,7 @@ from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
+from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.pipelines import (
     TO_HOST,
     Pass,
@@ -133,9 +134,11 @@ def lower_structured(
 
 
 def to_one(topology: Topology, effort: Effort) -> tuple[Pass, ...]:
-    """What makes several phases one, where no rank waits for another."""
-    fuse = FusePhases(**effort.options("tile-time"))
-    return (fuse,) if topology.ranks == 1 and effort.keeps(_name(fuse)) else ()
+    """What makes several phases one: so that no rank waits for another, or that all do so less."""
+    one: Pass = FusePhases(**effort.options("tile-time"))
+    if topology.ranks > 1:
+        one = WidenHalos(topology.ranks, **effort.options("widen-halos"))
+    return (one,) if effort.keeps(_name(one)) else ()
 
 
 def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
@@ -212,17 +215,21 @@ def finished_phases(stages: Stages) -> Finished:
     sums: dict[str, int] = {}
     told: dict[str, tuple[str, ...]] = {}
 
+    def hear(module: ir.Operation) -> None:
+        for name, lines in told_in(module).items():
+            told[name] = (*told.get(name, ()), *lines)
+
     def watched() -> Stages:
         nonlocal phases, sums
         for stage, module in stages:
             if stage.name == "placed" and isinstance(module, ir.Operation):
                 fused.update(fused_in(module))
-                told.update(told_in(module))
+                hear(module)
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
             if stage.name == "loops" and isinstance(module, ir.Operation):
                 sums = reordered_sums(module)
-                told.update(told_in(module))
+                hear(module)
             yield stage, module
 
     made, code = finished(watched())

@@ -127,7 +127,7 @@ static bool conflicts(void)
 static void footprints(const i64 *space, const Body *body)
 {
     items.count = boxes.count = ranges.count = 0;
-    if (kind != REPLICATE) {
+    if (kind == TASK || kind == EVERYWHERE) {
         as_one(space, body, kind == EVERYWHERE);
         return;
     }

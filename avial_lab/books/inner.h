@@ -59,7 +59,7 @@ static i64 edge(const Body *body, const Part *part, i64 middle, bool upper)
 /* The inner range first, which needs nothing under way; then what is left at either end. */
 static void split(const Body *body, i64 step)
 {
-    if (!pending || ranges.count != 4 || combining) return;
+    if (!pending || ranges.count != 4 || combining || kind == WIDE) return;
     Part part = {.step = step};
     memcpy(part.range, ranges.rows, sizeof part.range);
     part.count = (part.range[1] - part.range[0] + step - 1) / step;

@@ -17,7 +17,8 @@ typedef void (*Touches)(const i64 *params, const i64 *range);
 enum { MAX_DIMS = 32, SMALL_REDUCTION = 4096 };
 enum { NO_MEMORY = 0x7fffff01, TOO_MANY_DIMS = 0x7fffff02, NOT_GIVEN = 0x7fffff03 };
 enum { NO_SCRATCH = 0x7fffff04 };
-enum Kind { REPLICATE, TASK, EVERYWHERE };
+/* A wide replicate writes beyond its parts, what others write too: none is cut further. */
+enum Kind { REPLICATE, TASK, EVERYWHERE, WIDE };
 enum Use { READ, WRITE, UPDATE, REDUCE };
 enum { SKETCHED_PHASES = 64, SKETCHED_RANKS = 16, SKETCHED_ITEMS = 4096 };
 /* An operation is its kind * 16 + the elements' type. A leader is the least or greatest of all, and the

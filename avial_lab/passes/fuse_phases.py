@@ -74,10 +74,13 @@ class FusePhases:
 
     def _fuse(self, converge: ir.Operation) -> bool:
         """Whether the converge became a task."""
-        phases = _phases_in(converge)
-        if not phases or not all(_on_cpu(op) for op in phases):
+        phases = phases_in(converge)
+        if not phases or not all(on_cpu(op) for op in phases):
             return False
-        task = _as_task(converge, phases)
+        task = as_one(converge, phases, "avial.task")
+        for op in operations_in(task):
+            if SPLIT in op.attributes:
+                del op.attributes[SPLIT]
         found = self._why_one(task, converge)
         if found is None:
             task.erase()
@@ -123,7 +126,7 @@ def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _phases_in(converge: ir.Operation) -> list[ir.Operation]:
+def phases_in(converge: ir.Operation) -> list[ir.Operation]:
     """The phases in the loops of a converge; none where something else is there too."""
     found: list[ir.Operation] = []
     pending = [converge]
@@ -146,7 +149,7 @@ def _hands_on(op: ir.Operation) -> bool:
     return op.name in LOOPS and len(op.results) > 0
 
 
-def _on_cpu(op: ir.Operation) -> bool:
+def on_cpu(op: ir.Operation) -> bool:
     view = op.opview
     assert isinstance(view, ReplicateOp | TaskOp)
     return not is_gpu_arch(view.target_op.arch) and not any(
@@ -154,12 +157,14 @@ def _on_cpu(op: ir.Operation) -> bool:
     )
 
 
-def _as_task(converge: ir.Operation, phases: Sequence[ir.Operation]) -> ir.Operation:
-    """A task before the converge with a copy of its loops, and the phases' bodies in them."""
+def as_one(converge: ir.Operation, phases: Sequence[ir.Operation], name: str) -> ir.Operation:
+    """A task or replicate (`name`) before the converge, with a copy of its loops and the phases'
+    bodies in them.
+    """
     target = phases[0].operands[0]
     reads, writes = _touched(phases, 1), _touched(phases, 2)
     task = ir.Operation.create(
-        "avial.task",
+        name,
         [result.type for result in converge.results],
         [target, *reads, *writes],
         attributes={
@@ -179,9 +184,6 @@ def _as_task(converge: ir.Operation, phases: Sequence[ir.Operation]) -> ir.Opera
                 view.operation.move_before(op)
     for op in [op for op in operations_in(task) if op.name in (*PHASES, "avial.converge")][::-1]:
         op.erase()
-    for op in operations_in(task):
-        if SPLIT in op.attributes:
-            del op.attributes[SPLIT]
     return task
 
 

@@ -79,26 +79,57 @@ def _cut(loop: ir.Operation, lower: int, upper: int, low: ir.Value, high: ir.Val
 def _narrow_affine_for(
     loop: ir.Operation, _own: int, low: ir.Value, high: ir.Value
 ) -> ir.Operation:
+    return _bounded(loop, ((_own_symbol(), (), low), (_own_symbol(), (), high)))
+
+
+def leaning(
+    loop: ir.Operation,
+    time: ir.Value,
+    low: tuple[ir.Value, int, int],
+    high: tuple[ir.Value, int, int],
+) -> ir.Operation:
+    """The `affine.for` with low <= variable < high, in its place; an end is a value, and what is
+    added to it, first and with every step of `time`.
+    """
+    step = ir.AffineExpr.get_dim(0)
+    ends = [(_own_symbol() + more + step * by, (time,), end) for end, more, by in (low, high)]
+    return _bounded(loop, (ends[0], ends[1]))
+
+
+_Extra = tuple[ir.AffineExpr, tuple[ir.Value, ...], ir.Value]
+"""One more bound: an expression of dimensions from 0 on and symbol 0, and their values."""
+
+
+def _own_symbol() -> ir.AffineExpr:
+    return ir.AffineExpr.get_symbol(0)
+
+
+def _bounded(loop: ir.Operation, extras: tuple[_Extra, _Extra]) -> ir.Operation:
     """Another result in each bound's map: the greatest lower, the least upper bound counts."""
     sizes = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
     operands = list(loop.operands)
-    lower, upper = operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]]
     attributes = attributes_of(loop)
-    attributes["lowerBoundMap"] = _with_symbol(loop.attributes["lowerBoundMap"])
-    attributes["upperBoundMap"] = _with_symbol(loop.attributes["upperBoundMap"])
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
-        [sizes[0] + 1, sizes[1] + 1, *sizes[2:]]
-    )
-    bounds = [*lower, low, *upper, high, *operands[sizes[0] + sizes[1] :]]
-    return rebuilt_loop(loop, bounds, attributes)
+    bounds: list[ir.Value] = []
+    counts: list[int] = []
+    given = (operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]])
+    for name, old, extra in zip(("lowerBoundMap", "upperBoundMap"), given, extras, strict=True):
+        attributes[name], values = _with_result(loop.attributes[name], old, extra)
+        bounds += values
+        counts.append(len(values))
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([*counts, *sizes[2:]])
+    return rebuilt_loop(loop, [*bounds, *operands[sizes[0] + sizes[1] :]], attributes)
 
 
-def _with_symbol(attribute: ir.Attribute) -> ir.AffineMapAttr:
+def _with_result(
+    attribute: ir.Attribute, operands: Sequence[ir.Value], extra: _Extra
+) -> tuple[ir.AffineMapAttr, list[ir.Value]]:
+    """The map with one more result, and its operands."""
     form = ir.AffineMapAttr(attribute).value
-    extra = ir.AffineExpr.get_symbol(form.n_symbols)
-    return ir.AffineMapAttr.get(
-        ir.AffineMap.get(form.n_dims, form.n_symbols + 1, [*form.results, extra])
-    )
+    more, dims, symbol = extra
+    more = more.shift_dims(len(dims), form.n_dims).shift_symbols(1, form.n_symbols)
+    wider = ir.AffineMap.get(form.n_dims + len(dims), form.n_symbols + 1, [*form.results, more])
+    values = [*operands[: form.n_dims], *dims, *operands[form.n_dims :], symbol]
+    return ir.AffineMapAttr.get(wider), values
 
 
 def _narrow_affine_parallel(

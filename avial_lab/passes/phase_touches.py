@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from avial_lab.passes.phases import SPLIT, SPLIT_DIMENSIONS, reduced_arrays, split_dimensions
+from avial_lab.passes.phases import (
+    SPLIT,
+    SPLIT_DIMENSIONS,
+    halo_of,
+    reduced_arrays,
+    split_dimensions,
+)
 from avial_lab.passes.touches import write_touches
 from avial_lab.polyhedra import Loop, Scop, read_scop
-from avial_lab.polyhedra.touched import touched_boxes
+from avial_lab.polyhedra.touched import TouchKind, touched_boxes
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,13 @@ def phase_touches(
     first, second = (_divided(scop, dimension) for dimension in range(SPLIT_DIMENSIONS))
     values = reduced_arrays(op)
     reduced = [a for a in scop.arrays if a.value is not None and a.value in values]
-    touches = touched_boxes(scop, loops=first, second=second, reduced=reduced)
+
+    boxes = partial(touched_boxes, scop, loops=first, second=second, reduced=reduced)
+    touches = boxes()
+    if (halo := halo_of(op)) is not None:
+        # What it makes beyond its part is its own affair: another rank makes it for everybody.
+        reads = (touch for touch in boxes(beyond=halo) if touch.kind is TouchKind.READ)
+        touches = (*reads, *(touch for touch in touches if touch.kind is not TouchKind.READ))
     written = write_touches(before, symbol, scop, touches, numbers)
     with ir.InsertionPoint(op), op.location:
         return PhaseTouches(symbol, tuple(map(_value, written.parameters)))

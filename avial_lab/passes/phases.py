@@ -16,9 +16,10 @@ from avial_lab.accesses.views import VIEWS
 from avial_lab.dialects.avial import buffer_of
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
-from avial_lab.passes.loop_bounds import bounds_of, narrowed
+from avial_lab.passes.loop_bounds import bounds_of, leaning, narrowed
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import is_pure
+from avial_lab.polyhedra.nesting import parent_of
 
 SPLIT_DIMENSIONS = 2
 OF_TASK = "avial.task"
@@ -26,6 +27,14 @@ OF_TASK = "avial.task"
 
 SPLIT = "avial.split"
 """On a loop: its iterations are divided, along this dimension (0 or 1) of the grid of ranks."""
+
+LEAN = "avial.lean"
+"""On a split loop in a loop over time: the iterations before the part and after it that are run too
+in the first step, and by how many these are fewer with every step.
+"""
+
+HALO = "avial.halo"
+"""On a replicate with such loops: the most iterations that any of them runs before and after."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,16 @@ def reduced_arrays(op: ir.Operation) -> list[ir.Value]:
         return []
     places = list(ir.DenseI64ArrayAttr(op.attributes["avial.reduced"]))
     return [buffer_of(op.operands[place]) for place in places]
+
+
+def halo_of(op: ir.Operation) -> tuple[int, int] | None:
+    """The iterations before and after its part that a rank runs too; None where there are none, and
+    parts can be cut further.
+    """
+    if HALO not in op.attributes:
+        return None
+    below, above = ir.DenseI64ArrayAttr(op.attributes[HALO])
+    return below, above
 
 
 # The function -------------------------------------------------------------------------------------
@@ -174,7 +193,18 @@ def _narrow(function: ir.Operation, ranges: Sequence[ir.Value]) -> None:
             if dimension < 0:
                 continue
             low, high = ranges[2 * dimension : 2 * dimension + 2]
-            loop = narrowed(loop, own, low, high)
+            cut = _cut_leaning if LEAN in loop.attributes else narrowed
+            loop = cut(loop, own, low, high)
+
+
+def _cut_leaning(loop: ir.Operation, _own: int, low: ir.Value, high: ir.Value) -> ir.Operation:
+    """To the part and what is run beyond it in this step of the time loop around."""
+    below, above, fewer_below, fewer_above = ir.DenseI64ArrayAttr(loop.attributes[LEAN])
+    del loop.attributes[LEAN]
+    steps = parent_of(loop)
+    assert steps is not None, "a loop that leans stands in a loop over time"
+    time = steps.regions[0].blocks[0].arguments[0]
+    return leaning(loop, time, (low, -below, fewer_below), (high, above, -fewer_above))
 
 
 # The iterations that are divided ------------------------------------------------------------------

@@ -23,6 +23,7 @@ from avial_lab.passes.phase_touches import element_touches, phase_touches
 from avial_lab.passes.phases import (
     SPLIT_DIMENSIONS,
     Phase,
+    halo_of,
     outline_phase,
     reduced_arrays,
     split_space,
@@ -43,6 +44,7 @@ class PhaseKind(IntEnum):
     REPLICATE = 0
     TASK = 1
     EVERYWHERE = 2
+    WIDE = 3
 
 
 @dataclass(frozen=True)
@@ -332,8 +334,7 @@ class _Entry:
             self._set(self.params, touches.parameters)
             self._set(self.space, space)
             self._lay_out(op)
-            kind = PhaseKind.REPLICATE if op.name == "avial.replicate" else PhaseKind.TASK
-            parts = self._begin(kind, touches.symbol)
+            parts = self._begin(_kind_of(op), touches.symbol)
             self._run(phase, parts, reduced)
             self._call("avial_end", [])
         self._erase(op)
@@ -441,6 +442,12 @@ class _Entry:
             return arith.index_cast(self.i64, value)
         width = ir.IntegerType(value.type).width
         return value if width == 64 else arith.extsi(self.i64, value)
+
+
+def _kind_of(op: ir.Operation) -> PhaseKind:
+    if op.name == "avial.task":
+        return PhaseKind.TASK
+    return PhaseKind.REPLICATE if halo_of(op) is None else PhaseKind.WIDE
 
 
 _LOADS = ("memref.load", "affine.load")

@@ -115,6 +115,55 @@ class TimeTiles:
         return f"{shape}, {sizes}"
 
 
+@dataclass(frozen=True)
+class Cone:
+    """What slabs hang on: whoever makes `low <= slab < high` of the last step needs of sweep k at
+    step t those from `low - below(t, k)` to `high + above(t, k)`, and what was before the first.
+    """
+
+    sweeps: tuple[Sweep, ...]
+    falling: Face
+    rising: Face
+    extents: Extents
+
+    def reach(self, steps: int, sweep: int) -> tuple[int, int]:
+        """below(0, sweep) and above(0, sweep); with every step there are `leans` less."""
+        below, above = (
+            face.time * (steps - 1) + max(face.shifts) - face.shifts[sweep]
+            for face in (self.falling, self.rising)
+        )
+        return below, above
+
+    @property
+    def leans(self) -> tuple[int, int]:
+        return self.falling.time, self.rising.time
+
+
+def cone(loop: ir.Operation) -> Cone:
+    """Of the steps of a time loop over arrays; raises Immovable where it has none."""
+    found = _Sweeps.of(loop)
+    if found is None:
+        raise Immovable("it is no loop around sweeps over arrays")
+    # A rank goes through them in the program's order: what it reads has to be there, no more.
+    slabs = replace(found.at(1), flow=True)
+    made = limited(lambda: _cone(slabs), lambda: None)
+    if made is None:
+        raise Immovable("isl gave up on what its steps need of each other")
+    return made
+
+
+def _cone(found: _Sweeps) -> Cone:
+    extents = found.extents()
+    if extents is None:
+        raise Immovable("its bounds are not known before it runs")
+    if any(sweep.loops[0] is None for sweep in found.sweeps):
+        raise Immovable("not all of it goes over rows of what it writes")
+    falling, rising = found.face(0, -1, gentlest=0), found.face(0, 1, gentlest=0)
+    if falling is None or rising is None:
+        raise Immovable("each step hangs on all rows before, or after")
+    return Cone(found.sweeps, falling, rising, extents)
+
+
 def time_tiles(
     loop: ir.Operation, *, caches: Sequence[int], widths: Sequence[int] = ()
 ) -> TimeTiles:
@@ -203,12 +252,16 @@ def _of_width(faces: Sequence[Face], width: int) -> tuple[Face, ...]:
 
 @dataclass(frozen=True)
 class _Sweeps:
-    """The operations of a time loop that touch memory, in order, and the statements in each."""
+    """The operations of a time loop that touch memory, in order, and the statements in each.
+
+    `flow`: what one needs of another is only what that one writes for it to read.
+    """
 
     loop: ir.Operation
     scop: Scop
     sweeps: tuple[Sweep, ...]
     statements: tuple[tuple[Statement, ...], ...]
+    flow: bool = False
 
     @staticmethod
     def of(loop: ir.Operation) -> _Sweeps | None:
@@ -286,7 +339,7 @@ class _Sweeps:
 
     def pair(self, *, third: bool = False) -> tuple[Face, ...] | None:
         """The two faces of tiles on a wave, and a third over lines; None where there are none."""
-        falling, rising = self._face(0, -1), self._face(0, 1)
+        falling, rising = self.face(0, -1), self.face(0, 1)
         time = Face(1, 0, 0, (0,) * len(self.sweeps))
         if falling is not None and rising is not None:
             pair = (falling, rising)
@@ -296,11 +349,12 @@ class _Sweeps:
             return None
         if not third:
             return pair
-        lines = self._face(1, 1) or self._face(1, -1)
+        lines = self.face(1, 1) or self.face(1, -1)
         return (*pair, lines) if lines is not None else None
 
-    def _face(self, dim: int, sign: int) -> Face | None:
-        for time in range(1, STEEPEST + 1):
+    def face(self, dim: int, sign: int, *, gentlest: int = 1) -> Face | None:
+        """The one that leans least; None where there is none."""
+        for time in range(gentlest, STEEPEST + 1):
             shifts = self._shifts(time, dim, sign)
             if shifts is not None:
                 return Face(time, dim, sign, shifts)
@@ -333,13 +387,17 @@ class _Sweeps:
                 before = _before(len(self.sweeps[0].loops), source, target)
                 for one in first:
                     for other in second:
-                        if one.array != other.array or not (one.writes or other.writes):
+                        if one.array != other.array or not self._orders(one, other):
                             continue
                         pairs = one.relation.apply_range(other.relation.reverse())
                         deltas = pairs.intersect(before.align_params(pairs.get_space())).deltas()
                         known = found.get((source, target))
                         found[source, target] = deltas if known is None else known.union(deltas)
         return {pair: deltas for pair, deltas in found.items() if not deltas.is_empty()}
+
+    def _orders(self, one: _Touched, other: _Touched) -> bool:
+        """Whether what they touch of one array has to be touched in their order."""
+        return one.writes and not other.writes if self.flow else one.writes or other.writes
 
     def _touched(self, number: int) -> Iterator[_Touched]:
         """What the sweep reads, and what it writes, of each array."""

@@ -83,6 +83,7 @@ class _Part:
     loops: tuple[tuple[Loop, ...], tuple[Loop, ...]]
     around: tuple[Loop, ...]
     context: isl.Set
+    beyond: tuple[int, int] | None = None
 
     def split(self, statement: Statement) -> tuple[tuple[int, ...], ...]:
         """The places of the first and second dimension's loops among those of the statement."""
@@ -102,8 +103,9 @@ class _Part:
 
     def iterations(self, statement: Statement) -> isl.Set:
         """The statement's iterations in the part."""
+        below, above = self.beyond or (0, 0)
         where = [
-            f"{low} <= {_dim(place)} < {high}"
+            f"{low} <= {_dim(place)} + {below} and {_dim(place)} < {high} + {above}"
             for (low, high), places in zip(RANGE, self.split(statement), strict=True)
             for place in places
         ]
@@ -120,17 +122,20 @@ def touched_boxes(
     around: Sequence[Loop] = (),
     reduced: Sequence[Array] = (),
     private: Sequence[Array] = (),
+    beyond: tuple[int, int] | None = None,
 ) -> tuple[Touch, ...]:
     """What `statements` (None: all) touch while the split `loops` run from `lo0_` to below `hi0_`
     and those of `second` from `lo1_` to below `hi1_`; loops that are not split run whole.
 
     Loops in `around` are fixed at one iteration, a parameter of the loop's name. Accesses of a
     `reduced` array by its updates are one REDUCE; arrays that are allocated inside, constants and
-    `private` ones are left out. Of an empty part nothing is said: ask for lo < hi only.
+    `private` ones are left out. Of an empty part nothing is said: ask for lo < hi only. `beyond`:
+    up to so many iterations of split loops before the part and after it are run too, those that its
+    own need of earlier ones, and all in the program's order.
     """
     chosen = scop.statements if statements is None else tuple(statements)
     context = scop.context.intersect_params(_nonempty(bool(loops), bool(second)))
-    part = _Part((tuple(loops), tuple(second)), tuple(around), context)
+    part = _Part((tuple(loops), tuple(second)), tuple(around), context, beyond)
     arrays = [
         array
         for array in scop.arrays
@@ -213,7 +218,8 @@ def _before_the_part(
     """The elements that an access reads from before the part: not written in it for sure, earlier
     and in the same iteration of the split loops.
 
-    Iterations of the split loops may run in any order, so none counts on another.
+    Iterations of the split loops may run in any order, so none counts on another; but where more
+    are run than the part's own.
     """
     relation = access.relation.intersect_domain(part.once(statement))
     one_element = relation.is_single_valued()
@@ -235,7 +241,8 @@ def _before_the_part(
 def _earlier(reader: Statement, writer: Statement, part: _Part) -> isl.Map | None:
     """{ reader[x] -> writer[y] }: y runs before x wherever x runs."""
     same: list[str] = []
-    for mine, theirs in zip(part.split(reader), part.split(writer), strict=True):
+    split = (part.split(reader), part.split(writer)) if part.beyond is None else ((), ())
+    for mine, theirs in zip(*split, strict=True):
         if theirs and not mine:
             return None
         same += [f"{_dim(k)} = {_dim(m, 'y')}" for k in mine for m in theirs]
@@ -369,7 +376,7 @@ def _box_text(statement: Statement, where: Sequence[str]) -> isl.Set:
     """
     dims = [_dim(k) for k in range(len(statement.loops))]
     names = {word for text in where for word in text.replace("<=", "<").split()}
-    parameters = sorted(names - set(dims) - {"<", "=", "and"})
+    parameters = sorted(name for name in names - {*dims, "and"} if name.isidentifier())
     text = f"{{ {statement.name}[{', '.join(dims)}] : {' and '.join(where) or 'true'} }}"
     return isl.Set(f"[{', '.join(parameters)}] -> {text}")
 
