@@ -64,7 +64,7 @@ def test_a_time_loop_is_one_phase_and_says_why() -> None:
     [
         (40, {}),
         (200, {"steps": 100}),
-        (large(), {"ranks": 2}),
+        (large(), {"ranks": 2, "without": "widen-halos"}),
         (large(), {"without": "fuse-phases"}),
     ],
     ids=["few steps", "longer ones, in a cache", "two ranks", "left out"],
