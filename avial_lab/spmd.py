@@ -135,7 +135,9 @@ def lower_structured(
 
 def to_one(topology: Topology, effort: Effort) -> tuple[Pass, ...]:
     """What makes several phases one: so that no rank waits for another, or that all do so less."""
-    one: Pass = FusePhases(**effort.options("tile-time"))
+    blocking = BlockLoops(**effort.options("block-loops"))
+    steps = blocking.steps if effort.keeps("block-loops") else 0
+    one: Pass = FusePhases(**effort.options("tile-time"), steps=steps)
     if topology.ranks > 1:
         one = WidenHalos(topology.ranks, **effort.options("widen-halos"))
     return (one,) if effort.keeps(_name(one)) else ()

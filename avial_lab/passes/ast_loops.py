@@ -6,7 +6,7 @@ at the insertion point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import islpy as isl
@@ -20,17 +20,25 @@ from avial_lab.polyhedra.units import Immovable, Unit, computed_by
 NODE, EXPR, OP = isl.ast_node_type, isl.ast_expr_type, isl.ast_expr_op_type
 
 
+Leaf = Callable[..., None]
+"""Called with one value for each dimension."""
+
+
 @dataclass
 class AstLoops:
     """Writes `units` of the nest `root` in the order that an AST says.
 
     `values` are those of parameters by name, and of the loops' variables as they are opened.
+    `leaves` write what is no unit, given their place in the order.
     """
 
     root: ir.Operation
     units: Mapping[str, Unit]
     values: dict[str, ir.Value]
     variables: set[str] = field(default_factory=set[str])
+    leaves: Mapping[str, Callable[..., None]] = field(
+        default_factory=dict[str, Callable[..., None]]
+    )
 
     def write(self, node: isl.AstNode) -> None:
         """Raises Immovable for what affine cannot say; what was written until then stays."""
@@ -103,6 +111,8 @@ class AstLoops:
     def _loop_of(self, node: isl.AstNode, variable: str) -> Loop | None:
         """The loop of ours that goes on with the variable of `node`, of the first unit in it."""
         for call in _calls(node.for_get_body()):
+            if _name(call) in self.leaves:
+                continue
             unit, arguments = self._called(call)
             for loop, argument in zip(unit.loops, arguments, strict=True):
                 if argument.get_type() == EXPR.id and argument.get_id().get_name() == variable:
@@ -112,10 +122,12 @@ class AstLoops:
     # -- bodies
 
     def _called(self, call: isl.AstExpr) -> tuple[Unit, list[isl.AstExpr]]:
-        unit = self.units[call.op_get_arg(0).get_id().get_name()]
-        return unit, [call.op_get_arg(k) for k in range(1, call.op_get_n_arg())]
+        return self.units[_name(call)], _arguments(call)
 
     def _unit(self, call: isl.AstExpr) -> None:
+        if _name(call) in self.leaves:
+            self.leaves[_name(call)](*map(self._value, _arguments(call)))
+            return
         unit, arguments = self._called(call)
         inside: dict[ir.Value, ir.Value] = {}
         for loop, argument in zip(unit.loops, arguments, strict=True):
@@ -212,6 +224,14 @@ def _is_dimension(value: ir.Value) -> bool:
 
 def _variable(loop: Loop) -> ir.Value:
     return loop.op.regions[0].blocks[0].arguments[loop.dimension]
+
+
+def _name(call: isl.AstExpr) -> str:
+    return call.op_get_arg(0).get_id().get_name()
+
+
+def _arguments(call: isl.AstExpr) -> list[isl.AstExpr]:
+    return [call.op_get_arg(k) for k in range(1, call.op_get_n_arg())]
 
 
 def _calls(node: isl.AstNode) -> list[isl.AstExpr]:

@@ -17,9 +17,19 @@ from mlir.dialects import arith, memref
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
-from avial_lab.passes.contraction_code import ContractionCode
+from avial_lab.passes.contraction_code import ContractionCode, Kept, Place, Values
 from avial_lab.passes.expand_scalars import extent_of
-from avial_lab.passes.index_code import affine_loop
+from avial_lab.passes.index_code import (
+    affine_loop,
+    at_most,
+    every,
+    high_of,
+    less,
+    low_of,
+    minus,
+    most,
+    when,
+)
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of
@@ -28,13 +38,19 @@ from avial_lab.passes.register_tiles import Tiles
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
-from avial_lab.polyhedra.eliminations import Elimination, Part, elimination_in
+from avial_lab.polyhedra.eliminations import (
+    Elimination,
+    Part,
+    Save,
+    Update,
+    elimination_in,
+    times_of,
+)
 from avial_lab.polyhedra.orders import OPERATIONS
-from avial_lab.polyhedra.units import Immovable, units_of
+from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
 LOOPS = ("affine.for", "scf.for")
 NAME = "block-loops"
-IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 STEPS = 128
 """Of one block of a factorisation: terms enough that its updates pay for the packing."""
@@ -115,9 +131,7 @@ class BlockLoops:
         if found is not None:
             self._tell(loop, found)
             return [(each, width) for each in writer.apart(found)]
-        name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
-        blocked = partial(elimination_in, scop, units, width=width, first=name)
-        steps = limited(blocked, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
+        steps = _blocked(scop, units, width)
         if steps is None:
             if width == self.steps:
                 tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
@@ -125,8 +139,16 @@ class BlockLoops:
         told = f"blocks of {width} steps, each of which updates what is left by contractions"
         tell(loop, f"{NAME}{{steps={width}}}", told)
         for update in steps.updates:
-            self._tell(loop, update)
+            self._tell(loop, update.contraction)
         return [(each, width // 4) for each in writer.steps(steps)]
+
+    def blocks(self, loop: ir.Operation) -> Elimination | None:
+        """The blocks of steps that a factorisation would become; None where the nest is none.
+
+        Raises Immovable as `units_of` does.
+        """
+        scop = read_scop(loop)
+        return _blocked(scop, units_of(scop, apart=True), self.steps)
 
     def _tell(self, loop: ir.Operation, found: Contraction) -> None:
         tiles = self.tiles(found)
@@ -144,6 +166,12 @@ class BlockLoops:
         terms = self.terms or max(64, self.cpu.l1_bytes // (rows * item))
         block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * item))
         return Tiles(rows, 3 * lanes, lanes, terms, -(-block // rows) * rows)
+
+
+def _blocked(scop: Scop, units: Sequence[Unit], width: int) -> Elimination | None:
+    name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
+    find = partial(elimination_in, scop, units, width=width, first=name)
+    return limited(find, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
 
 
 def _described(found: Contraction, tiles: Tiles) -> str:
@@ -167,22 +195,6 @@ def _described(found: Contraction, tiles: Tiles) -> str:
 
 def _kib(nbytes: int) -> str:
     return f"{nbytes / 1024:.3g} KiB"
-
-
-def _times(parts: Sequence[Part]) -> isl.UnionMap:
-    """When the instances run: the step, then as in the program; points in time of one length, or
-    isl would not compare them.
-    """
-    length = max(2 * len(part.unit.loops) + 1 for part in parts)
-    times = isl.UnionMap("{ }")
-    for part in parts:
-        time = part.unit.statements[-1].schedule.set_tuple_name(IN, part.unit.name)
-        for place in range(time.dim(OUT), length):
-            time = time.insert_dims(OUT, place, 1).fix_val(OUT, place, 0)
-        if part.step is not None:
-            time = time.insert_dims(OUT, 0, 1).equate(IN, part.step, OUT, 0)
-        times = times.union(isl.UnionMap.from_map(time.intersect_domain(part.points)))
-    return times
 
 
 def _keeps_threads_busy(loop: ir.Operation) -> bool:
@@ -232,7 +244,7 @@ class _Writer:
         with self.loop.location, ir.InsertionPoint(self.loop):
             values = _values(self.scop)
             made += self._units([Part(unit, unit.domain) for unit in found.before], values)
-            self._contraction(found, values)
+            self._contraction(ContractionCode(self.loop, found), values)
             made += self._units([Part(unit, unit.domain) for unit in found.after], values)
         self.loop.erase()
         return made
@@ -243,25 +255,65 @@ class _Writer:
             values = _values(self.scop)
             with affine_loop(found.steps, values, step=found.width) as first:
                 values[found.first] = first
-                made = self._units(found.panel, values)
+                codes = [self._saving(found, update, values) for update in found.updates]
+                both = zip(found.updates, codes, strict=True)
+                saves = [(save, code) for update, code in both for save in update.saves]
+                made = self._units(found.panel, values, saves)
                 for loop in made:  # step by step is the order for them
                     loop.attributes[ORDERED] = ir.UnitAttr.get()
-                for update in found.updates:
-                    self._contraction(update, values)
+                for update, code in zip(found.updates, codes, strict=True):
+                    self._update(update, code, first, values)
+                for kept in (each for code in codes for each in code.kept.values()):
+                    memref.DeallocOp(kept.memory)
         self.loop.erase()
         return made
 
-    def _contraction(self, found: Contraction, values: dict[str, ir.Value]) -> None:
-        code = ContractionCode(self.loop, found)
-        Panels(code, self.sizes.tiles(found), parallel=not self.inside).write(values)
+    def _contraction(self, code: ContractionCode, values: Values) -> None:
+        Panels(code, self.sizes.tiles(code.found), parallel=not self.inside).write(values)
 
-    def _units(self, parts: Sequence[Part], values: dict[str, ir.Value]) -> list[ir.Operation]:
-        """The loops that were written for these instances of units."""
+    def _update(
+        self, update: Update, code: ContractionCode, first: ir.Value, values: Values
+    ) -> None:
+        if update.firsts is None:
+            self._contraction(code, values)
+            return
+        low, high = low_of(update.firsts, values), high_of(update.firsts, values)
+        with when(every(at_most(low, first), less(first, high))):
+            self._contraction(code, values)
+
+    def _saving(self, found: Elimination, update: Update, values: Values) -> ContractionCode:
+        """The update's code, with memory for what is saved for it."""
+        loops, term = update.contraction.unit.loops, update.contraction.roles.term
+        kept: dict[ir.Value, Kept] = {}
+        for save in update.saves:
+            low = low_of(save.extent, values)
+            count = most(minus(high_of(save.extent, values), low), 0)
+            of_term = Place(loops[term].name, values[found.first])
+            of_other = Place(loops[save.other].name, low)
+            for value in save.values:
+                shape = [found.width, ir.ShapedType.get_dynamic_size()]
+                memory = memref.AllocOp(ir.MemRefType.get(shape, value.type), [count], []).result
+                kept[value] = Kept(memory, of_term, of_other)
+        return ContractionCode(self.loop, update.contraction, kept)
+
+    def _units(
+        self,
+        parts: Sequence[Part],
+        values: dict[str, ir.Value],
+        saves: Sequence[tuple[Save, ContractionCode]] = (),
+    ) -> list[ir.Operation]:
+        """The loops that were written for these instances of units, and for saving."""
         if not parts:
             return []
         block = ir.InsertionPoint.current.block
         before = [view.operation for view in block.operations]
-        ast = isl.AstBuild.from_context(self.scop.context).node_from_schedule_map(_times(parts))
-        AstLoops(self.loop, {part.unit.name: part.unit for part in parts}, dict(values)).write(ast)
+        times = isl.UnionMap("{ }")
+        for time in (*times_of(parts).values(), *(save.times for save, _ in saves)):
+            times = times.union(isl.UnionMap.from_map(time))
+        ast = isl.AstBuild.from_context(self.scop.context).node_from_schedule_map(times)
+        leaves = {save.name: partial(code.keep, save.values) for save, code in saves}
+        AstLoops(
+            self.loop, {part.unit.name: part.unit for part in parts}, dict(values), leaves=leaves
+        ).write(ast)
         now = [view.operation for view in block.operations]
         return [op for op in now if op.name in LOOPS and op not in before]

@@ -6,13 +6,13 @@ Contraction, values of its loops' variables -> copies of its operations at the i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mlir import ir
 from mlir.dialects import affine, memref, vector
 
-from avial_lab.passes.index_code import splat
+from avial_lab.passes.index_code import minus, splat
 from avial_lab.passes.operations import attributes_of
 from avial_lab.polyhedra.contractions import Contraction, has_rows_of_elements, is_elementwise
 from avial_lab.polyhedra.model import Loop, Statement
@@ -24,11 +24,37 @@ Values = Mapping[str, ir.Value]
 
 
 @dataclass(frozen=True)
+class Place:
+    """A subscript: the variable of that name, counted from `low`."""
+
+    name: str
+    low: ir.Value
+
+    def at(self, values: Values) -> ir.Value:
+        return minus(values[self.name], self.low)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a left or right value was saved, as it was then."""
+
+    memory: ir.Value
+    term: Place
+    other: Place
+
+    def subscripts(self, at: Values) -> list[ir.Value]:
+        return [self.term.at(at), self.other.at(at)]
+
+
+@dataclass(frozen=True)
 class ContractionCode:
-    """`root` is the nest that the contraction stands in."""
+    """`root` is the nest that the contraction stands in; values that are `kept` are taken from
+    there.
+    """
 
     root: ir.Operation
     found: Contraction
+    kept: Mapping[ir.Value, Kept] = field(default_factory=dict[ir.Value, Kept])
 
     @property
     def row(self) -> Loop:
@@ -51,14 +77,27 @@ class ContractionCode:
         """What the elements are stored to."""
         return self.found.store.op.operands[1]
 
-    def computed(self, wanted: Sequence[ir.Value], at: Values) -> list[ir.Value]:
-        """Copies of what computes `wanted` in the iteration `at`."""
+    def keep(self, values: Sequence[ir.Value], term: ir.Value, other: ir.Value) -> None:
+        """Save these left or right values of a term, as they are now."""
+        for value in values:
+            kept = self.kept[value]
+            at = {kept.term.name: term, kept.other.name: other}
+            (now,) = self.computed([value], at, keeping=True)
+            memref.StoreOp(now, kept.memory, kept.subscripts(at))
+
+    def computed(
+        self, wanted: Sequence[ir.Value], at: Values, *, keeping: bool = False
+    ) -> list[ir.Value]:
+        """Copies of what computes `wanted` in the iteration `at`; `keeping`: from the arrays."""
         inside: dict[ir.Value, ir.Value] = {}
         for loop in self.found.unit.loops:
             if loop.name in at:
                 inside[loop.op.regions[0].blocks[0].arguments[loop.dimension]] = at[loop.name]
 
         def copy(value: ir.Value) -> ir.Value:
+            if value in self.kept and not keeping:
+                kept = self.kept[value]
+                return memref.LoadOp(kept.memory, kept.subscripts(at)).result
             if value in inside or not defined_in(self.root, value):
                 return inside.get(value, value)
             op = value.owner.operation
@@ -79,6 +118,8 @@ class ContractionCode:
     def _walks(self, value: ir.Value, along: Loop) -> bool:
         if not self._hangs_on(value, along):
             return True
+        if value in self.kept:
+            return along.name == self.kept[value].other.name
         op = value.owner.operation if not isinstance(value.owner, ir.Block) else None
         if op is None:
             return False
@@ -116,9 +157,12 @@ class ContractionCode:
                 made[value] = spread(self.computed([value], at)[0], lanes)
                 return made[value]
             op = value.owner.operation
-            if op in self._loads:
-                array, *operands = self.computed(list(op.operands), at)
-                places = _subscripts(op, operands)
+            if value in self.kept or op in self._loads:
+                if value in self.kept:
+                    array, places = self.kept[value].memory, self.kept[value].subscripts(at)
+                else:
+                    array, *operands = self.computed(list(op.operands), at)
+                    places = _subscripts(op, operands)
                 made[value] = vector.MaskedLoadOp(kind, array, places, mask, splat(kind, 0)).result
                 return made[value]
             again = _on_vectors(op, [copy(operand) for operand in op.operands], lanes)

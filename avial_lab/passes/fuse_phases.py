@@ -6,12 +6,14 @@ phases is tiled over time a single task, or takes so little time for each that c
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
+from avial_lab.passes.block_loops import STEPS, BlockLoops
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT
@@ -36,18 +38,20 @@ MANY_STEPS = 64
 
 @dataclass(frozen=True)
 class FusePhases:
-    """A converge around phases becomes one task where its time loop can be tiled, or its phases are
-    short and run often.
+    """A converge around phases becomes one task where its time loop can be tiled, or blocked, or its
+    phases are short and run often.
 
     before:  avial.converge { affine.for %t { avial.replicate {S1}  avial.replicate {S2} } }
     after:   avial.task { affine.for %t { S1  S2 } } {name = "loop1", avial.fused = ["S1", "S2"]}
 
-    The options are those of `TileTime`, which tiles the task later.
+    The options are those of `TileTime`, which tiles the task later, and of `BlockLoops`, which
+    makes blocks of its steps if it is a factorisation; with `steps` 0 that is not looked for.
     """
 
     l1: int = 0
     l2: int = 0
     widths: str = ""
+    steps: int = STEPS
 
     @property
     def tiling(self) -> TileTime:
@@ -60,7 +64,10 @@ class FusePhases:
                 self._fuse_in(schedule)
 
     def __str__(self) -> str:
-        return str(self.tiling).replace("tile-time", "fuse-phases")
+        tiling = str(self.tiling).replace("tile-time", "fuse-phases")
+        if self.steps == STEPS:
+            return tiling
+        return f"{tiling.removesuffix('}') if '{' in tiling else tiling + '{'} steps={self.steps}}}"
 
     def _fuse_in(self, op: ir.Operation) -> None:
         for region in op.regions:
@@ -81,8 +88,8 @@ class FusePhases:
         for op in operations_in(task):
             if SPLIT in op.attributes:
                 del op.attributes[SPLIT]
-        found = self._why_one(task, converge)
-        if found is None:
+        found = self._blocks_in(task) or self._tiles_in(task, converge)
+        if not found:
             task.erase()
             return False
         names = [text_attribute(op, "name") for op in phases]
@@ -92,11 +99,19 @@ class FusePhases:
         converge.erase()
         return True
 
-    def _why_one(self, task: ir.Operation, converge: ir.Operation) -> str | None:
+    def _blocks_in(self, task: ir.Operation) -> str:
+        """What the steps of a factorisation become, if its loop is the only one."""
+        loops = _loops_in(task)
+        if not self.steps or len(loops) != 1:
+            return ""
+        with contextlib.suppress(Immovable):
+            if BlockLoops(steps=self.steps).blocks(loops[0]) is not None:
+                return f"blocks of {self.steps} steps update the arrays at once"
+        return ""
+
+    def _tiles_in(self, task: ir.Operation, converge: ir.Operation) -> str:
         """What the first loop worth it gains; why others are not is told of the converge."""
-        for loop in [view.operation for view in task.regions[0].blocks[0].operations]:
-            if loop.name not in LOOPS:
-                continue
+        for loop in _loops_in(task):
             try:
                 tiles = self.tiling.tiles(loop)
             except Immovable as reason:
@@ -108,7 +123,12 @@ class FusePhases:
                 tell(converge, "tile-time", f"loop {loop_name(loop)} steps one by one: {reason}")
             else:
                 return f"several steps take a part of the arrays while it is in the cache ({tiles})"
-        return None
+        return ""
+
+
+def _loops_in(task: ir.Operation) -> list[ir.Operation]:
+    ops = [view.operation for view in task.regions[0].blocks[0].operations]
+    return [op for op in ops if op.name in LOOPS]
 
 
 def _is_short(reason: Resident) -> bool:
