@@ -38,7 +38,7 @@ MANY_STEPS = 64
 
 @dataclass(frozen=True)
 class FusePhases:
-    """A converge around phases becomes one task where its time loop can be tiled, or blocked, or its
+    """A converge around phases becomes one task where its time loop can be tiled or blocked, or its
     phases are short and run often.
 
     before:  avial.converge { affine.for %t { avial.replicate {S1}  avial.replicate {S2} } }
