@@ -13,9 +13,9 @@ from typing import Any
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "fuse-phases", "widen-halos", "block-loops", "expand-scalars", "expand-arrays", "order-loops",
-    "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums", "tile-time",
-    "jam-rows", "interleave-rows", "thread-loops",
+    "fuse-phases", "widen-halos", "join-phases", "block-loops", "expand-scalars", "expand-arrays",
+    "order-loops", "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses",
+    "partial-sums", "tile-time", "jam-rows", "interleave-rows", "thread-loops",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
 of sums, with reorder-sums, only within the rounding of another order.)

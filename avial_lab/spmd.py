@@ -32,11 +32,13 @@ from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
+from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
+from avial_lab.passes.join_phases import JoinPhases, joined_in
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.notes import told_in
@@ -137,10 +139,10 @@ def to_one(topology: Topology, effort: Effort) -> tuple[Pass, ...]:
     """What makes several phases one: so that no rank waits for another, or that all do so less."""
     blocking = BlockLoops(**effort.options("block-loops"))
     steps = blocking.steps if effort.keeps("block-loops") else 0
-    one: Pass = FusePhases(**effort.options("tile-time"), steps=steps)
-    if topology.ranks > 1:
-        one = WidenHalos(topology.ranks, **effort.options("widen-halos"))
-    return (one,) if effort.keeps(_name(one)) else ()
+    alone = (FusePhases(**effort.options("tile-time"), steps=steps), JoinPhases())
+    together = (WidenHalos(topology.ranks, **effort.options("widen-halos")),)
+    found: tuple[Pass, ...] = alone if topology.ranks == 1 else together
+    return tuple(each for each in found if effort.keeps(_name(each)))
 
 
 def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
@@ -169,6 +171,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         *([ExpandArrays()] if blocks else []),
         BlockLoops(**effort.options("block-loops")),
         OrderLoops(),
+        FuseNests(),
         TileTime(**effort.options("tile-time")),
         PromoteScalars(),
         ReorderSums(),
@@ -216,6 +219,7 @@ def finished_phases(stages: Stages) -> Finished:
     fused: dict[str, tuple[str, ...]] = {}
     sums: dict[str, int] = {}
     told: dict[str, tuple[str, ...]] = {}
+    joined: dict[str, tuple[str, ...]] = {}
 
     def hear(module: ir.Operation) -> None:
         for name, lines in told_in(module).items():
@@ -226,6 +230,7 @@ def finished_phases(stages: Stages) -> Finished:
         for stage, module in stages:
             if stage.name == "placed" and isinstance(module, ir.Operation):
                 fused.update(fused_in(module))
+                joined.update(joined_in(module))
                 hear(module)
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
@@ -235,6 +240,9 @@ def finished_phases(stages: Stages) -> Finished:
             yield stage, module
 
     made, code = finished(watched())
+    for name, others in joined.items():
+        for each in (fused, sums, told):  # of all that were joined: they are one task now
+            each.update(dict.fromkeys(others, each[name]) if name in each else {})
     return Finished(made, code, phases, fused, sums, told)
 
 

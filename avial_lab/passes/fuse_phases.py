@@ -14,7 +14,7 @@ from mlir import ir
 
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
 from avial_lab.passes.block_loops import STEPS, BlockLoops
-from avial_lab.passes.notes import loop_name, tell
+from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
@@ -93,7 +93,7 @@ class FusePhases:
             task.erase()
             return False
         names = [text_attribute(op, "name") for op in phases]
-        why = f"{_listed(names)} run as one on the one rank: {found}"
+        why = f"{listed(names)} run as one on the one rank: {found}"
         task.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
         task.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         converge.erase()
@@ -182,7 +182,7 @@ def as_one(converge: ir.Operation, phases: Sequence[ir.Operation], name: str) ->
     bodies in them.
     """
     target = phases[0].operands[0]
-    reads, writes = _touched(phases, 1), _touched(phases, 2)
+    reads, writes = touched_by(phases, 1), touched_by(phases, 2)
     task = ir.Operation.create(
         name,
         [result.type for result in converge.results],
@@ -207,7 +207,7 @@ def as_one(converge: ir.Operation, phases: Sequence[ir.Operation], name: str) ->
     return task
 
 
-def _touched(phases: Sequence[ir.Operation], segment: int) -> list[ir.Value]:
+def touched_by(phases: Sequence[ir.Operation], segment: int) -> list[ir.Value]:
     """The buffers in that group of operands, each once."""
     found: dict[ir.Value, None] = {}
     for op in phases:
@@ -215,7 +215,3 @@ def _touched(phases: Sequence[ir.Operation], segment: int) -> list[ir.Value]:
         start = sum(sizes[:segment])
         found.update(dict.fromkeys(list(op.operands)[start : start + sizes[segment]]))
     return list(found)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -34,11 +34,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Rows:
-    """For every row: for each list of steps a loop over columns, or the steps by themselves."""
+    """For every row: for each list of steps a loop over columns, or the steps by themselves; with
+    `apart` each list for all rows before the next.
+    """
 
     rows: int
     columns: int
     loops: tuple[tuple[bool, tuple[Step, ...]], ...]
+    apart: bool = False
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -55,9 +58,13 @@ class Rows:
         lines = [
             f'func.func @f({arguments}) attributes {{{APART}, {OF_TASK} = "f"}} {{',
             "%c3 = arith.constant 3 : i64",
-            f"affine.for %i = {EDGE} to {EDGE + self.rows} {{",
         ]
+        rows = f"affine.for %i = {EDGE} to {EDGE + self.rows} {{"
         for number, (along, steps) in enumerate(self.loops):
+            if number == 0:
+                lines.append(rows)
+            elif self.apart:
+                lines += ["}", rows]
             if along:
                 lines.append(f"affine.for %j = {EDGE} to {EDGE + self.columns} {{")
             for k, step in enumerate(steps):

@@ -1,0 +1,154 @@
+"""Phases after each other that go over the same array: on a single rank one task, which reads it
+once.
+
+Module of replicates, converges and tasks, placed on one rank -> the same with fewer of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import func
+
+from avial_lab.dialects.avial import SEGMENTS, operand_segments
+from avial_lab.passes.arrays_apart import APART
+from avial_lab.passes.fuse_nests import FuseNests
+from avial_lab.passes.fuse_phases import FUSED, PHASES, on_cpu, touched_by
+from avial_lab.passes.mark_parallel import nearest_loops
+from avial_lab.passes.notes import listed
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.order_loops import OrderLoops
+from avial_lab.passes.phases import SPLIT, Captured, remap
+from avial_lab.passes.program import is_pure, text_attribute
+
+
+@dataclass(frozen=True)
+class JoinPhases:
+    """Replicates beside each other become one task where fuse-nests makes one nest of theirs.
+
+    before:  avial.replicate { x += A * u } {S1}  avial.replicate { y += transposed A * v } {S2}
+    after:   avial.task { x += A * u  y += transposed A * v } {name = "S1", avial.fused = ["S1",
+             "S2"]}
+
+    That is tried on a copy, with the loops in the order that order-loops puts them into.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for schedule in [op for op in operations_in(module) if op.name == "avial.schedule"]:
+                _join_in(schedule)
+
+    def __str__(self) -> str:
+        return "join-phases"
+
+
+def joined_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
+    """For each task that has taken the name of its first phase, the others."""
+    found: dict[str, tuple[str, ...]] = {}
+    for op in operations_in(module):
+        if FUSED in op.attributes:
+            first, *others = _names(op)
+            if first == text_attribute(op, "name"):
+                found[first] = tuple(others)
+    return found
+
+
+def _names(phase: ir.Operation) -> list[str]:
+    """Of the phases that it is."""
+    if FUSED not in phase.attributes:
+        return [text_attribute(phase, "name")]
+    return [ir.StringAttr(name).value for name in ir.ArrayAttr(phase.attributes[FUSED])]
+
+
+def _join_in(op: ir.Operation) -> None:
+    """The phases in each block of `op` that nothing stands between but arithmetic."""
+    for region in op.regions:
+        for block in region.blocks:
+            before: ir.Operation | None = None
+            for inner in [view.operation for view in block.operations]:
+                if inner.name in PHASES:
+                    before = _joined(before, inner) if _may_join(inner) else None
+                elif not is_pure(inner):
+                    before = None
+                    _join_in(inner)
+
+
+def _may_join(phase: ir.Operation) -> bool:
+    """Whether it runs on the CPU, and nobody waits for it by hand, nor it for others."""
+    waits = operand_segments(phase)[3] or any(True for _ in phase.results[0].uses)
+    return on_cpu(phase) and not waits and FUSED not in phase.attributes
+
+
+def _joined(before: ir.Operation | None, phase: ir.Operation) -> ir.Operation:
+    """A task of both where that is better, else the phase itself."""
+    if before is None or before.operands[0] != phase.operands[0] or not _common(before, phase):
+        return phase
+    if _nests([before, phase]) == _nests([before]) + _nests([phase]):
+        return phase
+    names = [*_names(before), *_names(phase)]
+    reads, writes = (touched_by((before, phase), segment) for segment in (1, 2))
+    why = f"{listed(names)} run as one on the one rank: they go over the same array"
+    task = ir.Operation.create(
+        "avial.task",
+        [phase.results[0].type],
+        [phase.operands[0], *reads, *writes],
+        attributes={
+            "name": before.attributes["name"],
+            SEGMENTS: ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0]),
+            "avial.why": ir.ArrayAttr.get([ir.StringAttr.get(why)]),
+            FUSED: ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
+        },
+        regions=1,
+        loc=before.location,
+        ip=ir.InsertionPoint(phase),
+    )
+    phase.regions[0].blocks[0].append_to(task.regions[0])
+    start = task.regions[0].blocks[0].operations[0].operation
+    for op in _body(before):
+        op.move_before(start)
+    for op in (before, phase):
+        op.erase()
+    for op in operations_in(task):
+        if SPLIT in op.attributes:
+            del op.attributes[SPLIT]
+    return task
+
+
+def _common(a: ir.Operation, b: ir.Operation) -> bool:
+    """Whether both are given some array of two dimensions or more."""
+    both = set(touched_by([a], 1) + touched_by([a], 2)) & set(
+        touched_by([b], 1) + touched_by([b], 2)
+    )
+    return bool(both)
+
+
+def _body(phase: ir.Operation) -> list[ir.Operation]:
+    """Without the terminator."""
+    return [view.operation for view in phase.regions[0].blocks[0].operations][:-1]
+
+
+def _nests(phases: Sequence[ir.Operation]) -> int:
+    """How many nests there are in the end, where these are one function."""
+    bodies = [op for phase in phases for op in _body(phase)]
+    captured = Captured.by(inner for op in bodies for inner in (op, *operations_in(op)))
+    with phases[0].location:
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            kinds = [value.type for value in captured.arguments]
+            function = func.FuncOp("trial", (kinds, []))
+        function.attributes[APART] = ir.UnitAttr.get()
+        names = [value.location for value in captured.arguments]
+        block = ir.Block.create_at_start(function.regions[0], kinds, names)
+        inside = dict(zip(captured.arguments, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            for op in (*captured.chain, *bodies):
+                copy = op.clone().operation
+                for each in (copy, *operations_in(copy)):
+                    remap(each, inside)
+                inside.update(zip(op.results, copy.results, strict=True))
+            func.ReturnOp([])
+    for each in (OrderLoops(), FuseNests()):
+        each(module.operation)
+    return len(list(nearest_loops(function.operation)))
