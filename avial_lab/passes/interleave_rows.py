@@ -17,14 +17,28 @@ from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.passes.program import is_pure
-from avial_lab.polyhedra import read_scop
+from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.lags import is_recurrence, lag_of
+from avial_lab.polyhedra.orders import move_of
 
-ROWS = 8
-"""Rows side by side: about the latency of a division over the time between two of them."""
+LAGGING_ROWS = 8
+"""Side by side: about the latency of a division over the time between two of them."""
+
+INDEPENDENT_ROWS = 4
+"""Each has several arrays that memory brings from as many places; more rows, and those get in each
+other's way.
+"""
+
+COLUMNS = 32
+"""Where the rows are columns of an array: some lines of the cache of each, whole and beside each
+other, as memory is fastest.
+"""
 
 MOST_OPERATIONS = 400
 """In the body of the rows together: what a processor looks ahead, and what registers hold."""
+
+MOST_OF_COLUMNS = 2000
+"""Of columns, which wait for memory first."""
 
 Values = dict[ir.Value, ir.Value]
 
@@ -38,9 +52,11 @@ class InterleaveRows:
 
     Iterations of a loop that are independent (`avial.parallel`) need no lag, and may hold several
     loops after each other. Columns at the two ends, and rows that are left over, run one by one.
+
+    `rows`: how many; 0 where that is to follow from the loops.
     """
 
-    rows: int = ROWS
+    rows: int = 0
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
@@ -58,8 +74,7 @@ class InterleaveRows:
         """Whether the loop's rows run side by side now."""
         body = _body(loop)
         inner = [op for op in body if op.name == "affine.for"]
-        rows = min(self.rows, MOST_OPERATIONS // max(1, len(list(operations_in(loop)))))
-        if not _is_plain(loop) or not inner or rows < 2 or not all(map(_may_repeat, body)):
+        if not _is_plain(loop) or not inner or not all(map(_may_repeat, body)):
             return False
         variable = loop.regions[0].blocks[0].arguments[0]
         if any(_depends(each, variable, loop) for op in inner for each in op.operands):
@@ -69,11 +84,16 @@ class InterleaveRows:
         loops = [scop.loops_of(op)[0] for op in inner]
         if not any(is_recurrence(each, scop) for each in loops):
             return False
+        rows = self._rows(loop, outer, loops, scop)
+        if rows < 2:
+            return False
         taken = f"interleave-rows{{rows={rows}}}"
         told = f"{rows} rows of {loop_name(loop)} side by side, for each waits for itself"
         if PARALLEL in loop.attributes:
             tell(loop, taken, told)
-            put_side_by_side(loop, rows)
+            left = put_side_by_side(loop, rows)
+            if rows > INDEPENDENT_ROWS:
+                put_side_by_side(left, INDEPENDENT_ROWS)
             return True
         alone = all(op == inner[0] or is_pure(op) for op in body)
         if not alone or len(inner[0].results):
@@ -87,13 +107,37 @@ class InterleaveRows:
         _Rows(loop, rows, lag).write()
         return True
 
+    def _rows(self, loop: ir.Operation, outer: Loop, inner: Sequence[Loop], scop: Scop) -> int:
+        """How many rows are to be side by side."""
+        columns = PARALLEL in loop.attributes and _are_columns(outer, inner, scop)
+        most = MOST_OF_COLUMNS if columns else MOST_OPERATIONS
+        wanted = LAGGING_ROWS
+        if PARALLEL in loop.attributes:
+            wanted = COLUMNS if columns else INDEPENDENT_ROWS
+        return min(self.rows or wanted, most // max(1, len(list(operations_in(loop)))))
+
     def __str__(self) -> str:
-        return "interleave-rows" if self.rows == ROWS else f"interleave-rows{{rows={self.rows}}}"
+        return f"interleave-rows{{rows={self.rows}}}" if self.rows else "interleave-rows"
 
 
-def put_side_by_side(loop: ir.Operation, rows: int) -> None:
-    """So many iterations of `loop` at once, each operation and each loop inside once for all."""
-    _Rows(loop, rows, 0).write()
+def _are_columns(outer: Loop, inner: Sequence[Loop], scop: Scop) -> bool:
+    """Whether an array lies so that the rows are beside each other in it, and what an inner loop
+    goes along is not.
+    """
+    return any(
+        move_of(access, s.loops.index(outer)) == 1 and move_of(access, s.loops.index(each)) is None
+        for each in inner
+        for s in scop.within(each)
+        for access in s.accesses
+        if access.array.kind is ArrayKind.MEMORY
+    )
+
+
+def put_side_by_side(loop: ir.Operation, rows: int) -> ir.Operation:
+    """So many iterations of `loop` at once, each operation and each loop inside once for all; the
+    loop over those that are left over.
+    """
+    return _Rows(loop, rows, 0).write()
 
 
 _ENDS = ("lowerBoundMap", "upperBoundMap")
@@ -155,7 +199,8 @@ class _Rows:
     count: int
     lag: int
 
-    def write(self) -> None:
+    def write(self) -> ir.Operation:
+        """The loop over the rows that are left over."""
         loop, last = self.loop, self.count - 1
         attributes = attributes_of(loop)
         attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), self.count)
@@ -193,6 +238,7 @@ class _Rows:
                 names = [_shifted(first, row) for row in range(self.count)]
                 self._side_by_side([{self._variable: name} for name in names], first)
         loop.erase()
+        return left.operation
 
     @property
     def _variable(self) -> ir.Value:

@@ -139,3 +139,40 @@ CASES = {
 @pytest.mark.parametrize("recurrence", CASES.values(), ids=CASES)
 def test_what_is_left_alone(recurrence: Recurrence) -> None:
     assert not check_same_bits(recurrence, 8)
+
+
+def smoothed(subscripts: str, rows: int) -> str:
+    """Independent rows, each of 20 elements of which every one needs the one before."""
+    kind = "memref<70x70xf64>"
+    before = subscripts.replace("%j", "%j - 1")
+    return f"""func.func @SIDE(%A: {kind}, %B: {kind}) attributes {{avial.apart}} {{
+      %half = arith.constant 0.5 : f64
+      affine.for %i = 0 to {rows} {{ affine.for %j = 1 to 21 {{
+        %a = affine.load %A[{before}] : {kind}
+        %b = affine.load %B[%i, %j] : {kind}
+        %s = arith.addf %a, %b : f64
+        %m = arith.mulf %half, %s : f64
+        affine.store %m, %A[{subscripts}] : {kind} }} }}
+      return }}"""
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 31, 32, 33, 65])
+@pytest.mark.parametrize(("subscripts", "wanted"), [("%i, %j", 4), ("%j, %i", 32)])
+def test_as_many_as_memory_likes(subscripts: str, wanted: int, rows: int) -> None:
+    text = smoothed(subscripts, rows)
+    context = ir.Context()
+    module = ir.Module.parse(text, context)
+    run_passes(module.operation, (MarkParallel(), InterleaveRows()))
+    steps = {
+        ir.IntegerAttr(op.attributes["step"]).value
+        for op in operations_in(module.operation)
+        if op.name == "affine.for"
+    }
+    assert steps == {1, 4, wanted}  # four of those that are left over, too
+    with context:
+        functions = [("before", text), ("after", str(module))]
+        machine = Machine([(n, t.replace("@SIDE", f"@{n}")) for n, t in functions], context)
+    rng = np.random.default_rng(rows)
+    arrays = {name: rng.random((70, 70)) for name in "AB"}
+    before, after = machine.call("before", arrays), machine.call("after", arrays)
+    np.testing.assert_array_equal(after["A"], before["A"])
