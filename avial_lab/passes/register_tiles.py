@@ -5,8 +5,8 @@ Packed panels -> loops and vector operations at the insertion point.
              columns: vectors of `lanes`         per term: load the vectors of the right panel,
            ┌────────┬────────┬────────┐          spread each value of the left one, combine
     rows   │ vector │ vector │ vector │
-           ├────────┼────────┼────────┤          whole: no masks;  cut by an end, or by a diagonal:
-           │        │        │        │          elements that are not there are masked out
+           ├────────┼────────┼────────┤          cut by an end, or by a diagonal: elements that
+           │        │        │        │          are not there are masked out
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from mlir.dialects import arith, memref, scf, vector
 
 from avial_lab.passes.contraction_code import ContractionCode, Values, spread
 from avial_lab.passes.index_code import (
-    at_most,
     divided,
-    either,
     every,
     high_of,
     least,
@@ -84,9 +82,8 @@ class RegisterTile:
         # Rows that are not there are masked out, but their ends and addresses have to be some.
         rows = [least(plus(self.row, k), last) for k in range(self.tiles.rows)]
         columns = [self._columns_of(row) for row in (rows if self._ragged else rows[:1])]
-        whole = self._is_whole(columns)
         if not self._triangular:
-            self._add(whole, rows, columns, self.packed.terms)
+            self._add(rows, columns, self.packed.terms)
             return
         ends = [self._terms_of(row) for row in rows]
         low = most(*(low for low, _ in ends))
@@ -95,7 +92,7 @@ class RegisterTile:
         if self._hangs_on_row(self.code.found.space.terms_of_row.lows):
             self._row_by_row(lambda first, end: (first, least(end, low)))
         with when(less(low, high)):
-            self._add(whole, rows, columns, (low, high))
+            self._add(rows, columns, (low, high))
         if self._hangs_on_row(self.code.found.space.terms_of_row.highs):
             self._row_by_row(lambda first, end: (most(first, high), end))
 
@@ -126,15 +123,6 @@ class RegisterTile:
 
     # -- which elements are there
 
-    def _is_whole(self, columns: Sequence[Ends]) -> ir.Value:
-        """Whether all rows and columns of the tile are there."""
-        low, high = most(*(low for low, _ in columns)), least(*(high for _, high in columns))
-        return every(
-            less(plus(self.row, self.tiles.rows - 1), self.packed.rows[1]),
-            at_most(low, self.column),
-            at_most(plus(self.column, self.tiles.columns), high),
-        )
-
     def _has_some(self, columns: Sequence[Ends]) -> ir.Value:
         """Whether some row may have a column of the tile."""
         low, high = least(*(low for low, _ in columns)), most(*(high for _, high in columns))
@@ -164,19 +152,13 @@ class RegisterTile:
 
     # -- terms
 
-    def _add(
-        self, whole: ir.Value, rows: Sequence[ir.Value], columns: Sequence[Ends], terms: Ends
-    ) -> None:
+    def _add(self, rows: Sequence[ir.Value], columns: Sequence[Ends], terms: Ends) -> None:
         """These terms to the elements of the tile."""
-
-        def masked() -> None:
-            with when(self._has_some(columns)):
-                each = [self._masks(ends) for ends in columns]
-                each = each if self._ragged else each * len(rows)
-                masks = [m for k, of_row in enumerate(each) for m in self._if_there(k, of_row)]
-                self._through(rows, masks, terms, number(0))
-
-        either(whole, lambda: self._through(rows, None, terms, number(0)), masked)
+        with when(self._has_some(columns)):
+            each = [self._masks(ends) for ends in columns]
+            each = each if self._ragged else each * len(rows)
+            masks = [m for k, of_row in enumerate(each) for m in self._if_there(k, of_row)]
+            self._through(rows, masks, terms, number(0))
 
     def _row_by_row(self, part: Callable[[ir.Value, ir.Value], Ends]) -> None:
         """Of the terms of each row those that `part` makes of their ends."""
@@ -187,39 +169,42 @@ class RegisterTile:
                 self._through([row], masks, (low, high), minus(row, self.row))
 
     def _through(
-        self,
-        rows: Sequence[ir.Value],
-        masks: Sequence[ir.Value] | None,
-        terms: Ends,
-        first: ir.Value,
+        self, rows: Sequence[ir.Value], masks: Sequence[ir.Value], terms: Ends, first: ir.Value
     ) -> None:
         """Load the elements of those rows, go through the terms, store them; `first` is the place
         of the first of them in the tile.
         """
         array, lanes = self.code.array, self.tiles.lanes
-        places: list[list[ir.Value]] = []
-        for row in rows:
-            at = {**self.names, self.code.row.name: row, self.code.column.name: self.column}
-            *outer, column = self.code.place(at)
-            places += [[*outer, plus(column, k * lanes)] for k in range(self._vectors)]
+        places = [place for row in rows for place in self._places(row)]
         kind = ir.VectorType.get([lanes], ir.MemRefType(array.type).element_type)
-        if masks is None:
-            loaded = [vector.LoadOp(kind, array, place).result for place in places]
-        else:
-            none = splat(kind, 0)
-            loaded = [
-                vector.MaskedLoadOp(kind, array, place, mask, none).result
-                for place, mask in zip(places, masks, strict=True)
-            ]
+        none = splat(kind, 0)
+        loaded = [
+            vector.MaskedLoadOp(kind, array, place, mask, none).result
+            for place, mask in zip(places, masks, strict=True)
+        ]
+        if len(rows) > 1:
+            self._prefetch(rows)
         steps = scf.ForOp(*terms, number(1), loaded)
         with ir.InsertionPoint(steps.body):
             elements = list(steps.inner_iter_args)
             scf.YieldOp(self._step(steps.induction_variable, elements, len(rows), first))
-        for k, (value, place) in enumerate(zip(steps.results, places, strict=True)):
-            if masks is None:
-                vector.StoreOp(value, array, place)
-            else:
-                vector.MaskedStoreOp(array, place, masks[k], value)
+        for value, place, mask in zip(steps.results, places, masks, strict=True):
+            vector.MaskedStoreOp(array, place, mask, value)
+
+    def _places(self, row: ir.Value) -> list[list[ir.Value]]:
+        """The subscripts of the first element of each vector in a row."""
+        at = {**self.names, self.code.row.name: row, self.code.column.name: self.column}
+        *outer, column = self.code.place(at)
+        return [[*outer, plus(column, k * self.tiles.lanes)] for k in range(self._vectors)]
+
+    def _prefetch(self, rows: Sequence[ir.Value]) -> None:
+        """The elements of the tile below, which are on their way while the terms of this one go by;
+        below the last one it asks for a row of this again.
+        """
+        last = minus(self.packed.rows[1], 1)
+        for row in rows:
+            for place in self._places(least(plus(row, self.tiles.rows), last)):
+                memref.PrefetchOp(self.code.array, place, True, 3, True)
 
     def _step(
         self, term: ir.Value, elements: Sequence[ir.Value], rows: int, first: ir.Value
