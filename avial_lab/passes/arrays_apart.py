@@ -12,7 +12,7 @@ from mlir import ir
 
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.dialects.program import program_function
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import functions_in, operations_in
 
 APART = "avial.apart"
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
@@ -50,8 +50,7 @@ class ArraysApart:
 
 def functions_of_arrays_apart(module: ir.Operation) -> list[ir.Operation]:
     """Those with a body in which different arrays are different memory."""
-    functions = [op for op in operations_in(module) if op.name == "func.func"]
-    return [function for function in functions if arrays_apart(function)]
+    return [function for function in functions_in(module) if arrays_apart(function)]
 
 
 def arrays_apart(function: ir.Operation) -> bool:

@@ -20,10 +20,26 @@ def operations_in(op: ir.Operation) -> Iterator[ir.Operation]:
     for region in op.regions:
         for block in region.blocks:
             for inner in list(block.operations):
-                operation = inner.operation
-                children = list(operations_in(operation)) if len(operation.regions) else ()
-                yield operation
-                yield from children
+                yield from _with_all_inside(inner.operation)
+
+
+def _with_all_inside(op: ir.Operation) -> list[ir.Operation]:
+    if not len(op.regions):
+        return [op]
+    found: list[ir.Operation] = []
+
+    def take(inner: ir.Operation) -> ir.WalkResult:
+        found.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(take, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def functions_in(module: ir.Operation) -> list[ir.Operation]:
+    """The functions of a module, without a look into them."""
+    tops = [view.operation for view in module.regions[0].blocks[0].operations]
+    return [op for op in tops if op.name == "func.func"]
 
 
 def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:

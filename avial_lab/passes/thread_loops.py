@@ -18,7 +18,7 @@ from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import Captured, remap
 
 THREADS, WORTH = "avial_threads", "avial_worth"
@@ -62,8 +62,7 @@ class ThreadLoops:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            functions = [op for op in operations_in(module) if op.name == "func.func"]
-            threaded = [_thread(function) for function in functions]
+            threaded = [_thread(function) for function in functions_in(module)]
             if any(threaded):
                 _declare(module)
 
