@@ -54,12 +54,23 @@ machine.
 """
 
 
-class Compiler:
-    """One worker process and the pipe to it; one question at a time."""
+MOST_WORKERS = 4
+"""Of one process, however many cores there are: each holds MLIR in memory."""
 
-    def __init__(self, *, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
+
+class Compiler:
+    """One worker process and the pipe to it; one question at a time.
+
+    What threads ask meanwhile goes to workers beside it, `spares` at the most, which are started
+    when they are first needed; then questions wait.
+    """
+
+    def __init__(self, *, memory_limit_bytes: int = MEMORY_LIMIT_BYTES, spares: int = 0) -> None:
         self._lock = threading.Lock()
         self._memory_limit_bytes = memory_limit_bytes
+        self._spares = spares
+        self._beside: Compiler | None = None
+        self._growing = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._stderr: IO[bytes] | None = None
@@ -69,7 +80,7 @@ class Compiler:
         """Start the worker if none is running; it warms up while the caller goes on."""
         if self._is_well():
             return
-        self.stop()
+        self._end()
         # Not the kernel's parent-death signal: that one comes already when the thread that started
         # the worker ends, and it does not reach the worker's own children (llc).
         self._guardian = Guardian()
@@ -96,7 +107,12 @@ class Compiler:
         return self._process.poll() is None and not self._pipe.poll(0)
 
     def stop(self) -> None:
-        """End the worker and what it started."""
+        """End the worker, those beside it, and what they started."""
+        if self._beside is not None:
+            self._beside.stop()
+        self._end()
+
+    def _end(self) -> None:
         if self._process is not None:
             if self._process.poll() is None:  # once it is collected its number may be another's
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -139,19 +155,31 @@ class Compiler:
         Raises the AvialError the worker met, or CompilerCrash where the worker died, ran out of
         memory or took longer than `timeout_s`.
         """
-        limit = TIME_LIMIT_S if timeout_s is None else timeout_s
-        with self._lock:
-            self.start()
-            try:
-                answer = self._exchange(question, limit)
-            except BaseException:
-                # Also on Ctrl-C: a worker that still owes an answer is of no use any more.
-                self.stop()
-                self.start()
-                raise
+        answer = self._answer(question, TIME_LIMIT_S if timeout_s is None else timeout_s)
         if isinstance(answer, AvialError):
             raise answer
         return answer
+
+    def _answer(self, question: Question, limit_s: float) -> Answer | AvialError:
+        if not self._lock.acquire(blocking=self._spares == 0):
+            return self._one_beside()._answer(question, limit_s)
+        try:
+            self.start()
+            return self._exchange(question, limit_s)
+        except BaseException:
+            # Also on Ctrl-C: a worker that still owes an answer is of no use any more.
+            self._end()
+            self.start()
+            raise
+        finally:
+            self._lock.release()
+
+    def _one_beside(self) -> Compiler:
+        with self._growing:
+            if self._beside is None:
+                limit = self._memory_limit_bytes
+                self._beside = Compiler(memory_limit_bytes=limit, spares=self._spares - 1)
+            return self._beside
 
     def _exchange(self, question: Question, limit_s: float) -> Answer | AvialError:
         assert self._pipe is not None
@@ -237,7 +265,7 @@ def shared_compiler() -> Compiler:
     global _shared
     with _shared_lock:
         if _shared is None:
-            _shared = Compiler()
+            _shared = Compiler(spares=min(os.cpu_count() or 1, MOST_WORKERS) - 1)
             atexit.register(_stop_at_exit, _shared, os.getpid())
         _shared.start()
         return _shared

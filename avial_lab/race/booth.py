@@ -25,6 +25,7 @@ import numpy as np
 from avial_lab.errors import AvialError
 from avial_lab.race.entry import Entry
 from avial_lab.race.machine import pinned_environment, pins
+from avial_lab.runtime.guardian import Guardian
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -78,6 +79,8 @@ class Booth:
         may take `limit_s` each.
         """
         self.limit_s = limit_s
+        # A booth that stands still does not see that nobody asks any more.
+        self._guardian = Guardian()
         self.process = subprocess.Popen(
             [sys.executable, "-c", booth_program(cores := pins(threads))],
             stdin=subprocess.PIPE,
@@ -85,6 +88,7 @@ class Booth:
             env=booth_environment(threads, cores, places),
             start_new_session=True,  # Ctrl-C comes to the race, which then ends its booths
         )
+        self._guardian.watch(self.process.pid)
         built = self._ask((entry, dict(arguments)))
         assert isinstance(built, Built)
         self.compile_s, self.note = built.compile_s, built.note
@@ -105,6 +109,8 @@ class Booth:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self._guardian.release(self.process.pid)
+        self._guardian.close()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()

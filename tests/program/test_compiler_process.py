@@ -256,6 +256,32 @@ def test_threads_take_turns(compiler: Compiler) -> None:
     assert answers == [True] * 4
 
 
+def test_a_worker_beside_answers_while_the_first_is_busy() -> None:
+    compiler = Compiler(spares=1)
+    try:
+        first = compiler.ask(Analyse(GOOD)).graph
+        assert compiler.pid is not None
+        os.kill(compiler.pid, signal.SIGSTOP)
+        answers: list[bool] = []
+        busy = threading.Thread(
+            target=lambda: answers.append(compiler.ask(Analyse(GOOD)).graph == first)
+        )
+        busy.start()
+        while not compiler._lock.locked():
+            busy.join(0.01)
+        before = psutil.Process().children(recursive=True)
+        assert compiler.ask(Analyse(GOOD)).graph == first
+        assert answers == []
+        family = psutil.Process().children(recursive=True)
+        assert len(family) > len(before)
+        os.kill(compiler.pid, signal.SIGCONT)
+        busy.join()
+        assert answers == [True]
+    finally:
+        compiler.stop()
+    assert left_of(family) == []
+
+
 def test_without_mlir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mlir.py").write_text("raise ModuleNotFoundError(\"No module named 'mlir'\")")
     root = str(Path(__file__).parents[2])

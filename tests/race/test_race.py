@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from avial_lab import program
@@ -199,6 +204,30 @@ def test_a_fall_is_told(old: str, new: str, said: str) -> None:
     root = str(peer_folder(start.kernel).parent.parent)
     with pytest.raises(AvialError, match=said):
         Booth(entry(gemm_source(old, new)), start.before, threads=1, places=[root])
+
+
+def test_a_booth_goes_with_a_race_that_is_killed(tmp_path: Path) -> None:
+    """It stands still between two turns: no end of a pipe, no signal but SIGKILL reaches it."""
+    start = kernel_program("gemm", size="MINI")
+    root = str(peer_folder(start.kernel).parent.parent)
+    (tmp_path / "start").write_bytes(
+        pickle.dumps((entry(gemm_source("", "")), start.before, [root]))
+    )
+    text = f"""
+import pickle, sys
+from avial_lab.race.booth import Booth
+entry, before, places = pickle.load(open({str(tmp_path / "start")!r}, "rb"))
+booth = Booth(entry, before, threads=1, places=places)
+print(booth.process.pid, flush=True)
+sys.stdin.read()
+"""
+    command = [sys.executable, "-c", text]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as racing:
+        assert racing.stdout is not None
+        booth = psutil.Process(int(racing.stdout.readline()))
+        racing.kill()
+    _, alive = psutil.wait_procs([booth], timeout=20)
+    assert alive == []
 
 
 def test_a_run_begins_with_the_arguments_as_they_were() -> None:
