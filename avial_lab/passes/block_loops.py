@@ -206,6 +206,14 @@ def _keeps_threads_busy(loop: ir.Operation) -> bool:
     return may_run_at_once(loop)
 
 
+def _outermost(op: ir.Operation) -> list[ir.Operation]:
+    """The loop that it is, or those in its branches."""
+    if op.name in LOOPS:
+        return [op]
+    blocks = [block for region in op.regions for block in region.blocks]
+    return [each for block in blocks for view in block for each in _outermost(view.operation)]
+
+
 def _depth(loop: ir.Operation) -> int:
     """How many loops stand inside of each other."""
     inner = [
@@ -258,7 +266,7 @@ class _Writer:
                 codes = [self._saving(found, update, values) for update in found.updates]
                 both = zip(found.updates, codes, strict=True)
                 saves = [(save, code) for update, code in both for save in update.saves]
-                made = self._units(found.panel, values, saves)
+                made = self._units(found.panel, values, saves, found.firsts)
                 for loop in made:  # step by step is the order for them
                     loop.attributes[ORDERED] = ir.UnitAttr.get()
                 for update, code in zip(found.updates, codes, strict=True):
@@ -301,8 +309,11 @@ class _Writer:
         parts: Sequence[Part],
         values: dict[str, ir.Value],
         saves: Sequence[tuple[Save, ContractionCode]] = (),
+        where: isl.Set | None = None,
     ) -> list[ir.Operation]:
-        """The loops that were written for these instances of units, and for saving."""
+        """The loops that were written for these instances of units, and for saving; `where`: what
+        is known of parameters.
+        """
         if not parts:
             return []
         block = ir.InsertionPoint.current.block
@@ -310,10 +321,11 @@ class _Writer:
         times = isl.UnionMap("{ }")
         for time in (*times_of(parts).values(), *(save.times for save, _ in saves)):
             times = times.union(isl.UnionMap.from_map(time))
-        ast = isl.AstBuild.from_context(self.scop.context).node_from_schedule_map(times)
+        known = self.scop.context if where is None else self.scop.context.intersect(where)
+        ast = isl.AstBuild.from_context(known).node_from_schedule_map(times)
         leaves = {save.name: partial(code.keep, save.values) for save, code in saves}
         AstLoops(
             self.loop, {part.unit.name: part.unit for part in parts}, dict(values), leaves=leaves
         ).write(ast)
         now = [view.operation for view in block.operations]
-        return [op for op in now if op.name in LOOPS and op not in before]
+        return [each for op in now if op not in before for each in _outermost(op)]

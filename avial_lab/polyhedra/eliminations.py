@@ -81,12 +81,13 @@ class Update:
 
 @dataclass(frozen=True)
 class Elimination:
-    """For each block of `width` steps, from the parameter `first` on: the instances of `panel`,
-    step by step and of one step in their own order, with what the updates save meanwhile; then the
-    `updates` in any order.
+    """For each block of `width` steps, from the parameter `first` on, all of whose values are
+    `firsts`: the instances of `panel`, step by step and of one step in their own order, with what
+    the updates save meanwhile; then the `updates` in any order.
     """
 
     first: str
+    firsts: isl.Set
     width: int
     steps: Range
     panel: tuple[Part, ...]
@@ -153,7 +154,7 @@ def _eliminated(
         updates = [each for each in made if each is not None]
         if len(updates) < len(pieces):
             return None
-    return Elimination(first, width, extent, parts, tuple(updates))
+    return Elimination(first, _blocks(first, extent), width, extent, parts, tuple(updates))
 
 
 def times_of(parts: Sequence[Part]) -> dict[str, isl.Map]:
@@ -250,17 +251,20 @@ def _known_length(extent: Range) -> int:
 # -- what a block does -----------------------------------------------------------------------------
 
 
-def _within(unit: Unit, place: int, first: str, width: int, extent: Range) -> isl.Set:
-    """The instances of `unit` whose step lies in the block."""
-    dims = ", ".join(f"x{k}" for k in range(len(unit.loops)))
+def _blocks(first: str, extent: Range) -> isl.Set:
+    """Where a block may begin."""
     ends = [f"{low} <= {first}" for low in extent.lows]
     ends += [f"{first} < {high}" for high in extent.highs]
     names = ", ".join(sorted({first, *extent.names}))
-    block = isl.Set(
-        f"[{names}] -> {{ {unit.name}[{dims}] : {' and '.join(ends)} and "
-        f"{first} <= x{place} < {first} + {width} }}"
-    )
-    return unit.domain.intersect(block)
+    return isl.Set(f"[{names}] -> {{ : {' and '.join(ends)} }}")
+
+
+def _within(unit: Unit, place: int, first: str, width: int, extent: Range) -> isl.Set:
+    """The instances of `unit` whose step lies in the block."""
+    dims = ", ".join(f"x{k}" for k in range(len(unit.loops)))
+    steps = f"{first} <= x{place} < {first} + {width}"
+    block = isl.Set(f"[{first}] -> {{ {unit.name}[{dims}] : {steps} }}")
+    return unit.domain.intersect(block).intersect_params(_blocks(first, extent))
 
 
 def _chains(draft: Contraction, inside: isl.Set, known: Sequence[_Edge]) -> list[isl.Map]:
