@@ -76,6 +76,7 @@ from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
+from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.strict_arithmetic import StrictArithmetic
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
@@ -109,6 +110,7 @@ OURS: dict[str, type] = {
     "unwrap-tasks": UnwrapTasks,
     "replicate-to-mpi": ReplicateToMpi,
     "expand-arrays": ExpandArrays,
+    "split-wraps": SplitWraps,
     "expand-scalars": ExpandScalars,
     "order-loops": OrderLoops,
     "reorder-sums": ReorderSums,

@@ -50,6 +50,7 @@ from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.reorder_sums import ReorderSums, reordered_sums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
+from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.widen_halos import WidenHalos
@@ -167,6 +168,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     blocks = effort.keeps("block-loops")
     optional: tuple[Pass, ...] = (
+        SplitWraps(),
         ExpandScalars(blocks),
         *([ExpandArrays()] if blocks else []),
         BlockLoops(**effort.options("block-loops")),
