@@ -17,21 +17,22 @@ from avial_lab.race.entrants import PEERS, Start, missing_peers
 from avial_lab.race.heats import run_heat
 from avial_lab.race.machine import this_machine
 from avial_lab.race.table import Heat, Sheet
-from avial_lab.suite import kernel_program
+from avial_lab.suite import KernelProgram, kernel_program
 
 __all__ = ["PEERS", "Answer", "Course", "race"]
 
 
 @dataclass(frozen=True)
 class Course:
-    """What a race is run over. `without`: optional passes that our own programs do without;
+    """What a race is run over. `elements`: of each kernel the first of these that it has a version
+    of; of none, its own first. `without`: optional passes that our own programs do without;
     `strict` is their arithmetic; `tune`: seconds for which each is tuned before it races.
 
     `told` hears of every heat as it ends.
     """
 
     size: str = "SMALL"
-    element: str | None = None
+    elements: tuple[str, ...] = ()
     against: tuple[str, ...] = PEERS
     ranks: tuple[int, ...] = (1,)
     threads: tuple[int, ...] = (1,)
@@ -47,7 +48,7 @@ def race(kernels: Sequence[str], course: Course) -> Sheet:
     An interrupt ends the race: what was finished is in the sheet, whose notes say so.
     """
     for name in kernels:
-        kernel_program(name, size="MINI", element=course.element)
+        _program(name, "MINI", course.elements)
     notes = list(_doubts(course))
     heats: list[Heat] = []
     planned = len(kernels) * len(course.threads) * len(course.ranks)
@@ -62,10 +63,16 @@ def race(kernels: Sequence[str], course: Course) -> Sheet:
     return Sheet(course.size, tuple(heats), ceilings, this_machine(), tuple(notes), whole)
 
 
+def _program(name: str, size: str, elements: Sequence[str]) -> KernelProgram:
+    own = kernel_program(name, size="MINI").kernel.elements
+    chosen = next((each for each in elements if each in own), None)
+    return kernel_program(name, size=size, element=chosen or next(iter(elements), None))
+
+
 def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator[Heat]:
     ceilings: dict[tuple[int, str], Ceilings] = {}
     for name in kernels:
-        program = kernel_program(name, size=course.size, element=course.element)
+        program = _program(name, course.size, course.elements)
         answer = Answer(program)
         for threads in course.threads:
             for ranks in course.ranks:

@@ -61,7 +61,12 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         "--html", type=Path, metavar="FILE", help="write tables and pictures into one page"
     )
     parser.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")
-    parser.add_argument("--element", metavar="TYPE", help="f32, f64 …; default: the kernel's first")
+    parser.add_argument(
+        "--element",
+        default="",
+        metavar="TYPE,…",
+        help="f32, f64 …; of each kernel the first that it has; default: its own first",
+    )
     parser.add_argument("--without", default="", metavar="PASS,…", help=WITHOUT)
     parser.add_argument("--strict", action="store_true", help=STRICT)
     parser.add_argument(
@@ -80,7 +85,7 @@ def race_command(options: argparse.Namespace) -> int:
     Effort.of(options.without)  # a name that is none is said before anybody races
     course = Course(
         size=options.size,
-        element=options.element,
+        elements=tuple(filter(None, options.element.split(","))),
         against=options.against,
         ranks=options.ranks,
         threads=options.threads,

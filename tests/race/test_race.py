@@ -160,6 +160,7 @@ def test_bad_arguments_are_refused(
     [
         (["gem"], "did you mean gemm?"),
         (["gemm", "--element", "f16"], "gemm has no f16 version"),
+        (["gemm", "nussinov", "--element", "f64"], "nussinov has no f64 version"),
         (["--json", "gemm"], "--json gemm would write a file of that name"),
         (["gemm", "--without", "magic"], "no optional pass is called 'magic'"),
         (["gemm", "--self"], "bench --self measures the lab, not gemm"),
@@ -170,6 +171,12 @@ def test_bad_questions_are_refused(
 ) -> None:
     assert main(["bench", *arguments]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_each_kernel_takes_the_first_type_it_has() -> None:
+    course = Course(size="MINI", against=(), elements=("f64", "i64"))
+    heats = race(["nussinov", "gesummv"], course).heats
+    assert [heat.element for heat in heats] == ["i64", "f64"]
 
 
 def test_an_unknown_kernel_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
