@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import func
 
-from avial_lab.dialects.avial import SEGMENTS, operand_segments
+from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FUSED, PHASES, on_cpu, touched_by
@@ -117,11 +117,19 @@ def _joined(before: ir.Operation | None, phase: ir.Operation) -> ir.Operation:
 
 
 def _common(a: ir.Operation, b: ir.Operation) -> bool:
-    """Whether both are given some array of two dimensions or more."""
-    both = set(touched_by([a], 1) + touched_by([a], 2)) & set(
-        touched_by([b], 1) + touched_by([b], 2)
-    )
-    return bool(both)
+    """Whether both are given some array of two dimensions or more, and have no deeper nests than go
+    over such: of those there is nothing to try.
+    """
+    given = (set(touched_by([each], 1) + touched_by([each], 2)) for each in (a, b))
+    kinds = [ir.MemRefType(buffer_of(value).type) for value in set.intersection(*given)]
+    return any(len(kind.shape) > 1 for kind in kinds) and not any(map(_is_deep, (a, b)))
+
+
+def _is_deep(phase: ir.Operation) -> bool:
+    """Whether there are loops in loops in loops."""
+    outer = list(nearest_loops(phase))
+    inner = [each for loop in outer for each in nearest_loops(loop)]
+    return any(next(nearest_loops(loop), None) is not None for loop in inner)
 
 
 def _body(phase: ir.Operation) -> list[ir.Operation]:
