@@ -23,7 +23,7 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import meet_within
-from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.nesting import defined_in, parent_of
 
 LOOPS = ("affine.for", "scf.for")
 NAME = "promote-scalars"
@@ -59,7 +59,9 @@ class PromoteScalars:
             ]
             for loop, groups in found:
                 with loop.location, ir.InsertionPoint(loop):
-                    _promote(loop, groups)
+                    branch = _promote(loop, groups)
+                if branch is not None:
+                    _ask_before(branch)
 
     def __str__(self) -> str:
         return NAME
@@ -136,8 +138,11 @@ def _is_apart(group: Group, accesses: Sequence[tuple[Statement, Access]]) -> boo
 # -- rewriting -------------------------------------------------------------------------------------
 
 
-def _promote(loop: ir.Operation, groups: Sequence[Group]) -> None:
-    """The same loop with `groups` in registers, where it runs at all."""
+def _promote(loop: ir.Operation, groups: Sequence[Group]) -> ir.Operation | None:
+    """The same loop with `groups` in registers, where it runs at all; the branch that asks for it,
+    if any does.
+    """
+    branch = None
     if _surely_runs(loop):
         results = _written_around(loop, groups)
     else:
@@ -154,6 +159,28 @@ def _promote(loop: ir.Operation, groups: Sequence[Group]) -> None:
     for old, new in zip(loop.results, results, strict=True):
         old.replace_all_uses_with(new)
     loop.erase()
+    return branch
+
+
+def _ask_before(branch: ir.Operation) -> None:
+    """Put the loops around under the condition, where there is nothing else in them and it is the
+    same for all of their iterations: other passes look for loops in loops.
+    """
+    loop = parent_of(branch)
+    if loop is None or loop.name != "affine.for" or len(loop.results) or len(branch.results):
+        return
+    variable = loop.regions[0].blocks[0].arguments[0]
+    first, *rest = [view.operation for view in loop.regions[0].blocks[0].operations]
+    if first != branch or len(rest) > 1 or branch.name != "affine.if":
+        return
+    if variable in list(branch.operands):
+        return
+    branch.move_before(loop)
+    *inside, end = [view.operation for view in branch.regions[0].blocks[0].operations]
+    for op in inside:
+        op.move_before(rest[0])
+    loop.move_before(end)
+    _ask_before(branch)
 
 
 def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> Sequence[ir.Value]:

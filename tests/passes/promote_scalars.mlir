@@ -141,3 +141,41 @@ func.func @cut_where_it_is_written(%path: memref<40x40xf64>, %k: index, %low: in
   }
   return
 }
+
+// -----
+
+// Whether the loop inside runs is the same for all rows: it is asked once.
+
+// CHECK-LABEL: func.func @asks_once
+// CHECK: affine.if #{{.*}}()[%{{.*}}] {
+// CHECK-NEXT: affine.for %[[I:.*]] = 0 to 40 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %{{.*}}[%[[I]]]
+// CHECK-NEXT: affine.for
+func.func @asks_once(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index) attributes {avial.apart} {
+  affine.for %i = 0 to 40 {
+    affine.for %j = 0 to %n {
+      %xi = affine.load %x[%i] : memref<40xf64>
+      affine.store %xi, %A[%i, %j] : memref<40x40xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// Beside something else that every row does, it stays where it is.
+
+// CHECK-LABEL: func.func @asks_in_every_row
+// CHECK: affine.for
+// CHECK: affine.if
+func.func @asks_in_every_row(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y: memref<40xf64>) attributes {avial.apart} {
+  affine.for %i = 0 to 40 {
+    %z = affine.load %x[%i] : memref<40xf64>
+    affine.store %z, %y[%i] : memref<40xf64>
+    affine.for %j = 0 to %n {
+      %xi = affine.load %x[%i] : memref<40xf64>
+      affine.store %xi, %A[%i, %j] : memref<40x40xf64>
+    }
+  }
+  return
+}
