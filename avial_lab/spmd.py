@@ -8,8 +8,9 @@ names. (`pipelines.py` is the way for programs of tasks alone.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mlir import ir
 
@@ -69,6 +70,8 @@ from avial_lab.pipelines import (
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
+
+Told = TypeVar("Told")
 
 TO_SPMD_HOST = (KeepIndependent(), *TO_HOST[1:-1])
 """Kernels are loops already; without mpi-to-llvm, for such programs call the ownership runtime."""
@@ -242,10 +245,16 @@ def finished_phases(stages: Stages) -> Finished:
             yield stage, module
 
     made, code = finished(watched())
-    for name, others in joined.items():
-        for each in (fused, sums, told):  # of all that were joined: they are one task now
-            each.update(dict.fromkeys(others, each[name]) if name in each else {})
+    for each in (fused, sums, told):
+        _tell_joined(each, joined)
     return Finished(made, code, phases, fused, sums, told)
+
+
+def _tell_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) -> None:
+    """What is known of a task holds for all the phases that it is."""
+    for name, others in joined.items():
+        if name in known:
+            known.update(dict.fromkeys(others, known[name]))
 
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:

@@ -149,7 +149,9 @@ def _nests(phases: Sequence[ir.Operation]) -> int:
         function.attributes[APART] = ir.UnitAttr.get()
         names = [value.location for value in captured.arguments]
         block = ir.Block.create_at_start(function.regions[0], kinds, names)
-        inside = dict(zip(captured.arguments, block.arguments, strict=True))
+        inside: dict[ir.Value, ir.Value] = dict(
+            zip(captured.arguments, block.arguments, strict=True)
+        )
         with ir.InsertionPoint(block):
             for op in (*captured.chain, *bodies):
                 copy = op.clone().operation
