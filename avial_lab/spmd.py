@@ -245,8 +245,9 @@ def finished_phases(stages: Stages) -> Finished:
             yield stage, module
 
     made, code = finished(watched())
-    for each in (fused, sums, told):
-        _tell_joined(each, joined)
+    _tell_joined(fused, joined)
+    _tell_joined(sums, joined)
+    _tell_joined(told, joined)
     return Finished(made, code, phases, fused, sums, told)
 
 
