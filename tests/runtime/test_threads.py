@@ -35,9 +35,10 @@ SIZES = (67, 131, 5, 13, 3)
 """Dealt to a kernel's sizes in order: primes, one of them with rows for several threads."""
 
 SEQUENTIAL = (
-    "cholesky", "durbin", "lu", "nussinov", "prefix-sum", "seidel-2d", "seidel-9pt", "trisolv",
+    "cholesky", "durbin", "lu", "ludcmp", "nussinov", "prefix-sum", "seidel-2d", "seidel-9pt",
+    "trisolv",
 )  # fmt: skip
-"""What they have of parallel loops are rows, each between others."""
+"""What they have of parallel loops are rows, each between others, at sizes below two blocks."""
 
 
 def always(count: int | None) -> Options:
