@@ -35,6 +35,7 @@ from avial_lab.polyhedra.contractions import (
     statements_behind,
 )
 from avial_lab.polyhedra.dependences import Dependence, DependenceKind, dependences
+from avial_lab.polyhedra.extremes import first_of
 from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.ranges import Range, range_of
 from avial_lab.polyhedra.units import Unit
@@ -413,7 +414,7 @@ class _Saver:
     ) -> Save:
         self.count += 1
         name = f"save{self.count}"
-        first = _used(draft, other, name).intersect_domain(piece).reverse().lexmin()
+        first = first_of(_used(draft, other, name).intersect_domain(piece).reverse())
         times = first.apply_range(self.times[draft.unit.name])
         return Save(name, values, other, extent, first.domain(), times)
 

@@ -19,6 +19,7 @@ from mlir import ir
 from avial_lab.dag import TaskKind
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import IN, OUT, Dependence, DependenceKind, dependences
+from avial_lab.polyhedra.extremes import first_of, last_of
 from avial_lab.polyhedra.model import Loop, Scop, Statement
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.reading import read_scop
@@ -204,7 +205,7 @@ def _nearest(group: Sequence[Dependence]) -> list[isl.Map | None]:
     depth = max(len(other.loops) for d in group for other in (d.source, d.target))
 
     def nearest(times: isl.Map) -> isl.Map:
-        return times.lexmax() if flow else times.lexmin()
+        return last_of(times) if flow else first_of(times)
 
     def best() -> isl.Map:
         # Of each dependence first: of all of them at once it is far more work for isl.
@@ -226,7 +227,7 @@ def _kept(d: Dependence, best: isl.Map | None, depth: int) -> isl.Map:
     pairs = _pairs_from(d)
     if best is not None:
         pairs = pairs.intersect(best.apply_range(_times(_other(d), depth).reverse()))
-    pairs = pairs.lexmax() if d.kind is DependenceKind.FLOW else pairs.lexmin()
+    pairs = last_of(pairs) if d.kind is DependenceKind.FLOW else first_of(pairs)
     return pairs.reverse() if d.kind is DependenceKind.FLOW else pairs
 
 
