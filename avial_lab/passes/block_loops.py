@@ -38,15 +38,10 @@ from avial_lab.passes.register_tiles import Tiles
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
-from avial_lab.polyhedra.eliminations import (
-    Elimination,
-    Part,
-    Save,
-    Update,
-    elimination_in,
-    times_of,
-)
+from avial_lab.polyhedra.eliminations import Elimination, elimination_in
 from avial_lab.polyhedra.orders import OPERATIONS
+from avial_lab.polyhedra.parts import Part, times_of
+from avial_lab.polyhedra.saves import Save, Update
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
 LOOPS = ("affine.for", "scf.for")

@@ -1,0 +1,69 @@
+"""Instances of units, when they run, and which of them have to stay in order.
+
+Units, dependences of their statements -> Parts with points in time, Edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from avial_lab.polyhedra.dependences import Dependence, DependenceKind
+from avial_lab.polyhedra.units import Unit
+
+IN, OUT = isl.dim_type.in_, isl.dim_type.out
+
+
+@dataclass(frozen=True)
+class Part:
+    """Instances of a unit; `step` is the place of the loop that comes before all others, if one
+    does.
+    """
+
+    unit: Unit
+    points: isl.Set
+    step: int | None = None
+
+
+def times_of(parts: Sequence[Part]) -> dict[str, isl.Map]:
+    """When the instances of each unit run: the step, then as in the program; points in time of one
+    length, or isl would not compare them.
+    """
+    length = max(2 * len(part.unit.loops) + 1 for part in parts)
+    times: dict[str, isl.Map] = {}
+    for part in parts:
+        time = part.unit.statements[-1].schedule.set_tuple_name(IN, part.unit.name)
+        for place in range(time.dim(OUT), length):
+            time = time.insert_dims(OUT, place, 1).fix_val(OUT, place, 0)
+        if part.step is not None:
+            time = time.insert_dims(OUT, 0, 1).equate(IN, part.step, OUT, 0)
+        times[part.unit.name] = time.intersect_domain(part.points)
+    return times
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A dependence between instances of units; `reader`: the statement of them that reads."""
+
+    source: str
+    target: str
+    relation: isl.Map
+    kind: DependenceKind
+    reader: str
+    statements: frozenset[str]
+
+
+def edges_among(units: Sequence[Unit], found: Sequence[Dependence]) -> list[Edge]:
+    of = {statement.name: unit.name for unit in units for statement in unit.statements}
+    edges: list[Edge] = []
+    for each in found:
+        source, target = of.get(each.source.name), of.get(each.target.name)
+        if source is None or target is None or (source == target and each.carrier is None):
+            continue
+        relation = each.relation.set_tuple_name(IN, source).set_tuple_name(OUT, target)
+        both = frozenset({each.source.name, each.target.name})
+        reader = each.source.name if each.kind is DependenceKind.ANTI else each.target.name
+        edges.append(Edge(source, target, relation, each.kind, reader, both))
+    return edges
