@@ -135,7 +135,9 @@ class BlockLoops:
         tell(loop, f"{NAME}{{steps={width}}}", told)
         for update in steps.updates:
             self._tell(loop, update.contraction)
-        return [(each, width // 4) for each in writer.steps(steps)]
+        # Panels that are read as they change have rows to go along; the others walk down columns.
+        saving = any(update.saves for update in steps.updates)
+        return [(each, 0 if saving else width // 4) for each in writer.steps(steps)]
 
     def blocks(self, loop: ir.Operation) -> Elimination | None:
         """The blocks of steps that a factorisation would become; None where the nest is none.

@@ -90,6 +90,12 @@ def _eliminated(
         chains = _chains(draft, inside[name], known)
         rest = inside[name].subtract(_needed(draft, inside, lasting, chains))
         for piece in _pieces(rest):
+            # What the panel's own rows and columns get is not worth saving and packing.
+            if saving and any(
+                piece.is_subset(_within(draft.unit, place, first, width, extent))
+                for place in (draft.roles.row, draft.roles.column)
+            ):
+                continue
             update = _update(draft, piece, inside[name], first)
             if update is not None and _is_whole(piece, inside[name], chains):
                 pieces.append((update, piece))
