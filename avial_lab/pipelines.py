@@ -58,15 +58,19 @@ from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
+from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases
 from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
 from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
+from avial_lab.passes.jam_rows import JamRows
+from avial_lab.passes.join_phases import JoinPhases
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.order_loops import OrderLoops
+from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.place_phases import PlacePhasesHere
 from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
 from avial_lab.passes.promote_scalars import PromoteScalars
@@ -113,6 +117,9 @@ OURS: dict[str, type] = {
     "split-wraps": SplitWraps,
     "expand-scalars": ExpandScalars,
     "order-loops": OrderLoops,
+    "fuse-nests": FuseNests,
+    "partial-sums": PartialSums,
+    "jam-rows": JamRows,
     "reorder-sums": ReorderSums,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,
@@ -135,6 +142,7 @@ OURS: dict[str, type] = {
     "place-tasks": PlaceTasksHere,
     "place-phases": PlacePhasesHere,
     "fuse-phases": FusePhases,
+    "join-phases": JoinPhases,
     "widen-halos": WidenHalos,
     "arrays-apart": ArraysApart,
     "apart-to-llvm": ApartToLlvm,

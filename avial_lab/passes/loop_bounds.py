@@ -92,7 +92,8 @@ def leaning(
     added to it, first and with every step of `time`.
     """
     step = ir.AffineExpr.get_dim(0)
-    ends = [(_own_symbol() + more + step * by, (time,), end) for end, more, by in (low, high)]
+    # As its text is read again: what is constant last.
+    ends = [(step * by + _own_symbol() + more, (time,), end) for end, more, by in (low, high)]
     return _bounded(loop, (ends[0], ends[1]))
 
 
