@@ -49,7 +49,7 @@ def coverage(stage: Stage, inside: StageInside) -> float:
     glue = {
         k
         for part in inside.parts
-        if part.name.startswith(GLUE) or part.name.endswith(THREADS)
+        if part.name.startswith(GLUE) or THREADS in part.name
         for k in range(part.first, part.last)
     }
     lines = [
