@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct {
     int32_t reserved, flags, more, length;
@@ -84,29 +85,55 @@ OWN int32_t __kmpc_dispatch_next_8u(ident_t *place, int32_t thread, int32_t *las
 
 /* Cores ------------------------------------------------------------------------------------------ */
 
+#define BITS (8 * sizeof(unsigned long))
+
 typedef struct {
-    size_t bytes;
-    const void *words;
+    size_t words;
+    const unsigned long *mask;
 } cores_t;
 
-static void stay(int32_t *global_thread, int32_t *bound_thread, ...)
+#ifdef __linux__
+/* The core whose bit is set as number `place`, counting around where there are fewer. */
+static size_t core_at(const cores_t *cores, size_t place)
+{
+    size_t bits = cores->words * BITS, set = 0;
+    for (size_t core = 0; core < bits; core++)
+        set += cores->mask[core / BITS] >> core % BITS & 1;
+    place %= set;
+    for (size_t core = 0;; core++)
+        if (cores->mask[core / BITS] >> core % BITS & 1 && place-- == 0)
+            return core;
+}
+#endif
+
+static void spread(int32_t *global_thread, int32_t *place, ...)
 {
     va_list given;
-    va_start(given, bound_thread);
+    va_start(given, place);
     const cores_t *cores = va_arg(given, const cores_t *);
     va_end(given);
     (void)global_thread;
 #ifdef __linux__
-    sched_setaffinity(0, cores->bytes, cores->words); /* where that is forbidden they run anywhere */
+    size_t bytes = cores->words * sizeof(unsigned long), core = core_at(cores, (size_t)*place);
+    unsigned long own[cores->words];
+    memset(own, 0, bytes);
+    own[core / BITS] = 1ul << core % BITS;
+    /* Where that is forbidden they run anywhere. */
+    sched_setaffinity(0, bytes, (const cpu_set_t *)own);
+    sched_setaffinity(0, bytes, (const cpu_set_t *)cores->mask);
 #else
-    (void)cores;
+    (void)place, (void)cores;
 #endif
 }
 
-/* Wakes `count` threads, of which this is one, and keeps them on the cores whose bits are set. */
-SHOWN void avial_omp_bind(int32_t count, size_t bytes, const void *words)
+/* Wakes `count` threads, of which this is one, each on another of the cores whose bits are set.
+ *
+ * Two that wake on one core may stay there for some milliseconds, which is more than most phases
+ * take. They are not tied to theirs: somebody else, with a program like this one, may want it too.
+ */
+SHOWN void avial_omp_bind(int32_t count, size_t words, const unsigned long *mask)
 {
-    cores_t cores = {bytes, words};
+    cores_t cores = {words, mask};
     avial_omp_push_num_threads(&nowhere, avial_omp_global_thread_num(&nowhere), count);
-    avial_omp_fork_call(&nowhere, 1, stay, &cores);
+    avial_omp_fork_call(&nowhere, 1, spread, &cores);
 }

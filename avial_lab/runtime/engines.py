@@ -11,6 +11,7 @@ killed and another one takes its place, so no engine is ever in doubt.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import shutil
 import socket
@@ -90,8 +91,8 @@ class EngineSet:
     """Live engines. `facts[r]` and `views[r]` belong to MPI rank r; `loaded[r]` holds the keys of
     its programs.
 
-    `processes` are those of the ranks on this machine, `owned` those this set was started as.
-    `launcher` is there where ipyparallel's profile started it.
+    `processes` are those of the ranks on this machine, `owned` those this set was started as,
+    `groups` what the guardian watches. `launcher` is there where ipyparallel's profile started it.
     """
 
     client: ipyparallel.Client
@@ -101,6 +102,7 @@ class EngineSet:
     processes: dict[int, psutil.Process] = field(default_factory=dict)
     loaded: dict[int, set[str]] = field(default_factory=dict)
     owned: list[psutil.Process] = field(default_factory=list)
+    groups: set[int] = field(default_factory=set)
     launcher: ipyparallel.Cluster | None = None
     guardian: Guardian | None = None
     close_client: bool = True
@@ -144,8 +146,8 @@ class EngineSet:
         ours = self.launcher is not None or self.guardian is not None
         kill_all([*self.owned, *(self.processes.values() if ours else ())])
         if self.guardian is not None:
-            for process in self.owned:
-                self.guardian.release(process.pid)
+            for group in self.groups:
+                self.guardian.release(group)
             self.guardian.close()
             self.guardian = None
         if self.close_client:
@@ -228,6 +230,12 @@ def spec_of(record: Record) -> EngineSpec:
 def _keep(engines: EngineSet, spec: EngineSpec, *, started_s: float) -> None:
     """Make them known as this process's, which they may outlive."""
     assert engines.guardian is not None
+    # The ranks' own groups as well: of what mpiexec leaves behind when it is killed, a rank in the
+    # middle of a computation would be the last to notice.
+    ranks = (os.getpgid(process.pid) for process in engines.processes.values())
+    engines.groups = {process.pid for process in engines.owned} | set(ranks)
+    for group in engines.groups:
+        engines.guardian.watch(group)
     owner, name = this_owner()
     write_record(
         Record(

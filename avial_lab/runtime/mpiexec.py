@@ -125,9 +125,13 @@ def _no_room(error: OSError) -> ClusterError:
 
 @dataclass
 class _Ranks:
-    """The processes of one run; `processes` fills as the ranks tell their pids."""
+    """The processes of one run; `processes` fills as the ranks tell their pids.
+
+    The guardian watches mpiexec and the ranks it leaves behind when it is killed.
+    """
 
     process: subprocess.Popen[bytes]
+    guardian: Guardian
     directory: Path
     log: Path
     ranks: int
@@ -148,7 +152,8 @@ class _Ranks:
             if entry is not None:
                 try:
                     self.processes[rank] = psutil.Process(entry.pid)
-                except psutil.NoSuchProcess:
+                    self.guardian.watch(os.getpgid(entry.pid))
+                except (psutil.NoSuchProcess, ProcessLookupError):
                     continue
 
 
@@ -168,7 +173,7 @@ def _started(program: Sequence[str], ranks: int, directory: Path) -> Generator[_
                 cwd=directory,  # not the caller's: a numpy.py there would be imported
                 start_new_session=True,  # Ctrl-C comes to the caller, who then kills
             )
-        started = _Ranks(process, directory, log, ranks)
+        started = _Ranks(process, guardian, directory, log, ranks)
         try:
             guardian.watch(process.pid)
             yield started

@@ -169,10 +169,11 @@ def _bound(program: LoadedProgram, count: int, share: tuple[int, ...]) -> Genera
         yield
         return
     before = os.sched_getaffinity(0)
-    words = (ctypes.c_uint64 * (max(share) // 64 + 1))()
+    bits = 8 * ctypes.sizeof(ctypes.c_ulong)
+    words = (ctypes.c_ulong * (max(share) // bits + 1))()
     for core in share:
-        words[core // 64] |= 1 << core % 64
-    program.library.avial_omp_bind(count, ctypes.c_size_t(ctypes.sizeof(words)), words)
+        words[core // bits] |= 1 << core % bits
+    program.library.avial_omp_bind(count, ctypes.c_size_t(len(words)), words)
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from avial_lab.runtime.cluster import run as run_on_cluster
 from avial_lab.runtime.job import Options
 from avial_lab.runtime.threads import MISSING, MOST, Masks, Threads
 from avial_lab.shared_object import LoadedProgram, digest
+from avial_lab.toolchain import run, tool
 from kernels.kernel import ELEMENTS
 from tests.nests import RandomFunction, functions
 from tests.runtime.test_random_nests import QUICK
@@ -220,6 +222,57 @@ def test_the_team_stays_on_its_cores(doubling: Program) -> None:
         assert team.count == 3
         assert list(affinities()).count(core) - others >= 3
     assert os.sched_getaffinity(0) == before, "Python's own thread is free again"
+
+
+RECORDER = """
+#include "threads.c"
+#include <stdio.h>
+
+int sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *mask)
+{
+    printf("%d", (int)pid);
+    for (size_t core = 0; core < 8 * bytes; core++)
+        if (CPU_ISSET_S(core, bytes, mask))
+            printf(" %zu", core);
+    puts("");
+    return 0;
+}
+
+static int32_t this_thread(ident_t *place) { return 0; }
+static int32_t threads;
+static void push(ident_t *place, int32_t thread, int32_t count) { threads = count; }
+static void fork_call(ident_t *place, int32_t count, body_t body, ...)
+{
+    va_list given;
+    va_start(given, body);
+    void *captured = va_arg(given, void *);
+    for (int32_t thread = 0; thread < threads; thread++)
+        body(&thread, &thread, captured);
+    va_end(given);
+}
+
+int main(void)
+{
+    unsigned long mask[2] = {1ul << 3 | 1ul << 5, 1ul << 6};
+    avial_omp_global_thread_num = this_thread;
+    avial_omp_push_num_threads = push;
+    avial_omp_fork_call = fork_call;
+    avial_omp_bind(4, 2, mask);
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are not placed here")
+def test_each_thread_begins_on_a_core_of_its_own_and_is_free_then(tmp_path: Path) -> None:
+    (tmp_path / "recorder.c").write_text(RECORDER)
+    home = str(resources.files("avial_lab"))
+    program = str(tmp_path / "recorder")
+    built = run([tool("cc"), "-I", home, "-o", program, f"{program}.c"])
+    assert built.returncode == 0, built.stderr
+    said = run([program]).stdout.splitlines()
+    assert said[1::2] == ["0 3 5 70"] * 4
+    assert said[::2] == ["0 3", "0 5", "0 70", "0 3"], "more threads than cores share them"
 
 
 # -- mistakes --------------------------------------------------------------------------------------

@@ -56,7 +56,9 @@ def told_of(program: Program) -> dict[str, tuple[str, ...]]:
             [
                 "promote-scalars: tmp[i] in a register during loop j",
                 "reorder-sums: sums over j are added up in parts, as vectors",
-                "mark-parallel: iterations of i in order: y[j] meets y[j] of an earlier one",
+                "rows of i, then for all",
+                "mark-parallel: all of from may run for parts of j at the same time",
+                "4 rows of i at once, which share y_parts",
             ],
         ),
         ("lu", "S1", ["order-loops: A[i, j] in loops i k j instead of i j k"]),
