@@ -1,7 +1,7 @@
-"""The CPU that programs are compiled for: its vector registers, its caches, its instructions.
+"""The CPU that programs are compiled for: its vector registers, caches, instructions, and cores.
 
-This machine, as its kernel describes it -> Cpu. Sizes in passes come from here, and whether
-machine code of another machine would run on this one.
+This machine, as its kernel describes it -> Cpu. Sizes in passes come from here, who runs on which
+core, and whether machine code of another machine would run on this one.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from avial_lab.errors import ClusterError
 
-CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+SYSTEM = Path("/sys/devices/system/cpu")
+CACHES = SYSTEM / "cpu0/cache"
 KIB = 1024
 
 
@@ -140,8 +141,35 @@ def _count(cores: str) -> int:
     return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
 
 
-def cores() -> int:
-    """Those this process may run on."""
+Core = tuple[int, ...]
+"""The hardware threads of a core, by the numbers that the system has for them."""
+
+
+def allowed() -> tuple[int, ...]:
+    """The hardware threads that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+@cache
+def cores_of(threads: tuple[int, ...], system: Path = SYSTEM) -> tuple[Core, ...]:
+    """These hardware threads, core by core."""
+    cores: dict[str, list[int]] = {}
+    for thread in threads:
+        try:
+            core = (system / f"cpu{thread}/topology/thread_siblings_list").read_text()
+        except OSError:
+            core = str(thread)
+        cores.setdefault(core, []).append(thread)
+    return tuple(map(tuple, cores.values()))
+
+
+def in_turn(cores: Sequence[Core]) -> tuple[int, ...]:
+    """Their hardware threads in the order in which work is given to them: one of each core first.
+
+    >>> in_turn([(0, 4), (1,), (2, 6)])
+    (0, 1, 2, 4, 6)
+    """
+    deepest = max(map(len, cores), default=0)
+    return tuple(core[k] for k in range(deepest) for core in cores if k < len(core))

@@ -85,55 +85,51 @@ OWN int32_t __kmpc_dispatch_next_8u(ident_t *place, int32_t thread, int32_t *las
 
 /* Cores ------------------------------------------------------------------------------------------ */
 
-#define BITS (8 * sizeof(unsigned long))
-
 typedef struct {
-    size_t words;
-    const unsigned long *mask;
-} cores_t;
+    int32_t count;
+    const int32_t *cores; /* their hardware threads, by the system's numbers */
+} places_t;
 
 #ifdef __linux__
-/* The core whose bit is set as number `place`, counting around where there are fewer. */
-static size_t core_at(const cores_t *cores, size_t place)
+#define BITS (8 * (int32_t)sizeof(unsigned long))
+
+/* This thread to `count` of the places; where that is forbidden it runs anywhere. */
+static void move_to(const int32_t *cores, int32_t count)
 {
-    size_t bits = cores->words * BITS, set = 0;
-    for (size_t core = 0; core < bits; core++)
-        set += cores->mask[core / BITS] >> core % BITS & 1;
-    place %= set;
-    for (size_t core = 0;; core++)
-        if (cores->mask[core / BITS] >> core % BITS & 1 && place-- == 0)
-            return core;
+    int32_t last = 0;
+    for (int32_t k = 0; k < count; k++)
+        last = cores[k] > last ? cores[k] : last;
+    unsigned long mask[last / BITS + 1];
+    memset(mask, 0, sizeof mask);
+    for (int32_t k = 0; k < count; k++)
+        mask[cores[k] / BITS] |= 1ul << cores[k] % BITS;
+    sched_setaffinity(0, sizeof mask, (const cpu_set_t *)mask);
 }
 #endif
 
-static void spread(int32_t *global_thread, int32_t *place, ...)
+static void spread(int32_t *global_thread, int32_t *number, ...)
 {
     va_list given;
-    va_start(given, place);
-    const cores_t *cores = va_arg(given, const cores_t *);
+    va_start(given, number);
+    const places_t *places = va_arg(given, const places_t *);
     va_end(given);
     (void)global_thread;
 #ifdef __linux__
-    size_t bytes = cores->words * sizeof(unsigned long), core = core_at(cores, (size_t)*place);
-    unsigned long own[cores->words];
-    memset(own, 0, bytes);
-    own[core / BITS] = 1ul << core % BITS;
-    /* Where that is forbidden they run anywhere. */
-    sched_setaffinity(0, bytes, (const cpu_set_t *)own);
-    sched_setaffinity(0, bytes, (const cpu_set_t *)cores->mask);
+    move_to(&places->cores[*number % places->count], 1);
+    move_to(places->cores, places->count);
 #else
-    (void)place, (void)cores;
+    (void)places;
 #endif
 }
 
-/* Wakes `count` threads, of which this is one, each on another of the cores whose bits are set.
+/* Wakes `threads` threads, of which this is one, each in the next of the places.
  *
  * Two that wake on one core may stay there for some milliseconds, which is more than most phases
  * take. They are not tied to theirs: somebody else, with a program like this one, may want it too.
  */
-SHOWN void avial_omp_bind(int32_t count, size_t words, const unsigned long *mask)
+SHOWN void avial_omp_bind(int32_t threads, int32_t count, const int32_t *cores)
 {
-    cores_t cores = {words, mask};
-    avial_omp_push_num_threads(&nowhere, avial_omp_global_thread_num(&nowhere), count);
-    avial_omp_fork_call(&nowhere, 1, spread, &cores);
+    places_t places = {count, cores};
+    avial_omp_push_num_threads(&nowhere, avial_omp_global_thread_num(&nowhere), threads);
+    avial_omp_fork_call(&nowhere, 1, spread, &places);
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from avial_lab import cpu as this
-from avial_lab.cpu import Cpu, _caches, check_instruction_sets, cores, cpu_of, this_cpu
+from avial_lab.cpu import Cpu, _caches, allowed, check_instruction_sets, cores_of, cpu_of, this_cpu
 from avial_lab.errors import ClusterError
 
 
@@ -51,7 +51,8 @@ def test_a_machine_that_tells_nothing_is_taken_to_be_small(tmp_path: Path):
 
 def test_this_machine():
     assert this_cpu().l1_bytes <= this_cpu().l2_bytes <= this_cpu().last_bytes
-    assert cores() >= 1
+    threads = allowed()
+    assert sorted(sum(cores_of(threads), ())) == list(threads)
 
 
 def test_machine_code_of_a_better_cpu_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from avial_lab.cpu import SYSTEM, allowed, cores_of, in_turn
 from avial_lab.toolchain import run
-
-_SYSTEM = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True)
@@ -56,28 +55,24 @@ class Machine:
         return ", ".join([self.processor, self.architecture, cores, *map(str, self.caches)])
 
 
-def this_machine(*, system: Path = _SYSTEM) -> Machine:
+def this_machine(*, system: Path = SYSTEM) -> Machine:
     """What is known of the machine this process runs on."""
-    allowed = _allowed()
     return Machine(
         processor=_processor(),
         architecture=platform.machine(),
-        cores=len(_one_of_each_core(allowed, system)),
-        threads=len(allowed),
-        caches=_caches(allowed[0], system),
+        cores=len(cores_of(allowed(), system)),
+        threads=len(allowed()),
+        caches=_caches(allowed()[0], system),
     )
 
 
-def pins(threads: int, *, system: Path = _SYSTEM) -> tuple[int, ...]:
-    """The logical cores for so many threads, a core of its own for each as long as there are any;
-    none where they cannot be chosen (macOS).
+def pins(threads: int, *, system: Path = SYSTEM) -> tuple[int, ...]:
+    """The hardware threads for so many threads, a core of its own for each as long as there are
+    any; none where they cannot be chosen (macOS).
     """
     if not hasattr(os, "sched_setaffinity"):
         return ()
-    allowed = _allowed()
-    first = _one_of_each_core(allowed, system)
-    rest = [cpu for cpu in allowed if cpu not in first]
-    return tuple([*first, *rest][:threads])
+    return in_turn(cores_of(allowed(), system))[:threads]
 
 
 def pinned_environment(cores: Sequence[int]) -> dict[str, str]:
@@ -85,24 +80,6 @@ def pinned_environment(cores: Sequence[int]) -> dict[str, str]:
     if not cores:
         return {}
     return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in cores)}
-
-
-def _allowed() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def _one_of_each_core(cpus: Sequence[int], system: Path) -> list[int]:
-    """The first logical core of every physical one."""
-    seen: set[str] = set()
-    first: list[int] = []
-    for cpu in cpus:
-        siblings = _read(system / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu)
-        if siblings not in seen:
-            seen.add(siblings)
-            first.append(cpu)
-    return first
 
 
 def _caches(cpu: int, system: Path) -> tuple[CacheLevel, ...]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
-from avial_lab.cpu import check_instruction_sets
+from avial_lab.cpu import Core, check_instruction_sets
 from avial_lab.errors import AvialError
 from avial_lab.ownership import EVENT_WORDS, Ownership, own_error
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
@@ -56,7 +56,7 @@ FIRST_EVENTS = 10_000
 @dataclass(frozen=True)
 class Facts:
     """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`), `mask` the
-    numbers of its cores.
+    hardware threads of its cores.
     """
 
     rank: int
@@ -68,7 +68,7 @@ class Facts:
     memory_bytes: int
     gpus: tuple[str, ...]
     mpi: str
-    mask: tuple[int, ...] = ()
+    mask: tuple[Core, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 import avial_lab
+from avial_lab.cpu import allowed
 from avial_lab.errors import ClusterError
 from avial_lab.toolchain import tool
 
@@ -73,18 +74,11 @@ def environment(ranks: int) -> dict[str, str]:
     }
     if loopback := _loopback():
         changes["UCX_NET_DEVICES"] = loopback  # UCX would listen on the network's address too
-    if ranks > cores():
+    if ranks > len(allowed()):
         # MPICH waits in a busy loop, and even its yielding keeps cores from ranks that compute.
         # Sleeping instead costs 0.1 ms a message while cores are free, and saves 1 ms when not.
         changes |= {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "10"}
     return changes
-
-
-def cores() -> int:
-    """Cores this process, and what it starts, may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def refuse_crowd(ranks: int) -> None:

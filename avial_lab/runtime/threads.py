@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from avial_lab.cpu import Core, allowed, cores_of, in_turn
 from avial_lab.errors import ClusterError
 from avial_lab.shared_object import LoadedProgram
 
@@ -44,15 +45,15 @@ awake, also where the scheduler has put the main thread off for one of its slice
 """
 
 THREADS = "threads of each rank; by default a machine's cores, divided by the ranks on it"
-OVERSUBSCRIBE = "take more threads than there are cores"
+OVERSUBSCRIBE = "take more threads than the cores can run at once"
 """For those who ask on a command line."""
 
 _DISTRIBUTIONS = ("cmeel-libomp", "intel-openmp")
 _LIBRARIES = re.compile(r"/(libomp|libiomp5)\.(so|dylib)$")
 
 
-Masks = Sequence[tuple[int, ...]]
-"""Of the ranks on one machine, the cores each may use, by number."""
+Masks = Sequence[tuple[Core, ...]]
+"""Of the ranks on one machine, the cores each may use."""
 
 
 @dataclass(frozen=True)
@@ -70,35 +71,36 @@ class Threads:
         """For the rank at `place` of those on a machine; raises ClusterError for a number that
         makes no sense there.
 
-        >>> Threads().on([(0, 1)], 0), Threads().on([(0, 1)] * 3, 2), Threads(1).on([(0, 1)], 0)
-        (2, 1, 1)
+        By default one for each core: a second one there would share its vector units and caches.
+
+        >>> two = ((0, 2), (1, 3))
+        >>> Threads().on([two], 0), Threads().on([two] * 3, 2), Threads(4).on([two], 0)
+        (2, 1, 4)
         """
         share = share_of(masks, place)
         if self.count is None:
             return len(share)
-        most = MOST if self.oversubscribe else len(share)
+        most = MOST if self.oversubscribe else sum(map(len, share))
         if 1 <= self.count <= most:
             return self.count
         ranks = f"{len(masks)} ranks on " if len(masks) > 1 else ""
         more = "" if self.oversubscribe else f"; up to {MOST} with oversubscribe"
         raise ClusterError(
-            f"{self.count} threads for a rank make no sense: {ranks}{_number(len(masks[place]))}",
+            f"{self.count} threads for a rank make no sense: {ranks}{_number(masks[place])}",
             hint=f"between 1 and {most}{more}",
         )
 
 
-def _number(cores: int) -> str:
-    return f"{cores} core{'s' * (cores != 1)}"
+def _number(cores: Sequence[Core]) -> str:
+    threads = sum(map(len, cores))
+    text = f"{len(cores)} core{'s' * (len(cores) != 1)}"
+    return text if threads == len(cores) else f"{text} ({threads} hardware threads)"
 
 
-def cores() -> tuple[int, ...]:
-    """The cores that this process may use, by number; as many of them as its control group may keep
-    busy.
-    """
-    if not hasattr(os, "sched_getaffinity"):
-        return tuple(range(os.cpu_count() or 1))
-    own = sorted(os.sched_getaffinity(0))
-    return tuple(own[: max(1, _quota(len(own)))])
+def cores() -> tuple[Core, ...]:
+    """The cores that this process may use; as many of them as its control group may keep busy."""
+    own = cores_of(allowed())
+    return own[: max(1, _quota(len(own)))]
 
 
 def _quota(most: int) -> int:
@@ -110,14 +112,15 @@ def _quota(most: int) -> int:
     return most if quota == "max" else min(most, -(-int(quota) // int(period)))
 
 
-def share_of(masks: Masks, place: int) -> tuple[int, ...]:
+def share_of(masks: Masks, place: int) -> tuple[Core, ...]:
     """The cores of the rank at `place` among those of its machine, which may use `masks`.
 
     Where all may use the same they are divided; where whoever started them has done so already
     they stay with what they have.
 
-    >>> share_of([(0, 1, 2, 3)] * 2, 1), share_of([(0, 1), (2, 3)], 1), share_of([(0,)] * 2, 1)
-    ((2, 3), (2, 3), (0,))
+    >>> a, b, c, d = (0, 4), (1, 5), (2, 6), (3, 7)
+    >>> share_of([(a, b, c, d)] * 2, 1), share_of([(a, b), (c, d)], 1), share_of([(a,)] * 2, 1)
+    (((2, 6), (3, 7)), ((2, 6), (3, 7)), ((0, 4),))
     """
     mine = masks[place]
     if any(mask != mine for mask in masks):
@@ -161,7 +164,7 @@ def team(program: LoadedProgram, wanted: Threads, masks: Masks, place: int) -> G
 
 
 @contextmanager
-def _bound(program: LoadedProgram, count: int, share: tuple[int, ...]) -> Generator[None]:
+def _bound(program: LoadedProgram, count: int, share: tuple[Core, ...]) -> Generator[None]:
     """The team stays on these cores; afterwards this thread, which others use too, may go where it
     could before.
     """
@@ -169,11 +172,8 @@ def _bound(program: LoadedProgram, count: int, share: tuple[int, ...]) -> Genera
         yield
         return
     before = os.sched_getaffinity(0)
-    bits = 8 * ctypes.sizeof(ctypes.c_ulong)
-    words = (ctypes.c_ulong * (max(share) // bits + 1))()
-    for core in share:
-        words[core // bits] |= 1 << core % bits
-    program.library.avial_omp_bind(count, ctypes.c_size_t(len(words)), words)
+    places = in_turn(share)
+    program.library.avial_omp_bind(count, len(places), (ctypes.c_int32 * len(places))(*places))
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ import numpy as np
 from mpi4py import MPI
 
 from avial_lab.errors import ClusterError
-from avial_lab.runtime.threads import cores
+from avial_lab.runtime.threads import Masks, cores
 from avial_lab.runtime.times import Reading
 
 _STATUS_BYTES = 256
@@ -57,7 +57,7 @@ def communicator(ranks: int) -> Communicator:
 
 
 @cache
-def neighbours(ranks: int) -> tuple[list[tuple[int, ...]], int]:
+def neighbours(ranks: int) -> tuple[Masks, int]:
     """Of the first `ranks` ranks those on this machine: the cores each may use, and which of them
     this one is. All of them call it.
     """

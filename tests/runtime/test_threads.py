@@ -110,7 +110,9 @@ def test_random_functions(
 
 # -- how many --------------------------------------------------------------------------------------
 
-TWO, FOUR = (0, 1), (4, 5, 6, 7)
+TWO, FOUR = ((0,), (1,)), ((4,), (5,), (6,), (7,))
+SMT = ((0, 4), (1, 5), (2, 6), (3, 7))
+"""Four cores of two hardware threads each."""
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,9 @@ TWO, FOUR = (0, 1), (4, 5, 6, 7)
         ([FOUR] * 2, 1, 2),
         ([FOUR] * 3, 2, 1),
         ([TWO] * 5, 4, 1),
-        ([(0,), (1,)], 1, 1),  # whoever started them has divided the cores
+        ([SMT], 0, 4),  # a second thread of a core shares its vector units
+        ([SMT] * 2, 1, 2),
+        ([((0,),), ((1,),)], 1, 1),  # whoever started them has divided the cores
     ],
 )
 def test_by_default_the_share_of_the_cores(masks: Masks, place: int, expected: int) -> None:
@@ -128,7 +132,7 @@ def test_by_default_the_share_of_the_cores(masks: Masks, place: int, expected: i
 
 
 def test_ranks_of_a_machine_share_no_core() -> None:
-    eight = tuple(range(8))
+    eight = tuple((core, core + 8) for core in range(8))
     for ranks in range(1, 9):
         shares = [threads.share_of([eight] * ranks, place) for place in range(ranks)]
         cores = [core for share in shares for core in share]
@@ -142,6 +146,13 @@ def test_what_makes_no_sense_is_refused(count: int) -> None:
     with pytest.raises(ClusterError, match=f"{count} threads") as caught:
         Threads(count).on([FOUR] * 2, 0)
     assert caught.value.hint == f"between 1 and 2; up to {MOST} with oversubscribe"
+
+
+def test_a_core_may_run_several_threads_where_they_are_asked_for() -> None:
+    assert Threads(8).on([SMT], 0) == 8
+    with pytest.raises(ClusterError, match=r"no sense: 4 cores \(8 hardware threads\)") as caught:
+        Threads(9).on([SMT], 0)
+    assert caught.value.hint == f"between 1 and 8; up to {MOST} with oversubscribe"
 
 
 @pytest.mark.parametrize("count", [0, MOST + 1])
@@ -216,7 +227,7 @@ def affinities() -> Iterator[str]:
 def test_the_team_stays_on_its_cores(doubling: Program) -> None:
     program = loaded(doubling)
     before, masks = os.sched_getaffinity(0), [threads.cores()] * 2
-    core = str(threads.share_of(masks, 1)[0])
+    (core,) = map(str, threads.share_of(masks, 1)[0])
     others = list(affinities()).count(core)
     with threads.team(program, Threads(3, oversubscribe=True), masks, 1) as team:
         assert team.count == 3
@@ -253,11 +264,11 @@ static void fork_call(ident_t *place, int32_t count, body_t body, ...)
 
 int main(void)
 {
-    unsigned long mask[2] = {1ul << 3 | 1ul << 5, 1ul << 6};
+    int32_t cores[] = {5, 3, 70};
     avial_omp_global_thread_num = this_thread;
     avial_omp_push_num_threads = push;
     avial_omp_fork_call = fork_call;
-    avial_omp_bind(4, 2, mask);
+    avial_omp_bind(4, 3, cores);
     return 0;
 }
 """
@@ -268,11 +279,11 @@ def test_each_thread_begins_on_a_core_of_its_own_and_is_free_then(tmp_path: Path
     (tmp_path / "recorder.c").write_text(RECORDER)
     home = str(resources.files("avial_lab"))
     program = str(tmp_path / "recorder")
-    built = run([tool("cc"), "-I", home, "-o", program, f"{program}.c"])
+    built = run([str(tool("cc")), "-I", home, "-o", program, f"{program}.c"])
     assert built.returncode == 0, built.stderr
     said = run([program]).stdout.splitlines()
     assert said[1::2] == ["0 3 5 70"] * 4
-    assert said[::2] == ["0 3", "0 5", "0 70", "0 3"], "more threads than cores share them"
+    assert said[::2] == ["0 5", "0 3", "0 70", "0 5"], "more threads than cores share them"
 
 
 # -- mistakes --------------------------------------------------------------------------------------
