@@ -200,6 +200,9 @@ def _linked(llvm_ir: str, folder: Path, store: Cache) -> bytes:
     if _needs_threads(llvm_ir):
         (folder / "threads.o").write_bytes(_compile_c("threads", _threads(), store))
         objects.append("threads.o")
+    if _needs_memory(llvm_ir):
+        (folder / "memory.o").write_bytes(_compile_c("memory", _memory(), store))
+        objects.append("memory.o")
     _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
     return (folder / "program.so").read_bytes()
 
@@ -237,6 +240,7 @@ def _parts(llvm_ir: str) -> tuple[str, ...]:
         _bfloat16() if _needs_bfloat16(llvm_ir) else "",
         *((ownership.source(), *RUNTIME) if _needs_ownership(llvm_ir) else ()),
         *((_threads(), *RUNTIME) if _needs_threads(llvm_ir) else ()),
+        *((_memory(), *RUNTIME) if _needs_memory(llvm_ir) else ()),
     )
 
 
@@ -250,6 +254,10 @@ def _needs_ownership(llvm_ir: str) -> bool:
 
 def _needs_threads(llvm_ir: str) -> bool:
     return "@__kmpc_fork_call" in llvm_ir
+
+
+def _needs_memory(llvm_ir: str) -> bool:
+    return "@avial_take" in llvm_ir or "@avial_give" in llvm_ir
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
@@ -288,6 +296,11 @@ def _bfloat16() -> str:
 @cache
 def _threads() -> str:
     return resources.files("avial_lab").joinpath("threads.c").read_text()
+
+
+@cache
+def _memory() -> str:
+    return resources.files("avial_lab").joinpath("memory.c").read_text()
 
 
 def _opt() -> tuple[str, ...]:

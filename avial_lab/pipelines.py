@@ -65,6 +65,7 @@ from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndepend
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases
+from avial_lab.passes.keep_memory import KeepMemory
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
@@ -147,6 +148,7 @@ OURS: dict[str, type] = {
     "arrays-apart": ArraysApart,
     "apart-to-llvm": ApartToLlvm,
     "independent-to-llvm": IndependentToLlvm,
+    "keep-memory": KeepMemory,
 }
 """Passes that can be named on a command line."""
 
@@ -310,6 +312,8 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
         ours.append(ApartToLlvm())
     if INDEPENDENT in text:
         ours.append(IndependentToLlvm())
+    if "memref.alloc(" in text:
+        ours.append(KeepMemory())
     if not ours:
         return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
     run_passes(module, ours, watch=watch)
