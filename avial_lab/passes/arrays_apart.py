@@ -15,6 +15,9 @@ from avial_lab.dialects.program import program_function
 from avial_lab.passes.operations import functions_in, operations_in
 
 APART = "avial.apart"
+SHARED = "avial.shared"
+"""On a function that a pass wrote for several places to call: it is as that wants to have it."""
+
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
 
@@ -49,8 +52,10 @@ class ArraysApart:
 
 
 def functions_of_arrays_apart(module: ir.Operation) -> list[ir.Operation]:
-    """Those with a body in which different arrays are different memory."""
-    return [function for function in functions_in(module) if arrays_apart(function)]
+    """Those with a body in which different arrays are different memory, and whose loops are not as
+    another pass wants to have them.
+    """
+    return [f for f in functions_in(module) if arrays_apart(f) and SHARED not in f.attributes]
 
 
 def arrays_apart(function: ir.Operation) -> bool:

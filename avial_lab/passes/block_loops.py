@@ -35,6 +35,7 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.panels import Panels
 from avial_lab.passes.register_tiles import Tiles
+from avial_lab.passes.shared_code import SharedCode
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
@@ -77,40 +78,40 @@ class BlockLoops:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
+            shared = SharedCode()
             for function in functions_of_arrays_apart(module):
-                self._in(function)
+                for loop in list(free_nests(function)):
+                    self._nest(loop, self.steps, shared)
 
     def __str__(self) -> str:
         options = (("terms", self.terms, 0), ("block", self.block, 0), ("steps", self.steps, STEPS))
         given = [f"{name}={value}" for name, value, usual in options if value != usual]
         return f"{NAME}{{{' '.join(given)}}}" if given else NAME
 
-    def _in(self, op: ir.Operation) -> None:
-        """The nests in the body of `op`."""
-        for loop in list(free_nests(op)):
-            self._nest(loop, self.steps)
-
-    def _nest(self, loop: ir.Operation, width: int, *, inside: bool = False) -> bool:
+    def _nest(
+        self, loop: ir.Operation, width: int, shared: SharedCode, *, inside: bool = False
+    ) -> bool:
         """The nest, or else those inside; eliminations in blocks of so many steps. Whether anything
         was put into blocks. `inside`: a loop around is divided among threads already.
         """
         depth = _depth(loop)
-        rest = self._split(loop, width, inside=inside) if depth >= 3 else None
+        rest = self._split(loop, width, shared, inside=inside) if depth >= 3 else None
         if rest is not None:
             for each, narrower in rest:
-                self._nest(each, narrower, inside=inside)
+                self._nest(each, narrower, shared, inside=inside)
             return True
         if depth <= 3:
             return False
         outer = not inside and _keeps_threads_busy(loop)
-        found = [self._nest(each, width, inside=inside or outer) for each in list(free_nests(loop))]
+        nests = list(free_nests(loop))
+        found = [self._nest(each, width, shared, inside=inside or outer) for each in nests]
         if outer and any(found):
             tell(loop, NAME, f"iterations of {loop_name(loop)} with blocks of their own")
             loop.attributes[PARALLEL] = ir.UnitAttr.get()
         return any(found)
 
     def _split(
-        self, loop: ir.Operation, width: int, *, inside: bool
+        self, loop: ir.Operation, width: int, shared: SharedCode, *, inside: bool
     ) -> list[tuple[ir.Operation, int]] | None:
         """The loops of what is left of a nest that was taken apart, and of how many steps their
         blocks are; None where it stays as it was.
@@ -122,7 +123,7 @@ class BlockLoops:
             tell(loop, NAME, f"no contraction is known in loop {loop_name(loop)}: {reason}")
             return None
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
-        writer = _Writer(self, loop, scop, inside)
+        writer = _Writer(self, loop, scop, shared, inside)
         if found is not None:
             self._tell(loop, found)
             return [(each, width) for each in writer.apart(found)]
@@ -241,6 +242,7 @@ class _Writer:
     sizes: BlockLoops
     loop: ir.Operation
     scop: Scop
+    shared: SharedCode
     inside: bool
 
     def apart(self, found: Contraction) -> list[ir.Operation]:
@@ -249,7 +251,7 @@ class _Writer:
         with self.loop.location, ir.InsertionPoint(self.loop):
             values = _values(self.scop)
             made += self._units([Part(unit, unit.domain) for unit in found.before], values)
-            self._contraction(ContractionCode(self.loop, found), values)
+            self._contraction(ContractionCode(self.loop, found, self.shared), values)
             made += self._units([Part(unit, unit.domain) for unit in found.after], values)
         self.loop.erase()
         return made
@@ -299,7 +301,7 @@ class _Writer:
                 shape = [found.width, ir.ShapedType.get_dynamic_size()]
                 memory = memref.AllocOp(ir.MemRefType.get(shape, value.type), [count], []).result
                 kept[value] = Kept(memory, of_term, of_other)
-        return ContractionCode(self.loop, update.contraction, kept)
+        return ContractionCode(self.loop, update.contraction, self.shared, kept)
 
     def _units(
         self,

@@ -14,6 +14,7 @@ from mlir.dialects import affine, memref, vector
 
 from avial_lab.passes.index_code import minus, splat
 from avial_lab.passes.operations import attributes_of
+from avial_lab.passes.shared_code import SharedCode
 from avial_lab.polyhedra.contractions import Contraction, has_rows_of_elements, is_elementwise
 from avial_lab.polyhedra.model import Loop, Statement
 from avial_lab.polyhedra.nesting import defined_in
@@ -49,11 +50,12 @@ class Kept:
 @dataclass(frozen=True)
 class ContractionCode:
     """`root` is the nest that the contraction stands in; values that are `kept` are taken from
-    there.
+    there. `shared` holds the pieces that other contractions may have as well.
     """
 
     root: ir.Operation
     found: Contraction
+    shared: SharedCode
     kept: Mapping[ir.Value, Kept] = field(default_factory=dict[ir.Value, Kept])
 
     @property

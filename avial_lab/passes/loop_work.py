@@ -14,6 +14,7 @@ from mlir.dialects import arith
 from avial_lab.passes.loop_bounds import bounds_of
 from avial_lab.passes.mark_parallel import LOOPS
 from avial_lab.passes.program import is_pure
+from avial_lab.passes.shared_code import WORK
 from avial_lab.polyhedra.nesting import defined_in
 
 SLOW = {"arith.divf": 8, "arith.divsi": 16, "arith.remsi": 16, "math.sqrt": 8, "math.fma": 1}
@@ -121,7 +122,21 @@ class LoopWork:
         if op.name == "scf.while":
             self.is_even = False
             return self._times(inner, UNKNOWN)
+        if WORK in op.attributes:
+            return self._call(op)
         return inner if len(op.regions) else _weight(op)
+
+    def _call(self, op: ir.Operation) -> Number:
+        """Of a function that says what it does in each of its steps."""
+        work, ends = ir.IntegerAttr(op.attributes[WORK]).value, list(op.operands)[:2]
+        if any(map(self._varies, ends)):
+            self.is_even = False
+        try:
+            low, high = (_folded(self._renamed(end)) for end in ends)
+        except _Unknown:
+            self.is_even = False
+            return work * UNKNOWN
+        return self._times(work, self._trips(low, high, 1))
 
     # -- arithmetic on what may be known already
 

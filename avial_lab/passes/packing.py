@@ -11,7 +11,9 @@ Contraction, Tiles -> loops that fill panels at the insertion point.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import memref, vector
@@ -67,9 +69,11 @@ class Packing:
         self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
     ) -> None:
         extent, lanes = self.code.found.space.columns_of_term, self.tiles.lanes
-        with loop(*terms) as term:
+        fixed = self.code.term.name not in extent.names
+        ends = (low_of(extent, self.names), high_of(extent, self.names)) if fixed else None
+        with self._shared("pack_right", self.tiles.columns, terms), loop(*terms) as term:
             at = {**self.names, self.code.term.name: term}
-            low, high = low_of(extent, at), high_of(extent, at)
+            low, high = ends or (low_of(extent, at), high_of(extent, at))
             for start in range(0, self.tiles.columns, lanes):
                 column = plus(first, start)
                 mask = lanes_between(low, high, column, lanes)
@@ -82,7 +86,9 @@ class Packing:
     ) -> None:
         extent, lanes = self.code.found.space.columns_of_term, self.tiles.lanes
         low, high = low_of(extent, self.names), high_of(extent, self.names)
-        with loop(*terms, step=lanes) as term, loop(0, self.tiles.columns, step=lanes) as start:
+        shared = self._shared("pack_right", self.tiles.columns, terms)
+        columns = partial(loop, 0, self.tiles.columns, step=lanes)
+        with shared, loop(*terms, step=lanes) as term, columns() as start:
             there = lanes_between(*terms, term, lanes)
             each: list[list[ir.Value]] = []
             for k in range(lanes):
@@ -130,7 +136,8 @@ class Packing:
     ) -> None:
         extent = self.code.found.space.rows_of_term
         assert extent is not None
-        with loop(*self._terms_of_tile(row, rows, terms)) as term:
+        low, high = self._terms_of_tile(row, rows, terms)
+        with self._shared("pack_left", self.tiles.rows, terms), loop(low, high) as term:
             at = {**self.names, self.code.term.name: term, self.code.row.name: row}
             high = least(high_of(extent, at), rows[1])
             mask = lanes_between(low_of(extent, at), high, row, self.tiles.rows)
@@ -141,43 +148,56 @@ class Packing:
         self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
     ) -> None:
         low, high = self._terms_of_tile(row, rows, terms)
-        ends = [self._terms_of(row, k, rows, terms) for k in range(self.tiles.rows)]
-        with loop(low, high, step=self.tiles.rows) as term:
+        ends = [self._terms_of(row, k, rows, terms) for k in range(self._kinds_of_rows)]
+        shared = self._shared("pack_left", self.tiles.rows, terms)
+        with shared, loop(low, high, step=self.tiles.rows) as term:
             each: list[list[ir.Value]] = []
-            for k, (first, end) in enumerate(ends):
-                mask = lanes_between(first, end, term, self.tiles.rows)
+            for k in range(self.tiles.rows):
+                place = plus(row, k)
+                first, end = ends[k % len(ends)]
+                there = chosen(less(place, rows[1]), end, terms[0])
+                mask = lanes_between(first, there, term, self.tiles.rows)
                 at = {**self.names, self.code.term.name: term}
-                at[self.code.row.name] = least(plus(row, k), minus(rows[1], 1))
+                at[self.code.row.name] = least(place, minus(rows[1], 1))
                 each.append(self.code.vectors(self.code.found.left, at, self.code.term, mask))
             self._put_turned(each, panels, (panel, minus(term, terms[0])), number(0))
 
     def _terms_of(self, row: ir.Value, k: int, rows: Ends, terms: Ends) -> Ends:
-        """Those of the block that the k-th row of a tile has; none where there is no such row."""
-        extent, place = self.code.found.space.terms_of_row, plus(row, k)
-        at = {**self.names, self.code.row.name: least(place, minus(rows[1], 1))}
-        low, high = most(terms[0], low_of(extent, at)), least(terms[1], high_of(extent, at))
-        return low, chosen(less(place, rows[1]), high, terms[0])
+        """Those of the block that the k-th row of a tile has, or the last row."""
+        extent = self.code.found.space.terms_of_row
+        at = {**self.names, self.code.row.name: least(plus(row, k), minus(rows[1], 1))}
+        return most(terms[0], low_of(extent, at)), least(terms[1], high_of(extent, at))
+
+    @property
+    def _kinds_of_rows(self) -> int:
+        """How many rows of a tile may differ in their terms."""
+        hangs = self.code.row.name in self.code.found.space.terms_of_row.names
+        return self.tiles.rows if hangs else 1
+
+    def _shared(self, name: str, width: int, terms: Ends) -> AbstractContextManager[None]:
+        """Code that packs so many values of each term, in a function of its own."""
+        return self.code.shared.function(name, width, terms)
 
     def _terms_of_tile(self, row: ir.Value, rows: Ends, terms: Ends) -> Ends:
         """From the first one that some row has to the last."""
-        if self.code.row.name not in self.code.found.space.terms_of_row.names:
-            return self._terms_of(row, 0, rows, terms)
-        ends = [self._terms_of(row, k, rows, terms) for k in range(self.tiles.rows)]
+        ends = [self._terms_of(row, k, rows, terms) for k in range(self._kinds_of_rows)]
         return least(*(low for low, _ in ends)), most(*(high for _, high in ends))
 
     def _left_one_by_one(
         self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
     ) -> None:
         extent, tiles = self.code.found.space.terms_of_row, self.tiles
-        last = least(plus(row, tiles.rows), rows[1])
-        with when(less(minus(last, row), tiles.rows)), loop(0, tiles.terms) as place:
-            _clear(panels, (panel, place), tiles.rows)
-        with loop(row, last) as each:
-            at = {**self.names, self.code.row.name: each}
-            low = most(terms[0], low_of(extent, at))
-            with loop(low, least(terms[1], high_of(extent, at))) as term:
-                made = self.code.computed(self.code.found.left, {**at, self.code.term.name: term})
-                _put(made, panels, (panel, minus(term, terms[0]), minus(each, row)))
+        with self._shared("pack_left", tiles.rows, terms):
+            last = least(plus(row, tiles.rows), rows[1])
+            with when(less(minus(last, row), tiles.rows)), loop(0, tiles.terms) as place:
+                _clear(panels, (panel, place), tiles.rows)
+            with loop(row, last) as each:
+                at = {**self.names, self.code.row.name: each}
+                low = most(terms[0], low_of(extent, at))
+                with loop(low, least(terms[1], high_of(extent, at))) as term:
+                    of_term = {**at, self.code.term.name: term}
+                    made = self.code.computed(self.code.found.left, of_term)
+                    _put(made, panels, (panel, minus(term, terms[0]), minus(each, row)))
 
     def _put_turned(
         self,

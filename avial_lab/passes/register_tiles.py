@@ -12,6 +12,7 @@ Packed panels -> loops and vector operations at the insertion point.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from mlir import ir
@@ -78,23 +79,27 @@ class RegisterTile:
     column: ir.Value
 
     def write(self) -> None:
-        last = minus(self.packed.rows[1], 1)
-        # Rows that are not there are masked out, but their ends and addresses have to be some.
-        rows = [least(plus(self.row, k), last) for k in range(self.tiles.rows)]
-        columns = [self._columns_of(row) for row in (rows if self._ragged else rows[:1])]
+        rows = self._rows()
+        columns = self._columns_of(rows if self._ragged else rows[:1])
         if not self._triangular:
-            self._add(rows, columns, self.packed.terms)
+            first, end = self.packed.terms
+            self._add(columns, (plus(first, 0), plus(end, 0)))
             return
-        ends = [self._terms_of(row) for row in rows]
-        low = most(*(low for low, _ in ends))
-        high = most(least(*(high for _, high in ends)), low)
+        lows, highs = zip(*self._terms_of(rows), strict=True)
+        low = most(*dict.fromkeys(lows))
+        high = most(least(*dict.fromkeys(highs)), low)
         # Terms that not all of the rows have are added row by row: before the others, and after.
         if self._hangs_on_row(self.code.found.space.terms_of_row.lows):
             self._row_by_row(lambda first, end: (first, least(end, low)))
         with when(less(low, high)):
-            self._add(rows, columns, (low, high))
+            self._add(columns, (low, high))
         if self._hangs_on_row(self.code.found.space.terms_of_row.highs):
             self._row_by_row(lambda first, end: (most(first, high), end))
+
+    def _rows(self) -> list[ir.Value]:
+        """Those that are not there are masked out, but their ends and addresses have to be some."""
+        last = minus(self.packed.rows[1], 1)
+        return [least(plus(self.row, k), last) for k in range(self.tiles.rows)]
 
     def _hangs_on_row(self, forms: Sequence[Affine]) -> bool:
         return any(name == self.code.row.name for form in forms for name, _ in form.terms)
@@ -111,15 +116,29 @@ class RegisterTile:
     def _vectors(self) -> int:
         return self.tiles.columns // self.tiles.lanes
 
-    def _terms_of(self, row: ir.Value) -> Ends:
-        """Those of the row that lie in the block."""
-        extent, at = self.code.found.space.terms_of_row, {**self.names, self.code.row.name: row}
+    def _terms_of(self, rows: Sequence[ir.Value]) -> list[Ends]:
+        """Those of each row that lie in the block."""
         first, end = self.packed.terms
-        return most(first, low_of(extent, at)), least(end, high_of(extent, at))
+        extent = self.code.found.space.terms_of_row
+        lows = self._by_row(extent.lows, rows, lambda at: most(first, low_of(extent, at)))
+        highs = self._by_row(extent.highs, rows, lambda at: least(end, high_of(extent, at)))
+        return list(zip(lows, highs, strict=True))
 
-    def _columns_of(self, row: ir.Value) -> Ends:
-        extent, at = self.code.found.space.columns_of_row, {**self.names, self.code.row.name: row}
-        return low_of(extent, at), high_of(extent, at)
+    def _columns_of(self, rows: Sequence[ir.Value]) -> list[Ends]:
+        extent, row = self.code.found.space.columns_of_row, self.code.row.name
+        each = ({**self.names, row: value} for value in rows)
+        return [(low_of(extent, at), high_of(extent, at)) for at in each]
+
+    def _by_row(
+        self,
+        forms: Sequence[Affine],
+        rows: Sequence[ir.Value],
+        value: Callable[[Values], ir.Value],
+    ) -> list[ir.Value]:
+        """The value of each row, which is one where the forms say so."""
+        if not self._hangs_on_row(forms):
+            return [value(self.names)] * len(rows)
+        return [value({**self.names, self.code.row.name: row}) for row in rows]
 
     # -- which elements are there
 
@@ -152,21 +171,29 @@ class RegisterTile:
 
     # -- terms
 
-    def _add(self, rows: Sequence[ir.Value], columns: Sequence[Ends], terms: Ends) -> None:
-        """These terms to the elements of the tile."""
-        with when(self._has_some(columns)):
-            each = [self._masks(ends) for ends in columns]
+    def _add(self, columns: Sequence[Ends], terms: Ends) -> None:
+        """These terms to the elements of the tile. (They are values of their own, so that it is the
+        same code whether they are those of the block or not.)
+        """
+        work = self.tiles.rows * self.tiles.columns * len(self.code.found.inner)
+        with when(self._has_some(columns)), self._shared("add_terms", work):
+            rows, each = self._rows(), [self._masks(ends) for ends in columns]
             each = each if self._ragged else each * len(rows)
             masks = [m for k, of_row in enumerate(each) for m in self._if_there(k, of_row)]
             self._through(rows, masks, terms, number(0))
 
+    def _shared(self, name: str, work: int) -> AbstractContextManager[None]:
+        """Code in a function of its own, that does so much in each term of the block."""
+        return self.code.shared.function(name, work, self.packed.terms)
+
     def _row_by_row(self, part: Callable[[ir.Value, ir.Value], Ends]) -> None:
         """Of the terms of each row those that `part` makes of their ends."""
         with loop(self.row, least(plus(self.row, self.tiles.rows), self.packed.rows[1])) as row:
-            low, high = part(*self._terms_of(row))
-            with when(less(low, high)):
-                masks = self._masks(self._columns_of(row))
-                self._through([row], masks, (low, high), minus(row, self.row))
+            low, high = part(*self._terms_of([row])[0])
+            (columns,) = self._columns_of([row])
+            # What it does is counted among the terms that all rows have.
+            with when(less(low, high)), self._shared("add_to_row", 0):
+                self._through([row], self._masks(columns), (low, high), minus(row, self.row))
 
     def _through(
         self, rows: Sequence[ir.Value], masks: Sequence[ir.Value], terms: Ends, first: ir.Value

@@ -20,6 +20,7 @@ from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loop
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import Captured, remap
+from avial_lab.passes.shared_code import WORK
 
 THREADS, WORTH = "avial_threads", "avial_worth"
 """Globals that are set before each run: how many threads a rank has, and from how many operations
@@ -106,7 +107,7 @@ def _marked(op: ir.Operation, *, inside: bool = False) -> Iterator[ir.Operation]
 
 def _is_row(loop: ir.Operation) -> bool:
     """Whether its iterations are single elements."""
-    inside = any(op.name in LOOPS for op in operations_in(loop))
+    inside = any(op.name in LOOPS or WORK in op.attributes for op in operations_in(loop))
     return not inside and len(loop.regions[0].blocks[0].arguments) == 1
 
 

@@ -14,7 +14,9 @@ from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 from mlir.runtime import get_ranked_memref_descriptor
 
+from avial_lab.passes.arrays_apart import SHARED
 from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
+from avial_lab.passes.operations import operations_in
 from avial_lab.pipelines import TO_LLVM, check_lowered, run_passes
 from kernels.kernel import Arguments
 
@@ -28,15 +30,28 @@ class Machine:
     """What several functions, each from its own text, became."""
 
     def __init__(self, functions: Sequence[tuple[str, str]], context: ir.Context):
-        """`functions`: the name to call it by, and the module it is the only function of."""
+        """`functions`: the name to call it by, and the module it is the only function of, but for
+        those that passes wrote for it to call.
+        """
         with context, ir.Location.unknown():
             whole = ir.Module.create()
             for name, text in functions:
                 module = ir.Module.parse(text)
-                (function,) = module.body.operations
+                *written, function = sorted(
+                    module.body.operations, key=lambda op: SHARED not in op.attributes
+                )
+                assert all(SHARED in op.attributes for op in written)
+                for op in written:
+                    symbol = ir.StringAttr(op.attributes["sym_name"]).value
+                    op.attributes["sym_name"] = ir.StringAttr.get(f"{name}.{symbol}")
+                for op in operations_in(function.operation):
+                    if op.name == "func.call":
+                        symbol = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                        op.attributes["callee"] = ir.FlatSymbolRefAttr.get(f"{name}.{symbol}")
                 function.attributes["sym_name"] = ir.StringAttr.get(name)
                 function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
-                whole.body.append(function)
+                for op in (*written, function):
+                    whole.body.append(op)
         lower = (KeepIndependent(), "convert-linalg-to-loops", "lower-affine", *TO_LLVM)
         run_passes(whole.operation, (*lower, IndependentToLlvm()))
         check_lowered(whole.operation)

@@ -1,0 +1,116 @@
+"""Pieces of code that stand in functions of their own: what is written twice is compiled once.
+
+Code at the insertion point -> a call of a function that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import func
+
+from avial_lab.accesses.views import is_memref, view_chain
+from avial_lab.passes.arrays_apart import APART, SHARED, arrays_apart
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import remap
+from avial_lab.passes.program import text_attribute
+
+WORK = "avial.work"
+"""On a call of one: elements that it loads, stores or computes in each of its steps, which its
+first two operands are the ends of.
+"""
+
+
+@dataclass
+class SharedCode:
+    """The functions of a module that were written so far, by their text."""
+
+    _symbols: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def function(self, name: str, work: int, steps: tuple[ir.Value, ir.Value]) -> Iterator[None]:
+        """What is written in this context goes to a function, and a call of it here; it does
+        `work` in each of `steps`.
+
+        All that it uses of what stands around becomes an argument, apart from constants.
+
+        before:  %x = arith.addi %a, %c1   memref.store %v, %A[%x]
+        after:   func.func private @name(%a, %v, %A) { …addi, store… }    call @name(%a, %v, %A)
+        """
+        around = _function_around(ir.InsertionPoint.current.block)
+        with ir.InsertionPoint(around):
+            made = func.FuncOp("code", ([], []), visibility="private").operation
+        block = made.regions[0].blocks.append()
+        with ir.InsertionPoint(block):
+            yield
+            func.ReturnOp([])
+        given = _take_in(made, block, steps)
+        made.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+        made.attributes[SHARED] = ir.UnitAttr.get()
+        if _are_apart(around, given):
+            made.attributes[APART] = ir.UnitAttr.get()
+        call = func.CallOp(
+            [], self._one_of(made, f"{text_attribute(around, 'sym_name')}.{name}"), given
+        ).operation
+        call.attributes[WORK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)
+
+    def _one_of(self, made: ir.Operation, name: str) -> str:
+        """The name of the function like `made`, which may be another one."""
+        text = made.get_asm(assume_verified=True)  # what stands around it is not finished yet
+        known = self._symbols.get(text)
+        if known is not None:
+            made.erase()
+            return known
+        symbol = f"{name}{len(self._symbols) or ''}"
+        made.attributes["sym_name"] = ir.StringAttr.get(symbol)
+        return self._symbols.setdefault(text, symbol)
+
+
+def _function_around(block: ir.Block) -> ir.Operation:
+    op = block.owner.operation
+    while op.name != "func.func":
+        op = op.parent.operation
+    return op
+
+
+def _take_in(made: ir.Operation, block: ir.Block, first: tuple[ir.Value, ...]) -> list[ir.Value]:
+    """Make arguments of what is used from outside, `first` of them first; what they stand for."""
+    inside: dict[ir.Value, ir.Value] = {}
+    given: list[ir.Value] = []
+    own: set[ir.Value] = set()
+
+    def take(value: ir.Value) -> None:
+        if value in own or value in inside:
+            return
+        owner = value.owner
+        if isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "arith.constant":
+            copy = owner.operation.clone(ip=ir.InsertionPoint.at_block_begin(block)).operation
+            inside[value] = copy.results[0]
+            return
+        inside[value] = block.add_argument(value.type, value.location)
+        given.append(value)
+
+    ops = list(operations_in(made))
+    for op in ops:
+        own.update(op.results)
+        own.update(a for region in op.regions for each in region.blocks for a in each.arguments)
+    for value in first:
+        inside[value] = block.add_argument(value.type, value.location)
+    given += first
+    for op in ops:
+        for value in op.operands:
+            take(value)
+    for op in ops:
+        remap(op, inside)
+    kinds = [argument.type for argument in block.arguments]
+    made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
+    return given
+
+
+def _are_apart(around: ir.Operation, given: list[ir.Value]) -> bool:
+    """Whether no two of these arrays share memory, used in a function where its own do not."""
+    arrays = [value for value in given if is_memref(value)]
+    return arrays_apart(around) and len({view_chain(a)[-1] for a in arrays}) == len(arrays)
