@@ -132,20 +132,27 @@ def lower_structured(
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
     place = PlacePhases(topology, division)
-    placed = (place, *to_one(topology, effort))
+    # Who writes replicates, or a division, wants to see it.
+    given_up = is_plain(source) and division == Division()
+    placed = (place, *to_one(topology, effort, given_up=given_up))
     seconds = run_passes(work, placed, watch=watch)
     line = our_line(placed, "avial.mlir", "placed.mlir") if place.is_told else ""
     yield mlir_stage("placed", "who takes part, and how it is divided", work, line, seconds), work
     yield from lower_placed(work, effort, watch=watch)
 
 
-def to_one(topology: Topology, effort: Effort) -> tuple[Pass, ...]:
-    """What makes several phases one: so that no rank waits for another, or that all do so less."""
+def to_one(topology: Topology, effort: Effort, *, given_up: bool) -> tuple[Pass, ...]:
+    """What makes several phases one: so that no rank waits for another, or that all do so less.
+
+    With `given_up`, what was found to be parallel may stay on one of several ranks.
+    """
     blocking = BlockLoops(**effort.options("block-loops"))
     steps = blocking.steps if effort.keeps("block-loops") else 0
-    alone = (FusePhases(**effort.options("tile-time"), steps=steps), JoinPhases())
-    together = (WidenHalos(topology.ranks, **effort.options("widen-halos")),)
-    found: tuple[Pass, ...] = alone if topology.ranks == 1 else together
+    fuse = FusePhases(**effort.options("tile-time"), steps=steps, ranks=topology.ranks)
+    widen = WidenHalos(topology.ranks, **effort.options("widen-halos"))
+    found: tuple[Pass, ...] = (fuse, JoinPhases())
+    if topology.ranks > 1:
+        found = (fuse, widen) if given_up else (widen,)
     return tuple(each for each in found if effort.keeps(_name(each)))
 
 

@@ -1,21 +1,24 @@
 """Phases that are better one: on a single rank nothing has to happen between them.
 
-Module of replicates, converges and tasks, placed on one rank -> the same, where a loop around
-phases is tiled over time a single task, or takes so little time for each that calls would count.
+Module of replicates, converges and tasks, placed -> the same, where a loop around phases is tiled
+over time a single task, or takes so little time for each that calls would count; on several ranks,
+where blocks of its steps on one of them are sooner done than shares of each step.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
 from avial_lab.passes.block_loops import STEPS, BlockLoops
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.phases import SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.tile_time import TileTime
@@ -35,6 +38,11 @@ take to meet, and not much more than what begins and ends a phase.
 MANY_STEPS = 64
 """From so many on that adds up; a timeline of fewer is worth more."""
 
+FEW_RANKS = 4
+"""A step that goes through memory takes about five times as long as its part of a block of steps
+(shortest paths over 2,800 nodes): so many ranks have their shares of it no sooner.
+"""
+
 
 @dataclass(frozen=True)
 class FusePhases:
@@ -45,13 +53,15 @@ class FusePhases:
     after:   avial.task { affine.for %t { S1  S2 } } {name = "loop1", avial.fused = ["S1", "S2"]}
 
     The options are those of `TileTime`, which tiles the task later, and of `BlockLoops`, which
-    makes blocks of its steps if it is a factorisation; with `steps` 0 that is not looked for.
+    makes blocks of its steps if it is a factorisation; with `steps` 0 that is not looked for. On
+    several `ranks` it is all that is, and only in arrays that no cache holds.
     """
 
     l1: int = 0
     l2: int = 0
     widths: str = ""
     steps: int = STEPS
+    ranks: int = 1
 
     @property
     def tiling(self) -> TileTime:
@@ -64,10 +74,11 @@ class FusePhases:
                 self._fuse_in(schedule)
 
     def __str__(self) -> str:
-        tiling = str(self.tiling).replace("tile-time", "fuse-phases")
-        if self.steps == STEPS:
-            return tiling
-        return f"{tiling.removesuffix('}') if '{' in tiling else tiling + '{'} steps={self.steps}}}"
+        tiling = str(self.tiling).partition("{")[2].removesuffix("}")
+        steps = f"steps={self.steps}" if self.steps != STEPS else ""
+        ranks = f"ranks={self.ranks}" if self.ranks != 1 else ""
+        options = " ".join(filter(None, [tiling, steps, ranks]))
+        return f"fuse-phases{{{options}}}" if options else "fuse-phases"
 
     def _fuse_in(self, op: ir.Operation) -> None:
         for region in op.regions:
@@ -84,16 +95,21 @@ class FusePhases:
         phases = phases_in(converge)
         if not phases or not all(on_cpu(op) for op in phases):
             return False
+        if self.ranks > 1 and not (
+            self.ranks <= FEW_RANKS and _nbytes(converge) > this_cpu().last_bytes
+        ):
+            return False
         task = as_one(converge, phases, "avial.task")
         for op in operations_in(task):
             if SPLIT in op.attributes:
                 del op.attributes[SPLIT]
-        found = self._blocks_in(task) or self._tiles_in(task, converge)
+        found = self._blocks_in(task) or (self.ranks == 1 and self._tiles_in(task, converge))
         if not found:
             task.erase()
             return False
         names = [text_attribute(op, "name") for op in phases]
-        why = f"{listed(names)} run as one on the one rank: {found}"
+        where = "the one rank" if self.ranks == 1 else "one rank, sooner than on all step by step"
+        why = f"{listed(names)} run as one on {where}: {found}"
         task.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
         task.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         converge.erase()
@@ -124,6 +140,17 @@ class FusePhases:
             else:
                 return f"several steps take a part of the arrays while it is in the cache ({tiles})"
         return ""
+
+
+def _nbytes(converge: ir.Operation) -> int:
+    """Of the arrays that are used in it."""
+    used = {value for op in operations_in(converge) for value in op.operands}
+    kinds = [value.type for value in used if isinstance(value.type, ir.MemRefType)]
+    return sum(
+        math.prod(kind.shape) * itemsize_of(kind.element_type)
+        for kind in kinds
+        if kind.has_static_shape
+    )
 
 
 def _loops_in(task: ir.Operation) -> list[ir.Operation]:

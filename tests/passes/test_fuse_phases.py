@@ -1,14 +1,25 @@
-"""What is erased is not asked for anything: it may be somebody else's memory by then."""
+"""Phases become one where that is worth it. What is erased is not asked for anything: it may be
+somebody else's memory by then.
+"""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from mlir import ir
 
+from avial_lab.cpu import this_cpu
+from avial_lab.dialects import register
 from avial_lab.passes import fuse_phases
-from avial_lab.passes.fuse_phases import FusePhases
+from avial_lab.passes.fuse_phases import FEW_RANKS, FusePhases
+from avial_lab.passes.phases import SPLIT
+from avial_lab.passes.place_phases import PlacePhasesHere
+from avial_lab.pipelines import parse_passes, run_passes
+from avial_lab.spmd import take_apart
+from kernels import load
 
 
 def test_all_operations_are_looked_at_before_the_first_is_erased(
@@ -28,3 +39,25 @@ def test_all_operations_are_looked_at_before_the_first_is_erased(
     monkeypatch.setattr(FusePhases, "_fuse_in", lambda _, op: fused.append(op))
     FusePhases()(SimpleNamespace(context=nullcontext()))  # type: ignore[arg-type]
     assert fused == operations
+
+
+@pytest.mark.parametrize(
+    ("ranks", "cache", "fused"),
+    [(1, 1 << 30, True), (2, 1 << 16, True), (2, 1 << 30, False), (FEW_RANKS + 1, 1 << 16, False)],
+)
+def test_few_ranks_leave_blocks_of_steps_to_one_of_them(
+    monkeypatch: pytest.MonkeyPatch, ranks: int, cache: int, fused: bool
+) -> None:
+    """Where steps would go through memory, and not through caches."""
+    monkeypatch.setattr(fuse_phases, "this_cpu", lambda: replace(this_cpu(), last_bytes=cache))
+    text = load("floyd-warshall").mlir("f64", {"N": 300})
+    with ir.Context() as context:
+        register(context)
+        placed = take_apart(ir.Module.parse(text, context))
+        passes = (PlacePhasesHere(ranks), FusePhases(ranks=ranks))
+        assert [str(each) for each in parse_passes(",".join(map(str, passes)))] == [
+            str(each) for each in passes
+        ]
+        run_passes(placed, passes)
+    assert ("avial.converge" not in str(placed)) == fused
+    assert (SPLIT in str(placed)) != fused
