@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#define SHOWN __attribute__((visibility("default")))
 #define OWN __attribute__((visibility("hidden")))
 
 enum { BLOCKS = 64, LEAST = 1 << 16, LARGE_PAGE = 1 << 21, MOST_KEPT = 32 << 20 };
@@ -98,4 +99,17 @@ OWN void avial_give(void *memory)
     }
     unlock();
     if (!keep) free(memory);
+}
+
+/* To the system, what nobody has: this program may not run again. */
+SHOWN void avial_drop(void)
+{
+    lock();
+    for (block_t *each = blocks; each < blocks + BLOCKS; each++)
+        if (each->memory && !each->taken) {
+            kept -= each->bytes;
+            free(each->memory);
+            each->memory = NULL;
+        }
+    unlock();
 }

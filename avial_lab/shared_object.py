@@ -45,6 +45,11 @@ class LoadedProgram:
         """Whether it has a symbol of that name."""
         return hasattr(self.library, name)
 
+    def drop_memory(self) -> None:
+        """Give back to the system what the program keeps for its next run (`memory.c`)."""
+        if self.exports("avial_drop"):
+            self.library.avial_drop()
+
     def call(self, storages: Sequence[Storage], memory: Sequence[np.ndarray]) -> None:
         """Run the entry on `memory`, flat bytes for each of `storages`."""
         self.call_with(

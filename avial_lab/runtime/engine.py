@@ -317,6 +317,9 @@ class _Here:
     def keep(self, key: str) -> dict[str, np.ndarray]:
         """The memory of the last run where that was of the same program; no other's is kept."""
         if key != self.kept_for:
+            before = self.programs.get(self.kept_for)
+            if before is not None:
+                before[0].drop_memory()
             self.kept_for, self.kept = key, {}
         return self.kept
 
