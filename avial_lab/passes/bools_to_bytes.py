@@ -70,6 +70,8 @@ class BoolsToBytes:
     def __call__(self, module: ir.Operation) -> None:
         with module.context, ir.Location.unknown(module.context):
             ops = list(operations_in(module))
+            if not any(map(_makes_bools, ops)):
+                return
             for op in ops:
                 if _touches_bools(op):
                     _check(op)
@@ -80,6 +82,17 @@ class BoolsToBytes:
 
     def __str__(self) -> str:
         return "bools-to-bytes"
+
+
+def _makes_bools(op: ir.Operation) -> bool:
+    """Whether it is where an array of bools comes from."""
+    if len(op.regions):
+        blocks = [block for region in op.regions for block in region.blocks]
+        if any(_is_bools(each.type) for block in blocks for each in block.arguments):
+            return True
+    if op.name in ("func.func", "memref.global"):  # they may have no body, and no result
+        return "xi1" in str(op.attributes["function_type" if op.name == "func.func" else "type"])
+    return any(_is_bools(result.type) for result in op.results)
 
 
 def _touches_bools(op: ir.Operation) -> bool:

@@ -7,11 +7,15 @@ own operations, not in seconds: the same program gets the same answer on every m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from typing import Any, TypeVar
 
 import islpy as isl
 
 T = TypeVar("T")
+
+KEPT = 1 << 14
+"""Results of one function that are remembered, of some hundred bytes to kilobytes each."""
 
 OPERATIONS = 200_000
 """isl operations one computation may take; about a second where every one is costly."""
@@ -40,6 +44,39 @@ def limited(compute: Callable[[], T], otherwise: Callable[[], T], *, limit: int 
         context.set_max_operations(before)
         context.reset_operations()
     return otherwise()
+
+
+def remembered(compute: Callable[..., T]) -> Callable[..., T]:
+    """`compute`, a function of texts, numbers and isl's objects, which asks isl once for each of
+    them: several passes read the same nest.
+
+    Objects are told apart by what they are and not by what they say, which isl would be asked for.
+    With a limit inside, it gives up for all who ask or for none.
+    """
+    known: dict[tuple[object, ...], tuple[tuple[object, ...], T]] = {}
+    _MEMORIES.append(known)
+
+    @wraps(compute)
+    def once(*arguments: object) -> T:
+        key = tuple(each if isinstance(each, str | int) else id(each) for each in arguments)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= KEPT:
+                known.clear()
+            # The arguments are held: nothing else gets their place in memory.
+            found = known[key] = (arguments, compute(*arguments))
+        return found[1]
+
+    return once
+
+
+def forget() -> None:
+    """What was remembered: with another limit it might have been otherwise."""
+    for known in _MEMORIES:
+        known.clear()
+
+
+_MEMORIES: list[dict[tuple[object, ...], Any]] = []
 
 
 def _spent() -> bool:

@@ -25,7 +25,7 @@ from functools import cached_property
 import islpy as isl
 from mlir import ir
 
-from avial_lab.polyhedra.budget import OPERATIONS, TOO_HARD, limited
+from avial_lab.polyhedra.budget import OPERATIONS, TOO_HARD, limited, remembered
 from avial_lab.polyhedra.model import (
     Access,
     Array,
@@ -201,6 +201,7 @@ def _common(a: Statement, b: Statement) -> tuple[Loop, ...]:
 
 
 Placed = tuple[Statement, Access]
+NoPairs = tuple[None, None]
 
 
 def _between(first: Placed, second: Placed, *, only: Loop | None = None) -> Iterator[Dependence]:
@@ -208,18 +209,24 @@ def _between(first: Placed, second: Placed, *, only: Loop | None = None) -> Iter
     # Values carried from iteration to iteration are never overwritten: each has its own element.
     common = _common(first[0], second[0])
     shared = [loop for loop in first[1].array.loops if loop in common]
-    pairs = limited(lambda: _same_element(first[1], second[1], len(shared)), lambda: None)
+    pairs, back = _meetings(first[1].relation, second[1].relation, len(shared))
     if pairs is not None and pairs.plain_is_empty():
         return
     same = first is second or (first[0] is second[0] and first[1] is second[1])
     yield from _levels(first, second, pairs, common, only)
     if not same:
-        back = pairs.reverse() if pairs is not None else None
         yield from _levels(second, first, back, common, only)
 
 
-def _same_element(first: Access, second: Access, shared: int) -> isl.Map:
-    pairs = first.relation.apply_range(second.relation.reverse())
+@remembered
+def _meetings(first: isl.Map, second: isl.Map, shared: int) -> tuple[isl.Map, isl.Map] | NoPairs:
+    """The pairs of instances on one element, and the same the other way round."""
+    pairs = limited(lambda: _same_element(first, second, shared), lambda: None)
+    return (None, None) if pairs is None else (pairs, pairs.reverse())
+
+
+def _same_element(first: isl.Map, second: isl.Map, shared: int) -> isl.Map:
+    pairs = first.apply_range(second.reverse())
     for dim in range(shared):  # each of these iterations allocates an array of its own
         pairs = pairs.equate(IN, dim, OUT, dim)
     return isl.Map.empty(pairs.get_space()) if pairs.is_empty() else pairs
@@ -229,7 +236,7 @@ def meet_within(first: Access, second: Access, around: int) -> bool:
     """Whether there is an element that both touch in one iteration of the outermost `around` loops,
     which are those of both.
     """
-    return not _same_element(first, second, around).is_empty()
+    return not _same_element(first.relation, second.relation, around).is_empty()
 
 
 def _levels(
@@ -259,22 +266,11 @@ def _ordered(
     equal: Sequence[Loop],
     carrier: Loop | None,
 ) -> Dependence | None:
-    def level(start: isl.Map) -> isl.Map:
-        for dim in range(len(equal)):
-            start = start.equate(IN, dim, OUT, dim)
-        return start if carrier is None else start.order_lt(IN, len(equal), OUT, len(equal))
-
-    def exactly() -> isl.Map | None:
-        if pairs is None:
-            return None
-        ordered = level(pairs)
-        return isl.Map.empty(ordered.get_space()) if ordered.is_empty() else ordered.coalesce()
-
     def anything() -> isl.Map:
         universe = isl.Map.from_domain_and_range(source[0].domain, target[0].domain)
-        return level(universe)
+        return _level(universe, len(equal), carrier is not None)
 
-    relation = limited(exactly, lambda: None)
+    relation = None if pairs is None else _in_order(pairs, len(equal), carrier is not None)
     note = None
     exact = all(s.exact and access.exact for s, access in (source, target))
     if relation is None:
@@ -284,6 +280,24 @@ def _ordered(
         return None
     kind = _KINDS[source[1].writes, target[1].writes]
     return Dependence(kind, *source, *target, carrier, relation, exact, note)
+
+
+def _level(pairs: isl.Map, equal: int, carried: bool) -> isl.Map:
+    """Of one iteration of so many loops; `carried`: the first in an earlier one of the next."""
+    for dim in range(equal):
+        pairs = pairs.equate(IN, dim, OUT, dim)
+    return pairs.order_lt(IN, equal, OUT, equal) if carried else pairs
+
+
+@remembered
+def _in_order(pairs: isl.Map, equal: int, carried: bool) -> isl.Map | None:
+    """The same, exactly; None where isl finds that too hard."""
+
+    def exactly() -> isl.Map:
+        ordered = _level(pairs, equal, carried)
+        return isl.Map.empty(ordered.get_space()) if ordered.is_empty() else ordered.coalesce()
+
+    return limited(exactly, lambda: None)
 
 
 _KINDS = {

@@ -15,7 +15,7 @@ from mlir import ir
 
 from avial_lab.dialects.places import span_of
 from avial_lab.polyhedra.affine import Affine
-from avial_lab.polyhedra.budget import OPERATIONS, TOO_HARD, limited
+from avial_lab.polyhedra.budget import OPERATIONS, TOO_HARD, limited, remembered
 from avial_lab.polyhedra.indices import Scope, quantified
 from avial_lab.polyhedra.model import Access, Array, ArrayKind, Loop, Statement
 from avial_lab.polyhedra.windows import Window
@@ -67,7 +67,7 @@ def statement_of(
     """The statement with its sets; what isl finds too hard is all there may be, with a note."""
     around = draft.scope
     text = around.set_text(name, parameters, choices)
-    domain = limited(lambda: isl.Set(text).intersect_params(context), lambda: None)
+    domain = set_within(text, context)
     hard = domain is None
     if domain is None:
         domain = isl.Set(Scope(around.names).set_text(name, parameters, {}))
@@ -76,7 +76,7 @@ def statement_of(
     for touch in draft.touches:
         for array, each in _arrays_of(touch, arrays):
             exactly = f"{head}{_range_text(array, each, choices)} }}"
-            relation = limited(partial(_relation, exactly, domain), lambda: None)
+            relation = _relation_within(exactly, domain)
             exact = each.exact and relation is not None
             if relation is None:
                 hard = True
@@ -103,6 +103,17 @@ def _arrays_of(touch: Touch, arrays: Collection[Array]) -> list[tuple[Array, Tou
             window = Window(array.value, (None,) * array.rank)
             found.append((array, Touch(array, window, touch.writes, False)))
     return found
+
+
+@remembered
+def set_within(text: str, context: isl.Set) -> isl.Set | None:
+    """The set for the parameters of `context`; None where isl finds that too hard."""
+    return limited(lambda: isl.Set(text).intersect_params(context), lambda: None)
+
+
+@remembered
+def _relation_within(text: str, domain: isl.Set) -> isl.Map | None:
+    return limited(partial(_relation, text, domain), lambda: None)
 
 
 def _relation(text: str, domain: isl.Set) -> isl.Map:

@@ -16,8 +16,8 @@ from mlir import ir
 from avial_lab.accesses.views import defining, is_memref
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.polyhedra.affine import Affine, Names, extreme, identifier
-from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.drafts import Draft, Range, Touch, statement_of
+from avial_lab.polyhedra.budget import remembered
+from avial_lab.polyhedra.drafts import Draft, Range, Touch, set_within, statement_of
 from avial_lab.polyhedra.indices import Condition, Indices, Scope, size_of
 from avial_lab.polyhedra.leaders import Carried, led_updates
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, LoopKind, Scop, Update
@@ -360,7 +360,7 @@ class Reader:
             self.effect()
         parameters = tuple(self.indices.parameters)
         known = " and ".join(self.indices.known_of_parameters) or "true"
-        context = isl.Set(f"[{', '.join(parameters)}] -> {{ : {known} }}")
+        context = _set(f"[{', '.join(parameters)}] -> {{ : {known} }}")
         arrays = tuple(self.arrays.values())
         statements = tuple(
             statement_of(f"S{k}", draft, parameters, context, self.indices.choices, arrays)
@@ -387,7 +387,12 @@ class Reader:
         found: dict[Loop, isl.Set] = {}
         for loop, scope in self.ranges:
             text = scope.set_text("", parameters, self.indices.choices)
-            known = limited(lambda text=text: isl.Set(text).intersect_params(context), lambda: None)
+            known = set_within(text, context)
             if known is not None:
                 found[loop] = known
         return found
+
+
+@remembered
+def _set(text: str) -> isl.Set:
+    return isl.Set(text)
