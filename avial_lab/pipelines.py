@@ -86,6 +86,7 @@ from avial_lab.passes.strict_arithmetic import StrictArithmetic
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
+from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.schedule import Schedule
@@ -116,6 +117,7 @@ OURS: dict[str, type] = {
     "replicate-to-mpi": ReplicateToMpi,
     "expand-arrays": ExpandArrays,
     "split-wraps": SplitWraps,
+    "unroll-short": UnrollShort,
     "expand-scalars": ExpandScalars,
     "order-loops": OrderLoops,
     "fuse-nests": FuseNests,

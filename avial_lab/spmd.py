@@ -54,6 +54,7 @@ from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
+from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.pipelines import (
     TO_HOST,
@@ -85,6 +86,7 @@ def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | s
         *arithmetic(strict=strict),
         "lift-cf-to-scf",
         EmptyLoops(),
+        UnrollShort(),
         "canonicalize",
         "cse",
         Normalise(),

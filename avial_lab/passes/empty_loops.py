@@ -46,12 +46,16 @@ class EmptyLoops:
 def _never_runs(op: ir.Operation) -> bool:
     if op.name != "affine.for":
         return False
-    low, high, _ = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    operands = list(op.operands)
-    lows = _ends(op.attributes["lowerBoundMap"].value, operands[:low])
-    highs = _ends(op.attributes["upperBoundMap"].value, operands[low : low + high])
-    known = [end for end in lows if end is not None], [end for end in highs if end is not None]
-    return bool(known[0]) and bool(known[1]) and max(known[0]) >= min(known[1])
+    lows, highs = ([end for end in ends if end is not None] for ends in known_ends(op))
+    return bool(lows) and bool(highs) and max(lows) >= min(highs)
+
+
+def known_ends(loop: ir.Operation) -> tuple[list[int | None], list[int | None]]:
+    """What an affine loop starts from, and what it stays below, as far as they are numbers."""
+    low, high, _ = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
+    operands = list(loop.operands)
+    lows = _ends(loop.attributes["lowerBoundMap"].value, operands[:low])
+    return lows, _ends(loop.attributes["upperBoundMap"].value, operands[low : low + high])
 
 
 def _starts(loop: ir.Operation) -> Sequence[ir.Value]:

@@ -232,7 +232,7 @@ class _Rows:
                     lower_bound_operands=[first], upper_bound_operands=highs,
                 )  # fmt: skip
                 with ir.InsertionPoint(left.operation.regions[0].blocks[0]):
-                    _copy(_body(loop), {self._variable: left.induction_variable})
+                    copy_with(_body(loop), {self._variable: left.induction_variable})
                     affine.AffineYieldOp([])
             with ir.InsertionPoint(full):
                 names = [_shifted(first, row) for row in range(self.count)]
@@ -249,7 +249,7 @@ class _Rows:
         for op in _body(self.loop):
             if op.name != "affine.for":
                 for known in rows:
-                    _copy([op], known)
+                    copy_with([op], known)
             elif self.lag:
                 self._lagging(op, rows, first)
             else:
@@ -266,7 +266,7 @@ class _Rows:
             column = _variable_of(middle)
             for number, known in enumerate(rows):
                 place = _shifted(column, -self.lag * number)
-                _copy(_body(op), {**known, _variable_of(op): place})
+                copy_with(_body(op), {**known, _variable_of(op): place})
         # Where a row is short the head has gone on beyond its end.
         self._one_by_one(op, bounds, ([high, later], [high + late]), first)
 
@@ -298,8 +298,8 @@ class _Rows:
                     known = {self._variable: row.result, _variable_of(op): place}
                     for outer in _body(self.loop):
                         if outer != op:  # what the row is computed from
-                            _copy([outer], known)
-                    _copy(_body(op), known)
+                            copy_with([outer], known)
+                    copy_with(_body(op), known)
 
 
 @dataclass(frozen=True)
@@ -417,7 +417,7 @@ def _together(loop: ir.Operation, rows: Sequence[Values]) -> None:
                 variable: block.arguments[0],
                 **dict(zip(carried, here, strict=True)),
             }
-            _copy(_body(loop), inside)
+            copy_with(_body(loop), inside)
             handed += [inside.get(value, value) for value in _end(loop).operands]
         affine.AffineYieldOp(handed)
     for number, known in enumerate(rows):
@@ -433,7 +433,7 @@ def _shifted(value: ir.Value, by: int) -> ir.Value:
     ).result
 
 
-def _copy(ops: Sequence[ir.Operation], known: Values) -> None:
+def copy_with(ops: Sequence[ir.Operation], known: Values) -> None:
     """Copies of them at the insertion point; `known` goes on with what they define."""
     for op in ops:
         copy = op.clone().operation

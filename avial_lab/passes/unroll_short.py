@@ -1,0 +1,101 @@
+"""Loops of a few iterations inside others, written out: what is around them is a plain nest again.
+
+Functions of loops -> the same operations in the same order, so the same bits; the loop over
+elements is the innermost one, which vectors, tiles and rows side by side are made of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from avial_lab.passes.empty_loops import known_ends
+from avial_lab.passes.interleave_rows import copy_with
+from avial_lab.passes.mark_parallel import LOOPS, nearest_loops
+from avial_lab.passes.operations import operations_in
+
+MOST_ITERATIONS = 5
+"""Neighbours along one dimension, as stencils have them."""
+
+MOST_OPERATIONS = 400
+"""In what comes of it: a stencil of 3 × 3 × 3 points has some 150."""
+
+_STORES = ("affine.store", "memref.store")
+
+
+@dataclass(frozen=True)
+class UnrollShort:
+    """Write out loops of few iterations that work on one element.
+
+    before:  affine.for %j { %s = affine.for %q = 0 to 3 iter_args(%a = %zero) -> (f64) {
+               %t = math.fma %W[%q], %A[%j + %q], %a  affine.yield %t }  affine.store %s, %B[%j] }
+    after:   affine.for %j { %a = math.fma %W[0], %A[%j + 0], %zero  …
+               %s = math.fma %W[2], %A[%j + 2], %b  affine.store %s, %B[%j] }
+
+    A loop whose iterations store to different elements stays: they may be the rows of a
+    contraction. So does the outermost one of a nest.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for nest in list(nearest_loops(module)):
+                for loop in list(nearest_loops(nest)):
+                    _write_out_in(loop)
+
+    def __str__(self) -> str:
+        return "unroll-short"
+
+
+def _write_out_in(loop: ir.Operation) -> None:
+    """The loops in this one first, then it itself, where nothing is left of those."""
+    for inner in list(nearest_loops(loop)):
+        _write_out_in(inner)
+    steps = _steps(loop)
+    if steps is None or any(op.name in LOOPS for op in operations_in(loop)):
+        return
+    small = len(steps) * len(list(operations_in(loop))) <= MOST_OPERATIONS
+    if small and not _stores_apart(loop):
+        _write_out(loop, steps)
+
+
+def _steps(loop: ir.Operation) -> range | None:
+    """The values of its variable, if they are few and known."""
+    if loop.name != "affine.for":
+        return None
+    lows, highs = known_ends(loop)
+    ends = [end for end in (*lows, *highs) if end is not None]
+    if len(lows) != 1 or len(highs) != 1 or len(ends) != 2:
+        return None
+    steps = range(*ends, ir.IntegerAttr(loop.attributes["step"]).value)
+    return steps if 1 <= len(steps) <= MOST_ITERATIONS else None
+
+
+def _stores_apart(loop: ir.Operation) -> bool:
+    """Whether the place of something stored depends on the loop's variable."""
+    moving: set[ir.Value] = {loop.regions[0].blocks[0].arguments[0]}
+    for op in operations_in(loop):
+        if op.name in _STORES and any(index in moving for index in list(op.operands)[2:]):
+            return True
+        if any(operand in moving for operand in op.operands):
+            moving.update(op.results)
+    return False
+
+
+def _write_out(loop: ir.Operation, steps: range) -> None:
+    """Its body once for each step; what one hands on is known to the next."""
+    block = loop.regions[0].blocks[0]
+    *body, end = [view.operation for view in block.operations]
+    variable, *carried = block.arguments
+    operands = list(loop.operands)
+    handed = operands[len(operands) - len(carried) :]
+    with ir.InsertionPoint(loop), loop.location:
+        for step in steps:
+            known = {variable: arith.constant(variable.type, step)}
+            known.update(zip(carried, handed, strict=True))
+            copy_with(body, known)
+            handed = [known.get(value, value) for value in end.operands]
+    for result, value in zip(loop.results, handed, strict=True):
+        result.replace_all_uses_with(value)
+    loop.erase()
