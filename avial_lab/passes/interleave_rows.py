@@ -95,7 +95,7 @@ class InterleaveRows:
             if rows > INDEPENDENT_ROWS:
                 put_side_by_side(left, INDEPENDENT_ROWS)
             return True
-        alone = all(op == inner[0] or is_pure(op) for op in body)
+        alone = all(op == inner[0] or is_pure(op) or _is_fixed_load(op, loop) for op in body)
         if not alone or len(inner[0].results):
             return False
         if any(len(ir.AffineMapAttr(inner[0].attributes[n]).value.results) > 1 for n in _ENDS):
@@ -171,7 +171,14 @@ def _may_be_reordered(op: ir.Operation) -> bool:
     return "fastmath" in op.attributes and "reassoc" in str(op.attributes["fastmath"])
 
 
-_ACCESSES = ("affine.load", "affine.store", "memref.load", "memref.store")
+_LOADS, _STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
+_ACCESSES = (*_LOADS, *_STORES)
+
+
+def _is_fixed_load(op: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether it loads from an array that `loop` does not write: each row may do so by itself."""
+    written = {each.operands[1] for each in operations_in(loop) if each.name in _STORES}
+    return op.name in _LOADS and op.operands[0] not in written
 
 
 def _depends(value: ir.Value, on: ir.Value, loop: ir.Operation) -> bool:

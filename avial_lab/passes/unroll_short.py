@@ -6,6 +6,7 @@ elements is the innermost one, which vectors, tiles and rows side by side are ma
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from mlir import ir
@@ -22,41 +23,43 @@ MOST_ITERATIONS = 5
 MOST_OPERATIONS = 400
 """In what comes of it: a stencil of 3 × 3 × 3 points has some 150."""
 
-_STORES = ("affine.store", "memref.store")
+_LOADS, _STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
 
 
 @dataclass(frozen=True)
 class UnrollShort:
-    """Write out loops of few iterations that work on one element.
+    """Write out loops of few iterations that read neighbours of what the nest around them writes.
 
     before:  affine.for %j { %s = affine.for %q = 0 to 3 iter_args(%a = %zero) -> (f64) {
-               %t = math.fma %W[%q], %A[%j + %q], %a  affine.yield %t }  affine.store %s, %B[%j] }
+               %t = math.fma %W[%q], %A[%j + %q], %a  affine.yield %t }  affine.store %s, %A[%j] }
     after:   affine.for %j { %a = math.fma %W[0], %A[%j + 0], %zero  …
-               %s = math.fma %W[2], %A[%j + 2], %b  affine.store %s, %B[%j] }
+               %s = math.fma %W[2], %A[%j + 2], %b  affine.store %s, %A[%j] }
 
-    A loop whose iterations store to different elements stays: they may be the rows of a
-    contraction. So does the outermost one of a nest.
+    Such a nest needs tiles over time or rows side by side, which are made of plain nests. Others
+    LLVM unrolls as well, and later. A loop that stores to different elements stays: they may be
+    the rows of a contraction. So does the outermost one of a nest.
     """
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for nest in list(nearest_loops(module)):
+                stored = {op.operands[1] for op in operations_in(nest) if op.name in _STORES}
                 for loop in list(nearest_loops(nest)):
-                    _write_out_in(loop)
+                    _write_out_in(loop, stored)
 
     def __str__(self) -> str:
         return "unroll-short"
 
 
-def _write_out_in(loop: ir.Operation) -> None:
+def _write_out_in(loop: ir.Operation, stored: Set[ir.Value]) -> None:
     """The loops in this one first, then it itself, where nothing is left of those."""
     for inner in list(nearest_loops(loop)):
-        _write_out_in(inner)
+        _write_out_in(inner, stored)
     steps = _steps(loop)
     if steps is None or any(op.name in LOOPS for op in operations_in(loop)):
         return
     small = len(steps) * len(list(operations_in(loop))) <= MOST_OPERATIONS
-    if small and not _stores_apart(loop):
+    if small and _looks_around(loop, stored):
         _write_out(loop, steps)
 
 
@@ -72,15 +75,20 @@ def _steps(loop: ir.Operation) -> range | None:
     return steps if 1 <= len(steps) <= MOST_ITERATIONS else None
 
 
-def _stores_apart(loop: ir.Operation) -> bool:
-    """Whether the place of something stored depends on the loop's variable."""
+def _looks_around(loop: ir.Operation, stored: Set[ir.Value]) -> bool:
+    """Whether its iterations read different elements of an array in `stored`, and write none that
+    are different.
+    """
     moving: set[ir.Value] = {loop.regions[0].blocks[0].arguments[0]}
+    found = False
     for op in operations_in(loop):
+        moves = any(operand in moving for operand in op.operands)
         if op.name in _STORES and any(index in moving for index in list(op.operands)[2:]):
-            return True
-        if any(operand in moving for operand in op.operands):
+            return False
+        found = found or (moves and op.name in _LOADS and op.operands[0] in stored)
+        if moves:
             moving.update(op.results)
-    return False
+    return found
 
 
 def _write_out(loop: ir.Operation, steps: range) -> None:

@@ -29,7 +29,7 @@ def lag_of(scop: Scop, rows: Loop, columns: Loop, count: int) -> int | None:
     """The least lag with which `count` rows need nothing of each other in one step; None where no
     number of columns is enough, or is known to be.
     """
-    return limited(lambda: _lag(scop.statements, rows, columns, count), lambda: None)
+    return limited(lambda: _lag(scop.within(columns), rows, columns, count), lambda: None)
 
 
 def _lag(statements: Sequence[Statement], rows: Loop, columns: Loop, count: int) -> int | None:

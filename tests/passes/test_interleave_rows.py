@@ -27,6 +27,7 @@ class Recurrence:
     """A[i, j] from `reads` of A and B around it, and perhaps a second loop over the columns that
     goes on with B; `before`: a store between the loops, which only independent rows may have;
     `carried`: what the second loop computes goes on in a register, and at last to the row's edge.
+    `weight`: each row multiplies by an element of B, which it loads before its loops.
     """
 
     rows: int
@@ -35,6 +36,7 @@ class Recurrence:
     second: tuple[int, ...]
     before: bool
     carried: bool = False
+    weight: bool = False
 
     @property
     def text(self) -> str:
@@ -47,6 +49,8 @@ class Recurrence:
         ]
         if self.before:
             lines.append(f"affine.store %three, %B[%i, {EDGE - 1}] : {kind}")
+        if self.weight:
+            lines.append(f"%w = affine.load %B[%i, {EDGE}] : {kind}")
         lines.append(f"affine.for %j = {low} to {right} {{")
         lines += self._sum("u", self.reads, kind)
         lines += [f"affine.store %u{len(self.reads)}, %A[%i, %j] : {kind}", "}"]
@@ -70,7 +74,8 @@ class Recurrence:
         yield f"%{stem}0 = arith.constant 5 : i64"
         for k, (array, down, right) in enumerate(reads):
             yield f"%{stem}l{k} = affine.load %{array}[%i + {down}, %j + {right}] : {kind}"
-            yield f"%{stem}m{k} = arith.muli %{stem}{k}, %three : i64"
+            factor = "w" if self.weight else "three"
+            yield f"%{stem}m{k} = arith.muli %{stem}{k}, %{factor} : i64"
             yield f"%{stem}{k + 1} = arith.addi %{stem}m{k}, %{stem}l{k} : i64"
 
 
@@ -83,6 +88,7 @@ def recurrences(draw: st.DrawFn) -> Recurrence:
         draw(st.integers(1, 24)),
         (("A", 0, -1), *draw(st.lists(reads, max_size=3))),
         tuple(draw(st.sampled_from([(), (), (-1,), (-2, 0), (1,)]))),
+        draw(st.booleans()),
         draw(st.booleans()),
         draw(st.booleans()),
     )
@@ -127,6 +133,11 @@ def test_the_ends_of_rows(rows: int, columns: int) -> None:
 @pytest.mark.parametrize("rows", [8, 17])
 def test_what_a_loop_hands_on(rows: int) -> None:
     assert check_same_bits(Recurrence(rows, 13, (("A", 0, -1),), (), False, carried=True), 8)
+
+
+@pytest.mark.parametrize("rows", [8, 17])
+def test_what_rows_load_before_their_loops(rows: int) -> None:
+    assert check_same_bits(Recurrence(rows, 13, UP_RIGHT, (), False, weight=True), 8)
 
 
 CASES = {

@@ -1,0 +1,80 @@
+"""Loops that are written out compute the same bits, whatever their iterations hand on."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from mlir import ir
+
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.unroll_short import MOST_ITERATIONS, UnrollShort
+from avial_lab.pipelines import run_passes
+from tests.kernels.jit import Machine
+from tests.polyhedra.test_properties import SLOW
+
+ROOM = 8
+"""Elements around those that are written."""
+
+
+def weighted(rows: range, columns: range, *, swapped: bool, inner: bool) -> str:
+    """In place, from `rows` × `columns` around: two values are handed on, `swapped` or not; the
+    outer sum is carried by the loop over rows, or (`inner`) made in an element.
+    """
+    kind = "memref<30x30xi64>"
+    pair = "%two, %one" if swapped else "%one, %two"
+    loops = [
+        f"affine.for %{name} = {each.start} to {each.stop} step {each.step}"
+        for name, each in (("p", rows), ("q", columns))
+    ]
+    body = f"""{loops[1]} iter_args(%a = %x, %b = %y) -> (i64, i64) {{
+          %e = affine.load %A[%i + %p, %j + %q] : {kind}
+          %w = affine.load %W[%p + {ROOM}, %q + {ROOM}] : {kind}
+          %m = arith.muli %e, %w : i64
+          %one = arith.addi %a, %m : i64
+          %two = arith.subi %b, %e : i64
+          affine.yield {pair} : i64, i64 }}"""
+    if inner:
+        nest = f"""{loops[0]} {{
+          %x = affine.load %A[%i, %j] : {kind}
+          %y = arith.constant 3 : i64
+          %s:2 = {body}
+          %t = arith.xori %s#0, %s#1 : i64
+          affine.store %t, %A[%i, %j] : {kind} }}"""
+    else:
+        nest = f"""%r:2 = {loops[0]} iter_args(%x = %c, %y = %d) -> (i64, i64) {{
+          %s:2 = {body}
+          affine.yield %s#1, %s#0 : i64, i64 }}
+        %t = arith.xori %r#0, %r#1 : i64
+        affine.store %t, %A[%i, %j] : {kind}"""
+    return f"""func.func @f(%A: {kind}, %W: {kind}) {{
+      %c = arith.constant 7 : i64
+      %d = arith.constant 11 : i64
+      affine.for %i = {ROOM} to 20 {{ affine.for %j = {ROOM} to 20 {{
+        {nest} }} }}
+      return }}"""
+
+
+@st.composite
+def short(draw: st.DrawFn) -> range:
+    start = draw(st.integers(-4, 3))
+    return range(start, start + draw(st.integers(0, 5)), draw(st.integers(1, 2)))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@given(rows=short(), columns=short(), swapped=st.booleans(), inner=st.booleans())
+def test_random_neighbours(rows: range, columns: range, swapped: bool, inner: bool) -> None:
+    text = weighted(rows, columns, swapped=swapped, inner=inner)
+    context = ir.Context()
+    module = ir.Module.parse(text, context)
+    run_passes(module.operation, (UnrollShort(),))
+    left = sum(op.name == "affine.for" for op in operations_in(module.operation)) - 2
+    event(f"{left} loops are left")
+    whole = all(1 <= len(each) <= MOST_ITERATIONS for each in (rows, columns))
+    assert (left == 0) == whole
+    with context:
+        machine = Machine([("before", text), ("after", str(module))], context)
+    rng = np.random.default_rng(len(rows) * 10 + len(columns))
+    arrays = {name: rng.integers(-99, 99, (30, 30)) for name in "AW"}
+    before, after = machine.call("before", arrays), machine.call("after", arrays)
+    np.testing.assert_array_equal(after["A"], before["A"])
