@@ -29,7 +29,9 @@ class AstLoops:
     """Writes `units` of the nest `root` in the order that an AST says.
 
     `values` are those of parameters by name, and of the loops' variables as they are opened.
-    `leaves` write what is no unit, given their place in the order.
+    `leaves` write what is no unit, given their place in the order; `moved` an operation of a unit
+    with other operands, in place of a copy of it. Loops of the variables (isl's) in `marked` get
+    that attribute.
     """
 
     root: ir.Operation
@@ -39,6 +41,10 @@ class AstLoops:
     leaves: Mapping[str, Callable[..., None]] = field(
         default_factory=dict[str, Callable[..., None]]
     )
+    moved: Mapping[ir.Operation, Callable[[ir.Operation, list[ir.Value]], ir.Operation]] = field(
+        default_factory=dict[ir.Operation, Callable[..., ir.Operation]]
+    )
+    marked: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def write(self, node: isl.AstNode) -> None:
         """Raises Immovable for what affine cannot say; what was written until then stays."""
@@ -86,6 +92,8 @@ class AstLoops:
             body.arguments[0].set_location(_variable(origin).location)
         self.values[name] = body.arguments[0]
         self.variables.add(name)
+        if name in self.marked:
+            loop.operation.attributes[self.marked[name]] = ir.UnitAttr.get()
         with ir.InsertionPoint(body):
             self.write(node.for_get_body())
             affine.AffineYieldOp([])
@@ -133,11 +141,17 @@ class AstLoops:
         for loop, argument in zip(unit.loops, arguments, strict=True):
             inside[_variable(loop)] = self._value(argument)
         for op in self._body(unit):
-            copy = op.clone().operation
-            for place, operand in enumerate(op.operands):
-                if operand in inside:
-                    copy.operands[place] = inside[operand]
+            copy = self._copied(op, [inside.get(operand, operand) for operand in op.operands])
             inside.update(zip(op.results, copy.results, strict=True))
+
+    def _copied(self, op: ir.Operation, operands: list[ir.Value]) -> ir.Operation:
+        if op in self.moved:
+            with op.location:
+                return self.moved[op](op, operands)
+        copy = op.clone().operation
+        for place, operand in enumerate(operands):
+            copy.operands[place] = operand
+        return copy
 
     def _body(self, unit: Unit) -> list[ir.Operation]:
         """Its accesses in program order, and before each what it is computed by."""

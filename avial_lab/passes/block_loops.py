@@ -5,7 +5,7 @@ Functions of loops -> the same values, every element's terms added in the same o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -36,10 +36,11 @@ from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.panels import Panels
 from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.shared_code import SharedCode
+from avial_lab.passes.strip_code import LINES, StripCode
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
-from avial_lab.polyhedra.eliminations import Elimination, elimination_in
+from avial_lab.polyhedra.eliminations import Elimination, elimination_in, starts
 from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.parts import Part, times_of
 from avial_lab.polyhedra.saves import Save, Update
@@ -50,6 +51,9 @@ NAME = "block-loops"
 
 STEPS = 128
 """Of one block of a factorisation: terms enough that its updates pay for the packing."""
+
+NARROWER = 4
+"""Times a block of the blocks in a panel."""
 
 BATCH = 32
 """Iterations of a loop around contractions, from which on threads share those, and not blocks."""
@@ -138,7 +142,7 @@ class BlockLoops:
             self._tell(loop, update.contraction)
         # Panels that are read as they change have rows to go along; the others walk down columns.
         saving = any(update.saves for update in steps.updates)
-        return [(each, 0 if saving else width // 4) for each in writer.steps(steps)]
+        return [(each, 0 if saving else width // NARROWER) for each in writer.steps(steps)]
 
     def blocks(self, loop: ir.Operation) -> Elimination | None:
         """The blocks of steps that a factorisation would become; None where the nest is none.
@@ -265,7 +269,11 @@ class _Writer:
                 codes = [self._saving(found, update, values) for update in found.updates]
                 both = zip(found.updates, codes, strict=True)
                 saves = [(save, code) for update, code in both for save in update.saves]
-                made = self._units(found.panel, values, saves, found.firsts)
+                leaf = not saves and found.width // NARROWER < FEWEST
+                core, strips = self._leaf(found) if leaf else (found.panel, [])
+                made = self._units(core, values, saves, found.firsts)
+                for code in strips:
+                    self._strips(code, values, found.firsts)
                 for loop in made:  # step by step is the order for them
                     loop.attributes[ORDERED] = ir.UnitAttr.get()
                 for update, code in zip(found.updates, codes, strict=True):
@@ -274,6 +282,30 @@ class _Writer:
                     memref.DeallocOp(kept.memory)
         self.loop.erase()
         return made
+
+    def _leaf(self, found: Elimination) -> tuple[Sequence[Part], list[StripCode]]:
+        """What is left of a panel, and strips that threads can share."""
+        core, groups = found.strips()
+        low = f"{found.first}_line"
+        made = [
+            StripCode(self.loop, group, found.first, found.width, low, LINES) for group in groups
+        ]
+        if any(code.turned is None for code in made):
+            return found.panel, []
+        for code in made:
+            told = (
+                f"lines of {code.name} wait for a block's own and for no other: {LINES} at a time"
+            )
+            tell(self.loop, NAME, told)
+        return core, made
+
+    def _strips(self, code: StripCode, values: Mapping[str, ir.Value], firsts: isl.Set) -> None:
+        extent = code.strips.extent
+        known = self.scop.context.intersect(firsts).intersect(starts(code.low, extent))
+        with affine_loop(extent, values, step=code.lines) as low:
+            loop = low.owner.owner.operation
+            loop.attributes[ORDERED if self.inside else PARALLEL] = ir.UnitAttr.get()
+            code.write({**values, code.low: low}, known)
 
     def _contraction(self, code: ContractionCode, values: Values) -> None:
         Panels(code, self.sizes.tiles(code.found), parallel=not self.inside).write(values)

@@ -32,6 +32,7 @@ from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.parts import Edge, Part, edges_among
 from avial_lab.polyhedra.ranges import Range, range_of
 from avial_lab.polyhedra.saves import Saver, Update, is_read_before
+from avial_lab.polyhedra.strips import Strips, strips_of
 from avial_lab.polyhedra.units import Unit
 
 IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
@@ -50,6 +51,11 @@ class Elimination:
     steps: Range
     panel: tuple[Part, ...]
     updates: tuple[Update, ...]
+    known: tuple[Edge, ...]
+
+    def strips(self) -> tuple[tuple[Part, ...], tuple[Strips, ...]]:
+        """The panel as a core, and strips of lines beyond the block."""
+        return strips_of(self.panel, self.known, first=self.first, width=self.width)
 
 
 def elimination_in(
@@ -88,13 +94,12 @@ def _eliminated(
     for name, draft in drafts.items():
         lasting = [edge for edge in known if not (saving and is_read_before(edge, draft))]
         chains = _chains(draft, inside[name], known)
-        rest = inside[name].subtract(_needed(draft, inside, lasting, chains))
+        own = [_within(draft.unit, k, first, width, extent) for k in _row_and_column(draft)]
+        needed = _simpler(_needed(draft, inside, lasting, chains), [s.coalesce() for s in own])
+        rest = inside[name].subtract(needed)
         for piece in _pieces(rest):
             # What the panel's own rows and columns get is not worth saving and packing.
-            if saving and any(
-                piece.is_subset(_within(draft.unit, place, first, width, extent))
-                for place in (draft.roles.row, draft.roles.column)
-            ):
+            if saving and any(piece.is_subset(each) for each in own):
                 continue
             update = _update(draft, piece, inside[name], first)
             if update is not None and _is_whole(piece, inside[name], chains):
@@ -110,7 +115,9 @@ def _eliminated(
         updates = [each for each in made if each is not None]
         if len(updates) < len(pieces):
             return None
-    return Elimination(first, _blocks(first, extent), width, extent, parts, tuple(updates))
+    return Elimination(
+        first, starts(first, extent), width, extent, parts, tuple(updates), tuple(known)
+    )
 
 
 # -- steps -----------------------------------------------------------------------------------------
@@ -165,8 +172,8 @@ def _known_length(extent: Range) -> int:
 # -- what a block does -----------------------------------------------------------------------------
 
 
-def _blocks(first: str, extent: Range) -> isl.Set:
-    """Where a block may begin."""
+def starts(first: str, extent: Range) -> isl.Set:
+    """Where a block may begin: `first` within the range."""
     ends = [f"{low} <= {first}" for low in extent.lows]
     ends += [f"{first} < {high}" for high in extent.highs]
     names = ", ".join(sorted({first, *extent.names}))
@@ -178,7 +185,7 @@ def _within(unit: Unit, place: int, first: str, width: int, extent: Range) -> is
     dims = ", ".join(f"x{k}" for k in range(len(unit.loops)))
     steps = f"{first} <= x{place} < {first} + {width}"
     block = isl.Set(f"[{first}] -> {{ {unit.name}[{dims}] : {steps} }}")
-    return unit.domain.intersect(block).intersect_params(_blocks(first, extent))
+    return unit.domain.intersect(block).intersect_params(starts(first, extent))
 
 
 def _chains(draft: Contraction, inside: isl.Set, known: Sequence[Edge]) -> list[isl.Map]:
@@ -211,6 +218,20 @@ def _needed(
         before = chain.intersect_range(needed).domain()
         needed = needed.union(before).union(chain.intersect_domain(needed).range())
     return needed.coalesce()
+
+
+def _row_and_column(draft: Contraction) -> tuple[int, int]:
+    return draft.roles.row, draft.roles.column
+
+
+def _simpler(needed: isl.Set, own: Sequence[isl.Set]) -> isl.Set:
+    """All of the block's own rows, or columns, or both, where no others are needed: the last one of
+    all is needed by nobody, but apart from them it would be an update for a single element.
+    """
+    both = own[0].union(own[1])
+    if needed.is_empty() or not needed.is_subset(both):
+        return needed
+    return next((each for each in own if needed.is_subset(each)), both)
 
 
 def _pieces(points: isl.Set) -> list[isl.Set]:
@@ -264,7 +285,7 @@ def _firsts(piece: isl.Set, inside: isl.Set, first: str) -> Range | None:
     extent = range_of(isl.Set.from_params(blocks).move_dims(SET, 0, PARAM, place, 1), 0, [first])
     if extent is None or _known_length(extent) < 2:
         return None
-    said = _blocks(first, extent).intersect(inside.params())
+    said = starts(first, extent).intersect(inside.params())
     return extent if said.is_subset(blocks) else None
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 from avial_lab.cpu import Cpu
+from avial_lab.passes import block_loops
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
@@ -342,6 +343,18 @@ def test_factorisations_go_in_blocks_of_steps(body):
         )
     ]
     assert check(texts, "f64") == len(texts)
+
+
+@pytest.mark.parametrize("body", [LU, CHOLESKY], ids=["lu", "cholesky"])
+@pytest.mark.parametrize("lines", [8, 17])
+def test_strips_of_several_lines_at_a_time(monkeypatch, body, lines):
+    monkeypatch.setattr(block_loops, "LINES", lines)
+    texts = [(factorisation(body, n), BlockLoops(steps=16, cpu=WIDE)) for n in (33, 67)]
+    context = ir.Context()
+    made = blocked(*[(text, (each,)) for text, each in texts][1], context)
+    assert f"memref<16x{lines}xf64>" in made
+    assert "avial.independent" in made
+    assert check(texts, "f64", special=True) == len(texts)
 
 
 def test_what_changes_from_column_to_column_cannot_be_saved():
