@@ -6,7 +6,7 @@ Nest, arrays -> the arrays afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeGuard
 
 import numpy as np
@@ -200,8 +200,12 @@ class RandomFunction:
     arrays: dict[str, np.ndarray]
     scalars: dict[str, int]
     reordered: frozenset[str]
-    nests: tuple[Nest, ...] = field(repr=False)
-    declared: dict[str, Array] = field(repr=False)
+    nests: tuple[Nest, ...]
+    declared: dict[str, Array]
+
+    def __repr__(self) -> str:
+        """Short, or hypothesis refuses to tell what failed; tests note the text and the arrays."""
+        return f"<{len(self.text.splitlines())} lines of {', '.join(self.declared)}>"
 
     def expected(self, *, fused: bool = False) -> dict[str, np.ndarray]:
         """The arrays after the function, computed on copies; `fused`: a product that is only added
