@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mlir import ir
-from mlir.dialects import func
+from mlir.dialects import func, memref
 
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART, SHARED, arrays_apart
@@ -35,7 +35,8 @@ class SharedCode:
         """What is written in this context goes to a function, and a call of it here; it does
         `work` in each of `steps`.
 
-        All that it uses of what stands around becomes an argument, apart from constants.
+        All that it uses of what stands around becomes an argument, apart from constants; arrays
+        are of any size.
 
         before:  %x = arith.addi %a, %c1   memref.store %v, %A[%x]
         after:   func.func private @name(%a, %v, %A) { …addi, store… }    call @name(%a, %v, %A)
@@ -52,14 +53,13 @@ class SharedCode:
         made.attributes[SHARED] = ir.UnitAttr.get()
         if _are_apart(around, given):
             made.attributes[APART] = ir.UnitAttr.get()
-        call = func.CallOp(
-            [], self._one_of(made, f"{text_attribute(around, 'sym_name')}.{name}"), given
-        ).operation
+        symbol = self._one_of(made, f"{text_attribute(around, 'sym_name')}.{name}")
+        call = func.CallOp([], symbol, [_cast(value) for value in given]).operation
         call.attributes[WORK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)
 
     def _one_of(self, made: ir.Operation, name: str) -> str:
         """The name of the function like `made`, which may be another one."""
-        text = made.get_asm(assume_verified=True)  # what stands around it is not finished yet
+        text = str(made.get_asm(assume_verified=True))  # what stands around it is not finished yet
         known = self._symbols.get(text)
         if known is not None:
             made.erase()
@@ -72,6 +72,7 @@ class SharedCode:
 def _function_around(block: ir.Block) -> ir.Operation:
     op = block.owner.operation
     while op.name != "func.func":
+        assert op.parent is not None
         op = op.parent.operation
     return op
 
@@ -90,7 +91,7 @@ def _take_in(made: ir.Operation, block: ir.Block, first: tuple[ir.Value, ...]) -
             copy = owner.operation.clone(ip=ir.InsertionPoint.at_block_begin(block)).operation
             inside[value] = copy.results[0]
             return
-        inside[value] = block.add_argument(value.type, value.location)
+        inside[value] = block.add_argument(_of_any_size(value.type), value.location)
         given.append(value)
 
     ops = list(operations_in(made))
@@ -108,6 +109,24 @@ def _take_in(made: ir.Operation, block: ir.Block, first: tuple[ir.Value, ...]) -
     kinds = [argument.type for argument in block.arguments]
     made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
     return given
+
+
+def _of_any_size(kind: ir.Type) -> ir.Type:
+    """The type of arrays of other extents too; code for one is that for all."""
+    if not isinstance(kind, ir.MemRefType) or not _is_plain(kind):
+        return kind
+    extents = [ir.ShapedType.get_dynamic_size()] * kind.rank
+    return ir.MemRefType.get(extents, kind.element_type, memory_space=kind.memory_space)
+
+
+def _is_plain(kind: ir.MemRefType) -> bool:
+    """Whether its elements lie side by side, the last subscript the fastest."""
+    return kind.affine_map == ir.AffineMap.get_identity(kind.rank)
+
+
+def _cast(value: ir.Value) -> ir.Value:
+    kind = _of_any_size(value.type)
+    return value if kind == value.type else memref.CastOp(kind, value).result
 
 
 def _are_apart(around: ir.Operation, given: list[ir.Value]) -> bool:

@@ -36,7 +36,7 @@ def blocked(context: ir.Context, *sums: str) -> ir.Operation:
         module = ir.Module.parse(
             f"func.func private @S1({arrays}) attributes {{avial.apart}} {{ {nests} return }}"
         ).operation
-    run_passes(module, (BlockLoops(cpu=Cpu(64, 32, 32 << 10, 1 << 20)),))
+    run_passes(module, (BlockLoops(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
     return module
 
 
