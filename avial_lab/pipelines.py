@@ -67,6 +67,7 @@ from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases
 from avial_lab.passes.keep_memory import KeepMemory
 from avial_lab.passes.mark_parallel import MarkParallel
+from avial_lab.passes.minimum_to_x86 import MinimumToX86
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
@@ -137,6 +138,7 @@ OURS: dict[str, type] = {
     "bools-to-bytes": BoolsToBytes,
     "copies-to-loops": CopiesToLoops,
     "expm1-to-libm": Expm1ToLibm,
+    "minimum-to-x86": MinimumToX86,
     "free-allocations": FreeAllocations,
     "mpi-to-llvm": MpiToLlvm,
     "select-gpu-tasks": SelectGpuTasks,
@@ -162,6 +164,7 @@ TO_HOST: tuple[Pass | str, ...] = (
     CopiesToLoops(),
     BoolsToBytes(),
     Expm1ToLibm(),
+    MinimumToX86(),
     FreeAllocations(),
     MpiToLlvm(),
 )
