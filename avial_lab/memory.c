@@ -10,6 +10,7 @@
 #define _DEFAULT_SOURCE
 #include <sys/mman.h>
 #endif
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 static void lock(void)
 {
-    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {}
+    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) sched_yield();
 }
 
 static void unlock(void)
