@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.passes.empty_loops import known_ends
-from avial_lab.passes.interleave_rows import copy_with
+from avial_lab.passes.interleave_rows import Values, copy_with
 from avial_lab.passes.mark_parallel import LOOPS, nearest_loops
 from avial_lab.passes.operations import operations_in
 
@@ -68,10 +68,10 @@ def _steps(loop: ir.Operation) -> range | None:
     if loop.name != "affine.for":
         return None
     lows, highs = known_ends(loop)
-    ends = [end for end in (*lows, *highs) if end is not None]
-    if len(lows) != 1 or len(highs) != 1 or len(ends) != 2:
+    low, high = (ends[0] if len(ends) == 1 else None for ends in (lows, highs))
+    if low is None or high is None:
         return None
-    steps = range(*ends, ir.IntegerAttr(loop.attributes["step"]).value)
+    steps = range(low, high, ir.IntegerAttr(loop.attributes["step"]).value)
     return steps if 1 <= len(steps) <= MOST_ITERATIONS else None
 
 
@@ -100,7 +100,7 @@ def _write_out(loop: ir.Operation, steps: range) -> None:
     handed = operands[len(operands) - len(carried) :]
     with ir.InsertionPoint(loop), loop.location:
         for step in steps:
-            known = {variable: arith.constant(variable.type, step)}
+            known: Values = {variable: arith.constant(variable.type, step)}
             known.update(zip(carried, handed, strict=True))
             copy_with(body, known)
             handed = [known.get(value, value) for value in end.operands]
