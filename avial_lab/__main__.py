@@ -24,7 +24,7 @@ from avial_lab import doctor, plot, program
 from avial_lab.bench import bench_self
 from avial_lab.demo import demo
 from avial_lab.division import DIVISION
-from avial_lab.effort import SIZES_HELP, STRICT, WITHOUT
+from avial_lab.effort import BLAS, SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, BindError, CheckError
 from avial_lab.inputs import (
     RandomArguments,
@@ -234,6 +234,7 @@ def _machine_arguments(
     parser.add_argument("--without", default="", metavar="PASSES", help=WITHOUT)
     parser.add_argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
     parser.add_argument("--strict", action="store_true", help=STRICT)
+    parser.add_argument("--blas", action="store_true", help=BLAS)
 
 
 def _seconds(text: str) -> float:
@@ -342,6 +343,7 @@ def _compile(options: argparse.Namespace, question: _Question) -> Program:
         without=options.without,
         sizes=options.sizes,
         strict=options.strict,
+        blas=options.blas,
         cell=question.cell,
         name=options.program.stem,
     )

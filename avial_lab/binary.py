@@ -197,12 +197,10 @@ def _linked(llvm_ir: str, folder: Path, store: Cache) -> bytes:
     if _needs_ownership(llvm_ir):
         (folder / "ownership.o").write_bytes(compile_ownership(store=store))
         objects.append("ownership.o")
-    if _needs_threads(llvm_ir):
-        (folder / "threads.o").write_bytes(_compile_c("threads", _threads(), store))
-        objects.append("threads.o")
-    if _needs_memory(llvm_ir):
-        (folder / "memory.o").write_bytes(_compile_c("memory", _memory(), store))
-        objects.append("memory.o")
+    for part, needs in _IN_C.items():
+        if needs(llvm_ir):
+            (folder / f"{part}.o").write_bytes(_compile_c(part, _text_of(part), store))
+            objects.append(f"{part}.o")
     _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
     return (folder / "program.so").read_bytes()
 
@@ -239,8 +237,12 @@ def _parts(llvm_ir: str) -> tuple[str, ...]:
     return (
         _bfloat16() if _needs_bfloat16(llvm_ir) else "",
         *((ownership.source(), *RUNTIME) if _needs_ownership(llvm_ir) else ()),
-        *((_threads(), *RUNTIME) if _needs_threads(llvm_ir) else ()),
-        *((_memory(), *RUNTIME) if _needs_memory(llvm_ir) else ()),
+        *(
+            word
+            for part, needs in _IN_C.items()
+            if needs(llvm_ir)
+            for word in (_text_of(part), *RUNTIME)
+        ),
     )
 
 
@@ -258,6 +260,14 @@ def _needs_threads(llvm_ir: str) -> bool:
 
 def _needs_memory(llvm_ir: str) -> bool:
     return "@avial_take" in llvm_ir or "@avial_give" in llvm_ir
+
+
+def _needs_blas(llvm_ir: str) -> bool:
+    return "@avial_gemm_" in llvm_ir
+
+
+_IN_C = {"threads": _needs_threads, "memory": _needs_memory, "blas": _needs_blas}
+"""Parts of the runtime by the names of their files, and which programs call them."""
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
@@ -294,13 +304,8 @@ def _bfloat16() -> str:
 
 
 @cache
-def _threads() -> str:
-    return resources.files("avial_lab").joinpath("threads.c").read_text()
-
-
-@cache
-def _memory() -> str:
-    return resources.files("avial_lab").joinpath("memory.c").read_text()
+def _text_of(part: str) -> str:
+    return resources.files("avial_lab").joinpath(f"{part}.c").read_text()
 
 
 def _opt() -> tuple[str, ...]:

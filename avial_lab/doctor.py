@@ -388,7 +388,24 @@ def check_cluster() -> Iterator[Finding]:
         yield Finding("cluster", Verdict.FAIL, outcome.complaint, advice)
 
 
-# --- GPU, pictures, cache
+# --- BLAS, GPU, pictures, cache
+
+
+_BLAS = """
+import numpy
+from avial_lab.runtime.blas import needed
+print(needed())
+"""
+
+
+def check_blas() -> Iterator[Finding]:
+    """The library that programs compiled with --blas would call, in a process like an engine's."""
+    outcome = run(_python(_BLAS), limit_s=_SLOW_S)
+    if outcome.returncode == 0:
+        yield Finding("blas", Verdict.OK, f"for --blas: {outcome.stdout.strip()}")
+    else:
+        advice = "pip install scipy, or do without --blas, which nothing else needs"
+        yield Finding("blas", Verdict.WARN, outcome.complaint, advice)
 
 
 _GPUS = """
@@ -479,6 +496,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     check_shared_memory,
     check_hostname,
     check_cluster,
+    check_blas,
     check_gpu,
     check_pictures,
     check_cache,

@@ -28,6 +28,12 @@ WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIO
 STRICT = "every product and sum rounded on its own: the same bits on every machine, and slower"
 """For those who ask on a command line."""
 
+BLAS = (
+    "products of matrices call the BLAS that is there (NumPy's, SciPy's, MKL, BLIS, OpenBLAS): "
+    "within the bound of a sum in another order, which BLAS chooses"
+)
+"""For those who ask on a command line."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -107,14 +113,20 @@ class Effort:
     product that is only added to something is rounded once, together with the sum, where the
     machine has an instruction for that; several that are added to one element of an array are added
     to it one after the other. Either way a run and its reference have the same.
+
+    `blas`: products of matrices call the BLAS that a machine has, which adds their terms in an
+    order of its own; that may be another one for another number of threads.
     """
 
     without: tuple[str, ...] = ()
     strict: bool = False
     sizes: Sizes = ()
+    blas: bool = False
 
     @staticmethod
-    def of(without: str | Iterable[str], *, strict: bool = False, sizes: str = "") -> Effort:
+    def of(
+        without: str | Iterable[str], *, strict: bool = False, sizes: str = "", blas: bool = False
+    ) -> Effort:
         """The effort without passes of these names: a list, or text with commas; `all` is every
         one.
 
@@ -130,7 +142,9 @@ class Effort:
                     hint=f"there are: {', '.join(OPTIONAL)}; all",
                 )
         left_out = tuple(p for p in OPTIONAL if p in names or "all" in names)
-        return Effort(left_out, strict, _sizes(sizes, left_out))
+        if blas:
+            _check_blas(left_out, strict=strict)
+        return Effort(left_out, strict, _sizes(sizes, left_out), blas)
 
     def keeps(self, name: str) -> bool:
         """Whether the pass of that name is run."""
@@ -149,6 +163,19 @@ class Effort:
         """
         passes = ((name, " ".join(f"{k}={v}" for k, v in given)) for name, given in self.sizes)
         return ",".join(f"{name}{{{given}}}" for name, given in passes)
+
+
+def _check_blas(without: tuple[str, ...], *, strict: bool) -> None:
+    if strict:
+        raise ScheduleError(
+            "a BLAS adds in an order of its own, and a strict program keeps its order",
+            hint="choose one of strict and blas",
+        )
+    if "block-loops" in without:
+        raise ScheduleError(
+            "what a BLAS could compute is found by block-loops, which is left out",
+            hint="keep block-loops, or do without blas",
+        )
 
 
 def _sizes(text: str, without: tuple[str, ...]) -> Sizes:

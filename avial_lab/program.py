@@ -128,6 +128,7 @@ def compile(
     without: str | Iterable[str] = (),
     strict: bool = False,
     sizes: str = "",
+    blas: bool = False,
     function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
@@ -147,7 +148,9 @@ def compile(
     of the machine's (`block-loops{terms=128 block=48}`; `effort.SIZES`). Without either it is
     compiled as `Program.tune` found best here, if it has; `sizes="model"`: not. With `strict` every
     product and sum is rounded on its own and in the program's order; else products that are only
-    added are fused with the sum (`effort.Effort`).
+    added are fused with the sum (`effort.Effort`). With `blas` products of matrices call the BLAS
+    that each rank's machine has, on the threads of the run; a run is refused where there is none
+    (`runtime/blas.py`).
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died.
@@ -166,7 +169,7 @@ def compile(
         policy=_member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
         division=Division.parse(division) if isinstance(division, str) else division,
-        effort=Effort.of(without, strict=strict, sizes="" if sizes == MODEL else sizes),
+        effort=Effort.of(without, strict=strict, sizes="" if sizes == MODEL else sizes, blas=blas),
     )
     choice = remembered(_tuning_key(question)) if not (sizes or question.effort.without) else None
     if choice is not None:
@@ -311,7 +314,7 @@ class Program:
         """
         budget = checked_budget(seconds)
         self._check_tunable()
-        model = Effort(strict=self.question.effort.strict)
+        model = replace(self.question.effort, without=(), sizes=())
         alone = replace(self.question, topology=None, ranks=1, gpus=0, effort=model)
         compiler = shared_compiler()
         search = Search(
@@ -592,6 +595,8 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
         words += ["--sizes", question.effort.told]
     if question.effort.strict:
         words.append("--strict")
+    if question.effort.blas:
+        words.append("--blas")
     for buffer in source.binding.buffers if source.binding else ():
         shape = "".join(f"{extent}x" for extent in buffer.shape)
         words += ["--in", f"{buffer.name}=random:{shape}{buffer.element}"]
@@ -718,12 +723,19 @@ def _tuning_key(question: Build) -> str:
     source = question.source
     numbers = {k: v for k, v in source.scalars.items() if not isinstance(v, float)}
     program = (source.text, source.function, source.binding, sorted(numbers.items()))
-    return digest("tuned", repr(_fingerprint()), repr(program), repr(question.effort.strict))
+    return digest(
+        "tuned",
+        repr(_fingerprint()),
+        repr(program),
+        repr(question.effort.strict),
+        repr(question.effort.blas),
+    )
 
 
 def _with_choice(question: Build, choice: Choice) -> Build:
-    strict = question.effort.strict
-    return replace(question, effort=Effort.of(choice.without, strict=strict, sizes=choice.sizes))
+    chosen = Effort.of(choice.without, sizes=choice.sizes)
+    effort = replace(question.effort, without=chosen.without, sizes=chosen.sizes)
+    return replace(question, effort=effort)
 
 
 # The cache of whole compilations ------------------------------------------------------------------

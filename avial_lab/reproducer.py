@@ -80,6 +80,7 @@ program = avial_lab.compile(
     without={without!r},
     sizes={sizes!r},
     strict={strict!r},
+    blas={blas!r},
 )
 {edits}
 now = program.stages[{stage!r}].text
@@ -130,6 +131,7 @@ def reproducer(
         without=question.effort.without,
         sizes=question.effort.told or MODEL,
         strict=question.effort.strict,
+        blas=question.effort.blas,
         edits="".join(
             f"program = program.resume({edited!r}, {_literal(text)})\n" for edited, text in edits
         ),

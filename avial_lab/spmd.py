@@ -183,7 +183,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         SplitWraps(),
         ExpandScalars(blocks),
         *([ExpandArrays()] if blocks else []),
-        BlockLoops(**effort.options("block-loops")),
+        BlockLoops(**effort.options("block-loops"), blas=effort.blas),
         OrderLoops(),
         FuseNests(),
         TileTime(**effort.options("tile-time")),

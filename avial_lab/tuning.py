@@ -86,7 +86,7 @@ class Move:
             f"{name}{{{' '.join(f'{key}={value}' for key, value in options)}}}"
             for name, options in given.items()
         )
-        return Effort.of(without, strict=effort.strict, sizes=told)
+        return Effort.of(without, strict=effort.strict, sizes=told, blas=effort.blas)
 
     def _moved(self, value: str) -> str | None:
         """None where it leaves the range."""

@@ -24,7 +24,7 @@ from traitlets import Float
 
 import avial_lab
 from avial_lab.division import DIVISION
-from avial_lab.effort import SIZES_HELP, STRICT, WITHOUT
+from avial_lab.effort import BLAS, SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
@@ -90,6 +90,7 @@ class AvialMagics(Magics):
     @argument("--without", default="", metavar="PASSES", help=WITHOUT)
     @argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
     @argument("--strict", action="store_true", help=STRICT)
+    @argument("--blas", action="store_true", help=BLAS)
     @argument("--tune", type=float, metavar="SECONDS", help=TUNE)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
@@ -165,6 +166,7 @@ class AvialMagics(Magics):
             without=options.without,
             sizes=options.sizes,
             strict=options.strict,
+            blas=options.blas,
             function=options.fn,
             cell=f"In [{number}]",
             name=options.name or options.out or f"cell{number}",

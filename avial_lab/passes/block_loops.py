@@ -5,7 +5,7 @@ Functions of loops -> the same values, every element's terms added in the same o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -19,6 +19,7 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.contraction_code import ContractionCode, Kept, Place, Values
 from avial_lab.passes.expand_scalars import extent_of
+from avial_lab.passes.gemm_calls import GemmCalls
 from avial_lab.passes.index_code import (
     affine_loop,
     at_most,
@@ -35,6 +36,7 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.panels import Panels
 from avial_lab.passes.register_tiles import Tiles
+from avial_lab.passes.reorder_sums import most_iterations, note_terms
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.passes.strip_code import LINES, StripCode
 from avial_lab.polyhedra import Scop, read_scop
@@ -43,6 +45,7 @@ from avial_lab.polyhedra.contractions import Contraction, contraction_in, statem
 from avial_lab.polyhedra.eliminations import Elimination, elimination_in, starts
 from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.parts import Part, times_of
+from avial_lab.polyhedra.products import NoProduct, Product, products_in
 from avial_lab.polyhedra.saves import Save, Update
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
@@ -73,11 +76,15 @@ class BlockLoops:
     Factorisations become blocks of `steps`, each of which updates what is left by contractions; and
     so on in smaller blocks. `terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask
     for.
+
+    With `blas` contractions that are products of matrices call a BLAS in place of that, where no
+    loop around is divided among threads.
     """
 
     terms: int = 0
     block: int = 0
     steps: int = STEPS
+    blas: bool = False
     cpu: Cpu = field(default_factory=this_cpu, repr=False)
 
     def __call__(self, module: ir.Operation) -> None:
@@ -90,6 +97,7 @@ class BlockLoops:
     def __str__(self) -> str:
         options = (("terms", self.terms, 0), ("block", self.block, 0), ("steps", self.steps, STEPS))
         given = [f"{name}={value}" for name, value, usual in options if value != usual]
+        given += ["blas=true"] * self.blas
         return f"{NAME}{{{' '.join(given)}}}" if given else NAME
 
     def _nest(
@@ -129,7 +137,7 @@ class BlockLoops:
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
         writer = _Writer(self, loop, scop, shared, inside)
         if found is not None:
-            self._tell(loop, found)
+            self._tell(loop, found, (), inside=inside)
             return [(each, width) for each in writer.apart(found)]
         steps = _blocked(scop, units, width)
         if steps is None:
@@ -139,7 +147,8 @@ class BlockLoops:
         told = f"blocks of {width} steps, each of which updates what is left by contractions"
         tell(loop, f"{NAME}{{steps={width}}}", told)
         for update in steps.updates:
-            self._tell(loop, update.contraction)
+            saved = [value for save in update.saves for value in save.values]
+            self._tell(loop, update.contraction, saved, inside=inside)
         # Panels that are read as they change have rows to go along; the others walk down columns.
         saving = any(update.saves for update in steps.updates)
         return [(each, 0 if saving else width // NARROWER) for each in writer.steps(steps)]
@@ -152,9 +161,33 @@ class BlockLoops:
         scop = read_scop(loop)
         return _blocked(scop, units_of(scop, apart=True), self.steps)
 
-    def _tell(self, loop: ir.Operation, found: Contraction) -> None:
+    def _tell(
+        self, loop: ir.Operation, found: Contraction, saved: Collection[ir.Value], *, inside: bool
+    ) -> None:
+        summed, products = _summed(found), self.products(loop, found, saved, inside=inside)
+        if not isinstance(products, str):
+            routine = f"cblas_{'d' if isinstance(found.stored.type, ir.F64Type) else 's'}gemm"
+            calls = f"{len(products)} calls" if len(products) > 1 else "a call"
+            tell(loop, f"{NAME}{{blas=true}}", f"{summed}: {calls} of {routine}, in its own order")
+            return
+        if products:
+            tell(loop, f"{NAME}{{blas=true}}", f"{summed}: no BLAS is called, {products}")
         tiles = self.tiles(found)
-        tell(loop, replace(self, terms=tiles.terms, block=tiles.block), _described(found, tiles))
+        sized = replace(self, terms=tiles.terms, block=tiles.block, blas=False)
+        tell(loop, sized, f"{summed}, {_described(found, tiles)}")
+
+    def products(
+        self, root: ir.Operation, found: Contraction, saved: Collection[ir.Value], *, inside: bool
+    ) -> tuple[Product, ...] | str:
+        """What a BLAS is called for; else why not, empty where nobody asked for one."""
+        if not self.blas:
+            return ""
+        if inside:
+            return "threads share a loop around"
+        try:
+            return products_in(root, found, saved)
+        except NoProduct as reason:
+            return str(reason)
 
     def tiles(self, found: Contraction) -> Tiles:
         """Register tiles as the registers allow; blocks as the caches do: the left panel of a tile
@@ -176,20 +209,24 @@ def _blocked(scop: Scop, units: Sequence[Unit], width: int) -> Elimination | Non
     return limited(find, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
 
 
-def _described(found: Contraction, tiles: Tiles) -> str:
-    """In one line: what is summed, and in which blocks."""
+def _summed(found: Contraction) -> str:
+    """In one line: what is summed."""
     at = {s.name: s for s in (*found.unit.statements, *found.unit.sunk)}
     sides = (
         listed(dict.fromkeys(str(at[name].accesses[0]) for name in sorted(names)))
         for values in (found.left, found.right)
         if (names := statements_behind(values, found))
     )
-    item = max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
     term = found.unit.loops[found.roles.term].name
     what = " with ".join(sides) or "numbers"
+    return f"{found.element.accesses[0]}, summed over {term} from {what}"
+
+
+def _described(found: Contraction, tiles: Tiles) -> str:
+    """In which blocks."""
+    item = max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
     return (
-        f"{found.element.accesses[0]}, summed over {term} from {what}, in register tiles of "
-        f"{tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
+        f"in register tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
         f"({_kib(tiles.terms * tiles.rows * item)} of left values a tile, through L1) and "
         f"{tiles.block} rows ({_kib(tiles.terms * tiles.block * item)} of them, in L2)"
     )
@@ -308,7 +345,16 @@ class _Writer:
             code.write({**values, code.low: low}, known)
 
     def _contraction(self, code: ContractionCode, values: Values) -> None:
-        Panels(code, self.sizes.tiles(code.found), parallel=not self.inside).write(values)
+        found, kept = code.found, list(code.kept)
+        products = self.sizes.products(code.root, found, kept, inside=self.inside)
+        if isinstance(products, str):
+            Panels(code, self.sizes.tiles(found), parallel=not self.inside).write(values)
+            return
+        GemmCalls(code, products).write(values)
+        # A factor is one more rounding, that stands elsewhere in the program's order.
+        more = sum(len(product.factors) for product in products)
+        terms = most_iterations(found.unit.domain, found.roles.term)
+        note_terms(self.loop, len(products) * terms + more)
 
     def _update(
         self, update: Update, code: ContractionCode, first: ir.Value, values: Values

@@ -160,11 +160,7 @@ class ContractionCode:
                 return made[value]
             op = value.owner.operation
             if value in self.kept or op in self._loads:
-                if value in self.kept:
-                    array, places = self.kept[value].memory, self.kept[value].subscripts(at)
-                else:
-                    array, *operands = self.computed(list(op.operands), at)
-                    places = _subscripts(op, operands)
+                array, places = self.loaded_from(value, at)
                 made[value] = vector.MaskedLoadOp(kind, array, places, mask, splat(kind, 0)).result
                 return made[value]
             again = _on_vectors(op, [copy(operand) for operand in op.operands], lanes)
@@ -172,6 +168,14 @@ class ContractionCode:
             return made[value]
 
         return [copy(value) for value in wanted]
+
+    def loaded_from(self, value: ir.Value, at: Values) -> tuple[ir.Value, list[ir.Value]]:
+        """The array and the subscripts of a value, saved or not, in the iteration `at`."""
+        if value in self.kept:
+            return self.kept[value].memory, self.kept[value].subscripts(at)
+        op = value.owner.operation
+        array, *operands = self.computed(list(op.operands), at)
+        return array, _subscripts(op, operands)
 
     def place(self, at: Values) -> list[ir.Value]:
         """The subscripts of the element of the iteration `at`."""

@@ -21,7 +21,7 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import LOADS, STORES, constant_in
-from avial_lab.passes.reorder_sums import SUMS
+from avial_lab.passes.reorder_sums import note_terms
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import ReductionKind, Statement
@@ -62,17 +62,10 @@ class PartialSums:
             for function in [op for op in operations_in(module) if OF_TASK in op.attributes]:
                 if arrays_apart(function):
                     terms = max(map(_in_parts, list(free_nests(function))), default=0)
-                    _note_terms(function, terms)
+                    note_terms(function, terms)
 
     def __str__(self) -> str:
         return NAME
-
-
-def _note_terms(function: ir.Operation, terms: int) -> None:
-    """Of the longest sum that is in another order."""
-    known = ir.IntegerAttr(function.attributes[SUMS]).value if SUMS in function.attributes else 0
-    if terms > known:
-        function.attributes[SUMS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), terms)
 
 
 def _in_parts(loop: ir.Operation) -> int:

@@ -59,12 +59,19 @@ class ReorderSums:
         with module.context:
             for function in [op for op in operations_in(module) if OF_TASK in op.attributes]:
                 terms = max(map(_reorder, free_nests(function)), default=0)
-                if terms:
-                    i64 = ir.IntegerType.get_signless(64)
-                    function.attributes[SUMS] = ir.IntegerAttr.get(i64, terms)
+                note_terms(function, terms)
 
     def __str__(self) -> str:
         return NAME
+
+
+def note_terms(op: ir.Operation, terms: int) -> None:
+    """Of the longest sum that is in another order, in the function that `op` is or stands in."""
+    while op.name != "func.func":
+        op = op.parent.operation
+    known = ir.IntegerAttr(op.attributes[SUMS]).value if SUMS in op.attributes else 0
+    if terms > known:
+        op.attributes[SUMS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), terms)
 
 
 def reordered_sums(module: ir.Operation) -> dict[str, int]:
@@ -147,11 +154,16 @@ def _allow(op: ir.Operation) -> None:
 def _most_iterations(loop: Loop, scop: Scop) -> int:
     """Of one execution of `loop`, whatever the loops around are at."""
     step = abs(loop.step or 1)
-    return max(_extent(s.domain, s.loops.index(loop)) // step + 1 for s in scop.within(loop))
+    return max(most_iterations(s.domain, s.loops.index(loop), step) for s in scop.within(loop))
+
+
+def most_iterations(domain: isl.Set, place: int, step: int = 1) -> int:
+    """From the least to the greatest value of one dimension, in steps."""
+    return _extent(domain, place) // step + 1
 
 
 def _extent(domain: isl.Set, place: int) -> int:
-    """From the least to the greatest value of one dimension."""
+    """From the least to the greatest value of one dimension; FAR where nobody knows."""
     domain = domain.project_out(isl.dim_type.param, 0, domain.dim(isl.dim_type.param))
     if domain.is_empty():
         return 0

@@ -242,7 +242,7 @@ def _pieces(points: isl.Set) -> list[isl.Set]:
     return [isl.Set.from_basic_set(each) for each in found]
 
 
-def _within_ranges(update: Contraction) -> isl.Set:
+def within_ranges(update: Contraction) -> isl.Set:
     """All that its ranges say: in blocks that a piece has nothing of, they have to be empty."""
     roles, space, loops = update.roles, update.space, update.unit.loops
     at = {loop.name: f"x{k}" for k, loop in enumerate(loops)}
@@ -268,7 +268,7 @@ def _update(draft: Contraction, piece: isl.Set, inside: isl.Set, first: str) -> 
     if space is None:
         return None
     found = replace(draft, space=space)
-    said = _within_ranges(found)
+    said = within_ranges(found)
     if said.intersect_params(inside.params()).is_subset(piece):
         return Update(found, None)
     firsts = _firsts(piece, inside, first)

@@ -115,19 +115,29 @@ def stride_of(access: Access, dim: int) -> int | None:
     """0 where it stays at its element, 1 or -1 where it goes to the one after or before, None for
     any other.
     """
+    factors = factors_of(access, dim)
+    if factors is None or any(factors[:-1]):
+        return None
+    last = factors[-1] if factors else 0
+    return last if abs(last) <= 1 else None
+
+
+def factors_of(access: Access, dim: int) -> tuple[int, ...] | None:
+    """By how much each subscript changes with every value of the loop; None where that varies."""
     relation = access.relation
     rank = relation.dim(OUT)
+    found: list[int] = []
     for place in range(rank):
         rest = relation.project_out(OUT, place + 1, rank - place - 1).project_out(OUT, 0, place)
         if not rest.is_single_valued():
             return None
-        factors = {
-            _factor(aff, dim) for _, aff in isl.PwMultiAff.from_map(rest).get_pw_aff(0).get_pieces()
-        }
-        if factors == {0}:
-            continue
-        return factors.pop() if place == rank - 1 and factors in ({1}, {-1}) else None
-    return 0
+        pieces = isl.PwMultiAff.from_map(rest).get_pw_aff(0).get_pieces()
+        factors = {_factor(aff, dim) for _, aff in pieces}
+        factor = factors.pop() if len(factors) == 1 else None
+        if factor is None:
+            return None
+        found.append(factor)
+    return tuple(found)
 
 
 def _factor(aff: isl.Aff, dim: int) -> int | None:

@@ -17,6 +17,7 @@ from avial_lab.race.entrants import PEERS, Start, missing_peers
 from avial_lab.race.heats import run_heat
 from avial_lab.race.machine import this_machine
 from avial_lab.race.table import Heat, Sheet
+from avial_lab.runtime.blas import needed
 from avial_lab.suite import KernelProgram, kernel_program
 
 __all__ = ["PEERS", "Answer", "Course", "race"]
@@ -26,7 +27,8 @@ __all__ = ["PEERS", "Answer", "Course", "race"]
 class Course:
     """What a race is run over. `elements`: of each kernel the first of these that it has a version
     of; of none, its own first. `without`: optional passes that our own programs do without;
-    `strict` is their arithmetic; `tune`: seconds for which each is tuned before it races.
+    `strict` is their arithmetic; with `blas` they call one; `tune`: seconds for which each is tuned
+    before it races.
 
     `told` hears of every heat as it ends.
     """
@@ -38,6 +40,7 @@ class Course:
     threads: tuple[int, ...] = (1,)
     without: str = ""
     strict: bool = False
+    blas: bool = False
     tune: float | None = None
     told: Callable[[Heat], None] = field(default=lambda _: None, repr=False)
 
@@ -86,6 +89,7 @@ def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator
                     course.against,
                     course.without,
                     course.strict,
+                    course.blas,
                     course.tune,
                 )
                 yield run_heat(start, answer, ceilings[key])
@@ -105,3 +109,5 @@ def _doubts(course: Course) -> Iterator[str]:
         yield f"avial tuned for {course.tune:g} s before each race"
     if course.strict:
         yield "avial with strict arithmetic"
+    if course.blas:
+        yield f"avial calls a BLAS for products of matrices: {needed()}"

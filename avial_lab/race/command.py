@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from avial_lab.effort import STRICT, WITHOUT, Effort
+from avial_lab.effort import BLAS, STRICT, WITHOUT, Effort
 from avial_lab.errors import BindError
 from avial_lab.race import PEERS, Course, race
 from avial_lab.race.facts import sheet_facts
@@ -69,6 +69,7 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--without", default="", metavar="PASS,…", help=WITHOUT)
     parser.add_argument("--strict", action="store_true", help=STRICT)
+    parser.add_argument("--blas", action="store_true", help=f"{BLAS}; in our own programs")
     parser.add_argument(
         "--tune", type=float, metavar="S", help=f"{TUNE}; before each race, for our own program"
     )
@@ -82,7 +83,8 @@ def race_command(options: argparse.Namespace) -> int:
             f"--json {options.json} would write a file of that name",
             hint="name the kernels before --json, or write --json -",
         )
-    Effort.of(options.without)  # a name that is none is said before anybody races
+    # What makes no sense is said before anybody races.
+    Effort.of(options.without, strict=options.strict, blas=options.blas)
     course = Course(
         size=options.size,
         elements=tuple(filter(None, options.element.split(","))),
@@ -91,6 +93,7 @@ def race_command(options: argparse.Namespace) -> int:
         threads=options.threads,
         without=options.without,
         strict=options.strict,
+        blas=options.blas,
         tune=None if options.tune is None else checked_budget(options.tune),
         told=_tell,
     )

@@ -55,6 +55,7 @@ class Start:
     against: tuple[str, ...]
     without: str = ""
     strict: bool = False
+    blas: bool = False
     tune: float | None = None
 
     @property
@@ -113,6 +114,7 @@ def _own_team(start: Start) -> Team:
         ranks=start.ranks,
         without=start.without,
         strict=start.strict,
+        blas=start.blas,
         name=start.program.kernel.name,
     )
     if start.tune is not None:

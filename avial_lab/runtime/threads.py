@@ -19,6 +19,7 @@ from pathlib import Path
 
 from avial_lab.cpu import Core, allowed, cores_of, in_turn
 from avial_lab.errors import ClusterError
+from avial_lab.runtime.blas import products
 from avial_lab.shared_object import LoadedProgram
 
 ENTRIES = (
@@ -144,9 +145,21 @@ MISSING = "one thread a rank: the OpenMP runtime is missing (pip install cmeel-l
 def team(program: LoadedProgram, wanted: Threads, masks: Masks, place: int) -> Generator[Team]:
     """Let `program` run on the threads that are wanted, on this rank's cores as long as this lasts.
 
-    A run is on the thread that enters here, and others that wait for its loops.
+    A run is on the thread that enters here, and others that wait for its loops. A BLAS that it
+    calls has as many of its own.
     """
     count = wanted.on(masks, place)
+    with (
+        products(program, count),
+        _on_threads(program, wanted, count, share_of(masks, place)) as hands,
+    ):
+        yield hands
+
+
+@contextmanager
+def _on_threads(
+    program: LoadedProgram, wanted: Threads, count: int, share: tuple[int, ...]
+) -> Generator[Team]:
     if not program.exports("avial_omp_bind"):  # it has no loop to divide
         yield Team(count)
         return
@@ -159,7 +172,7 @@ def team(program: LoadedProgram, wanted: Threads, masks: Masks, place: int) -> G
     program.set_globals(
         {f"avial_omp_{name}": _address(library, f"__kmpc_{name}") for name in ENTRIES}
     )
-    with _bound(program, count, share_of(masks, place)):
+    with _bound(program, count, share):
         yield Team(count)
 
 
