@@ -34,6 +34,7 @@ from avial_lab.passes.index_code import (
     when,
 )
 from avial_lab.passes.operations import itemsize_of
+from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.products import Product
 from avial_lab.polyhedra.ranges import Range
 
@@ -187,8 +188,8 @@ def _call(symbol: str, operands: Sequence[ir.Value], inside: ir.Operation) -> No
 
 def _declare(symbol: str, kinds: Sequence[ir.Type], inside: ir.Operation) -> None:
     module = inside
-    while module.name != "builtin.module":
-        module = module.parent.operation
+    while (around := parent_of(module)) is not None:
+        module = around
     block = module.regions[0].blocks[0]
     for view in block.operations:
         named = view.operation.attributes

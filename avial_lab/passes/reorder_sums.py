@@ -19,7 +19,7 @@ from mlir.dialects import arith
 from avial_lab.accesses.rounding import FAR
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.mark_parallel import free_nests
-from avial_lab.passes.notes import loop_name, tell
+from avial_lab.passes.notes import loop_name, phase_of, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import innermost_loops
@@ -67,11 +67,11 @@ class ReorderSums:
 
 def note_terms(op: ir.Operation, terms: int) -> None:
     """Of the longest sum that is in another order, in the function that `op` is or stands in."""
-    while op.name != "func.func":
-        op = op.parent.operation
-    known = ir.IntegerAttr(op.attributes[SUMS]).value if SUMS in op.attributes else 0
+    function = phase_of(op)
+    assert function is not None, "loops stand in functions"
+    known = ir.IntegerAttr(function.attributes[SUMS]).value if SUMS in function.attributes else 0
     if terms > known:
-        op.attributes[SUMS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), terms)
+        function.attributes[SUMS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), terms)
 
 
 def reordered_sums(module: ir.Operation) -> dict[str, int]:

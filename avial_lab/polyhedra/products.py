@@ -12,7 +12,7 @@ subprograms, TOMS 16 (1990).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from mlir import ir
 
@@ -43,10 +43,25 @@ class Product:
     values that were saved.
     """
 
-    negative: bool = False
-    factors: tuple[ir.Value, ...] = ()
+    negative: bool
+    factors: tuple[ir.Value, ...]
+    left: ir.Value
+    right: ir.Value
+
+
+@dataclass
+class _Draft:
+    """A product as far as its operands have been looked at."""
+
+    negative: bool
+    factors: list[ir.Value] = field(default_factory=list[ir.Value])
     left: ir.Value | None = None
     right: ir.Value | None = None
+
+    def done(self) -> Product:
+        if self.left is None or self.right is None:
+            raise NoProduct("what it adds is no product of two matrices")
+        return Product(self.negative, tuple(self.factors), self.left, self.right)
 
 
 def products_in(
@@ -108,12 +123,10 @@ class _Reader:
                 value, parts = operands[1], operands[:1]
             else:
                 value, parts = operands[0], operands[1:]
-            product = Product(negative=name == "arith.subf")
+            draft = _Draft(negative=name == "arith.subf")
             for part in parts:
-                product = self._times(product, part)
-            if product.left is None or product.right is None:
-                raise NoProduct("what it adds is no product of two matrices")
-            products.append(product)
+                self._times(draft, part)
+            products.append(draft.done())
         return tuple(reversed(products))
 
     def _hangs_on(self, value: ir.Value, other: ir.Value) -> bool:
@@ -122,26 +135,27 @@ class _Reader:
             return value == other
         return any(self._hangs_on(each, other) for each in op.operands)
 
-    def _times(self, product: Product, value: ir.Value) -> Product:
-        """The product with what `value` is made of."""
-        op = _owner(value)
-        loops = self._loops(value)
+    def _times(self, draft: _Draft, value: ir.Value) -> None:
+        """Put what `value` is made of where it belongs in the product."""
+        op, loops, roles = _owner(value), self._loops(value), self.found.roles
         if not loops & (self.of_left | self.of_right):
-            return replace(product, factors=(*product.factors, value))
-        if value in self.kept or (op is not None and op.name in LOADS):
+            draft.factors.append(value)
+        elif value in self.kept or (op is not None and op.name in LOADS):
             self._check_matrix(value)
-            roles = self.found.roles
-            if product.left is None and loops >= self.of_left and roles.column not in loops:
-                return replace(product, left=value)
-            if product.right is None and loops >= self.of_right and roles.row not in loops:
-                return replace(product, right=value)
-            raise NoProduct("what it adds is no product of two matrices")
-        if op is not None and op.name == "arith.negf":
-            return self._times(replace(product, negative=not product.negative), op.operands[0])
-        if op is not None and op.name == "arith.mulf":
-            first, second = op.operands
-            return self._times(self._times(product, first), second)
-        raise NoProduct("its matrices are computed as it goes")
+            if draft.left is None and loops >= self.of_left and roles.column not in loops:
+                draft.left = value
+            elif draft.right is None and loops >= self.of_right and roles.row not in loops:
+                draft.right = value
+            else:
+                raise NoProduct("what it adds is no product of two matrices")
+        elif op is not None and op.name == "arith.negf":
+            draft.negative = not draft.negative
+            self._times(draft, op.operands[0])
+        elif op is not None and op.name == "arith.mulf":
+            for operand in op.operands:
+                self._times(draft, operand)
+        else:
+            raise NoProduct("its matrices are computed as it goes")
 
     def _loops(self, value: ir.Value) -> set[int]:
         """The places of the unit's loops that the value depends on."""

@@ -159,10 +159,10 @@ def _loaded(path: str) -> Blas | None:
         return None
     for prefix in _PREFIXES:
         for ending in _ENDINGS:
-            both = [_address(library, f"{prefix}cblas_{x}gemm{ending}") for x in "ds"]
-            if all(both):
+            dgemm, sgemm = (_address(library, f"{prefix}cblas_{x}gemm{ending}") for x in "ds")
+            if dgemm and sgemm:
                 name, bits, threads = _kind(library, prefix, ending)
-                return Blas(name, path, *both, bits, threads)
+                return Blas(name, path, dgemm, sgemm, bits, threads)
     return None
 
 

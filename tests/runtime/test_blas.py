@@ -127,8 +127,13 @@ def calls(program: Program) -> int:
 
 @needs_blas
 @pytest.mark.mpi
-@pytest.mark.parametrize("t", ["f64", "f32"])
-@pytest.mark.parametrize("sizes", [(1, 7, 3), (5, 2, 1), (2, 3, 2), (3, 2, 13), (67, 31, 29)])
+@pytest.mark.parametrize(
+    ("sizes", "t"),
+    [
+        ((1, 7, 3), "f64"), ((5, 2, 1), "f32"), ((2, 3, 2), "f64"), ((3, 2, 13), "f32"),
+        ((67, 31, 29), "f64"), ((67, 31, 29), "f32"),
+    ],
+)  # fmt: skip
 def test_every_form(sizes: tuple[int, int, int], t: str, cluster: Cluster) -> None:
     names = list(FORMS)
     program = compiled(names, sizes, t)
