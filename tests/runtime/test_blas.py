@@ -283,7 +283,7 @@ affine.for %i = 0 to {rows} {{ affine.for %j = 0 to 20 {{ affine.for %p = 0 to {
         ("20", "20", "%A[%i, %p]", "%A[%p, %j]", "fma", True),
         # Other rows of the same array are other memory; its own rows are not.
         ("20", "20", "%A[%i, %p]", "%C[%p + 20, %j]", "fma", True),
-        ("1", "20", "%A[%i, %p]", "%C[%p, %j]", "fma", False),
+        ("20", "20", "%A[%i, %p]", "%C[%p + 19, %j]", "fma", False),
         ("20", "affine_map<(d) -> (d + 1)>(%i)", "%A[%i, %p]", "%A[%p, %j]", "fma", False),
         ("20", "20", "%A[%i + %p, %p]", "%A[%p, %j]", "fma", False),
         ("20", "20", "%A[%i, %p * 2]", "%A[%p, %j]", "fma", False),
