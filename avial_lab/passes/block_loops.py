@@ -74,8 +74,8 @@ class BlockLoops:
              tiles of rows: vectors of C in registers += broadcasts of A * vectors of B
 
     Factorisations become blocks of `steps`, each of which updates what is left by contractions; and
-    so on in smaller blocks. `terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask
-    for.
+    so on in smaller blocks; in the smallest, lines beyond a block's own are strips that threads
+    share. `terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask for.
 
     With `blas` contractions that are products of matrices call a BLAS in place of that, where no
     loop around is divided among threads.

@@ -94,8 +94,11 @@ def _eliminated(
     for name, draft in drafts.items():
         lasting = [edge for edge in known if not (saving and is_read_before(edge, draft))]
         chains = _chains(draft, inside[name], known)
-        own = [_within(draft.unit, k, first, width, extent) for k in _row_and_column(draft)]
-        needed = _simpler(_needed(draft, inside, lasting, chains), [s.coalesce() for s in own])
+        own = [
+            _within(draft.unit, place, first, width, extent)
+            for place in (draft.roles.row, draft.roles.column)
+        ]
+        needed = _simpler(_needed(draft, inside, lasting, chains), own)
         rest = inside[name].subtract(needed)
         for piece in _pieces(rest):
             # What the panel's own rows and columns get is not worth saving and packing.
@@ -218,10 +221,6 @@ def _needed(
         before = chain.intersect_range(needed).domain()
         needed = needed.union(before).union(chain.intersect_domain(needed).range())
     return needed.coalesce()
-
-
-def _row_and_column(draft: Contraction) -> tuple[int, int]:
-    return draft.roles.row, draft.roles.column
 
 
 def _simpler(needed: isl.Set, own: Sequence[isl.Set]) -> isl.Set:
