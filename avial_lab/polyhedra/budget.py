@@ -51,7 +51,9 @@ def remembered(compute: Callable[..., T]) -> Callable[..., T]:
     them: several passes read the same nest.
 
     Objects are told apart by what they are and not by what they say, which isl would be asked for.
-    With a limit inside, it gives up for all who ask or for none.
+    With a limit inside, it gives up for all who ask or for none. Who asks within a limit has all of
+    it before and afterwards, whether the answer was there or not: what was compiled earlier must
+    not matter.
     """
     known: dict[tuple[object, ...], tuple[tuple[object, ...], T]] = {}
     _MEMORIES.append(known)
@@ -60,11 +62,13 @@ def remembered(compute: Callable[..., T]) -> Callable[..., T]:
     def once(*arguments: object) -> T:
         key = tuple(each if isinstance(each, str | int) else id(each) for each in arguments)
         found = known.get(key)
+        isl.DEFAULT_CONTEXT.reset_operations()
         if found is None:
             if len(known) >= KEPT:
                 known.clear()
             # The arguments are held: nothing else gets their place in memory.
             found = known[key] = (arguments, compute(*arguments))
+            isl.DEFAULT_CONTEXT.reset_operations()
         return found[1]
 
     return once
