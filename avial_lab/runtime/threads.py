@@ -158,7 +158,7 @@ def team(program: LoadedProgram, wanted: Threads, masks: Masks, place: int) -> G
 
 @contextmanager
 def _on_threads(
-    program: LoadedProgram, wanted: Threads, count: int, share: tuple[int, ...]
+    program: LoadedProgram, wanted: Threads, count: int, share: tuple[Core, ...]
 ) -> Generator[Team]:
     if not program.exports("avial_omp_bind"):  # it has no loop to divide
         yield Team(count)

@@ -51,7 +51,8 @@ def test_few_ranks_leave_blocks_of_steps_to_one_of_them(
     """Where steps would go through memory, and not through caches."""
     monkeypatch.setattr(fuse_phases, "this_cpu", lambda: replace(this_cpu(), last_bytes=cache))
     text = load("floyd-warshall").mlir("f64", {"N": 300})
-    with ir.Context() as context:
+    context = ir.Context()
+    with context:
         register(context)
         placed = take_apart(ir.Module.parse(text, context))
         passes = (PlacePhasesHere(ranks), FusePhases(ranks=ranks))
