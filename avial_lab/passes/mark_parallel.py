@@ -42,7 +42,8 @@ class MarkParallel:
     before:  affine.for %t … { affine.for %i … { affine.for %j … { B[i, j] = A[i, j - 1] + … } } }
     after:   affine.for %t … { affine.for %i … { … } {avial.parallel} }
 
-    Where elements depend on those of their own column alone, the loop is `avial.sliced`.
+    Where elements depend on those of their own column alone, the loop is `avial.sliced`; others
+    that change what it reads, or read what it changes, are so then too.
 
     Only in functions whose arrays share no memory, as far as anyone knows (`avial.apart`). A nest
     in which some loop is marked already is left to the pass that marked it.
@@ -53,6 +54,7 @@ class MarkParallel:
             for function in functions_of_arrays_apart(module):
                 for loop in list(free_nests(function)):
                     _mark(loop)
+                _keep_columns(function)
 
     def __str__(self) -> str:
         return NAME
@@ -112,6 +114,48 @@ def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
     if not columns:
         for inner in nearest_loops(loop):
             _mark(inner, scop)
+
+
+def _keep_columns(function: ir.Operation) -> None:
+    """Slice nests that go through the columns of sliced ones: what a thread changed is in the cache
+    of its core, and rows would be gathered from all of them.
+    """
+    nests = list(_marked(function))
+    sliced = [nest for nest in nests if SLICED in nest.attributes]
+    for nest in nests:
+        if nest in sliced or not any(_hand_on(nest, other) for other in sliced):
+            continue
+        columns = columns_of(nest, read_scop(nest))
+        if not columns:
+            continue
+        del nest.attributes[PARALLEL]
+        nest.attributes[SLICED] = ir.UnitAttr.get()
+        for inner in columns:
+            inner.attributes[PARALLEL] = ir.UnitAttr.get()
+        names = listed(dict.fromkeys(map(loop_name, columns)))
+        tell(nest, NAME, f"all of {loop_name(nest)} for the parts of {names} that a thread has")
+
+
+def _marked(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The outermost marked loops."""
+    for loop in nearest_loops(op):
+        if SLICED in loop.attributes or PARALLEL in loop.attributes:
+            yield loop
+        else:
+            yield from _marked(loop)
+
+
+def _hand_on(nest: ir.Operation, other: ir.Operation) -> bool:
+    """Whether one of them changes an array that the other uses."""
+    (read, written), (others_read, others_written) = map(_used, (nest, other))
+    return bool(written & others_read or read & others_written)
+
+
+def _used(nest: ir.Operation) -> tuple[set[ir.Value], set[ir.Value]]:
+    """The arrays that are read and those that are written."""
+    ops = list(operations_in(nest))
+    read = {op.operands[0] for op in ops if op.name in ("affine.load", "memref.load")}
+    return read, {op.operands[1] for op in ops if op.name in ("affine.store", "memref.store")}
 
 
 def _order_of(op: ir.Operation, scop: Scop) -> str | None:
