@@ -144,7 +144,9 @@ class BlockLoops:
             if width == self.steps:
                 tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
             return None
-        told = f"blocks of {width} steps, each of which updates what is left by contractions"
+        told = f"blocks of {width} steps"
+        if steps.updates:
+            told += ", each of which updates what is left by contractions"
         tell(loop, f"{NAME}{{steps={width}}}", told)
         for update in steps.updates:
             saved = [value for save in update.saves for value in save.values]
@@ -306,12 +308,12 @@ class _Writer:
                 codes = [self._saving(found, update, values) for update in found.updates]
                 both = zip(found.updates, codes, strict=True)
                 saves = [(save, code) for update, code in both for save in update.saves]
-                leaf = not saves and found.width // NARROWER < FEWEST
+                leaf = not found.updates or (not saves and found.width // NARROWER < FEWEST)
                 core, strips = self._leaf(found) if leaf else (found.panel, [])
                 made = self._units(core, values, saves, found.firsts)
                 for code in strips:
                     self._strips(code, values, found.firsts)
-                for loop in made:  # step by step is the order for them
+                for loop in made if found.updates else ():  # step by step is the order for them
                     loop.attributes[ORDERED] = ir.UnitAttr.get()
                 for update, code in zip(found.updates, codes, strict=True):
                     self._update(update, code, first, values)
@@ -322,7 +324,7 @@ class _Writer:
 
     def _leaf(self, found: Elimination) -> tuple[Sequence[Part], list[StripCode]]:
         """What is left of a panel, and strips that threads can share."""
-        core, groups = found.strips()
+        core, groups = found.strips
         low = f"{found.first}_line"
         made = [
             StripCode(self.loop, group, found.first, found.width, low, LINES) for group in groups

@@ -13,6 +13,12 @@ Scop, Units -> Elimination: blocks of steps, in each what its own steps need, th
                                                                 the panel, so what each step reads
                                                                 of it is saved for the update
 
+    for k, j > k, i:  R[k, j] += Q[i, k] * A[i, j]              orthogonalisation: a step needs what
+    for k, j > k, i:  A[i, j] -= Q[i, k] * R[k, j]              the one before made of a column, so
+                                                                columns beyond the block (strips)
+                                                                take its steps one by one, but all
+                                                                of them while they are in the cache
+
 Source: J. Dongarra, F. Gustavson, A. Karp, Implementing linear algebra algorithms for dense
 matrices on a vector pipeline machine, SIAM Review 26 (1984); blocks as in LAPACK's right-looking
 factorisations. Here they follow from the dependences.
@@ -22,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import islpy as isl
 
@@ -42,7 +49,8 @@ IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.
 class Elimination:
     """For each block of `width` steps, from the parameter `first` on, all of whose values are
     `firsts`: the instances of `panel`, step by step and of one step in their own order, with what
-    the updates save meanwhile; then the `updates` in any order.
+    the updates save meanwhile; then the `updates` in any order. Without updates the panel has
+    strips, each of whose lines is gone through at every step.
     """
 
     first: str
@@ -53,9 +61,11 @@ class Elimination:
     updates: tuple[Update, ...]
     known: tuple[Edge, ...]
 
+    @cached_property
     def strips(self) -> tuple[tuple[Part, ...], tuple[Strips, ...]]:
         """The panel as a core, and strips of lines beyond the block."""
-        return strips_of(self.panel, self.known, first=self.first, width=self.width)
+        near = not self.updates
+        return strips_of(self.panel, self.known, first=self.first, width=self.width, near=near)
 
 
 def elimination_in(
@@ -70,7 +80,7 @@ def elimination_in(
         found = _eliminated(scop, units, width, first, saving=saving)
         if found is not None:
             return found
-    return None
+    return _line_by_line(scop, units, width, first)
 
 
 def _eliminated(
@@ -120,6 +130,48 @@ def _eliminated(
             return None
     return Elimination(
         first, starts(first, extent), width, extent, parts, tuple(updates), tuple(known)
+    )
+
+
+# -- lines that are gone through at every step -----------------------------------------------------
+
+
+def _line_by_line(scop: Scop, units: Sequence[Unit], width: int, first: str) -> Elimination | None:
+    """Blocks of steps of the outermost loop, after each of which the lines beyond it have them all;
+    lines lie side by side in memory.
+    """
+    if not any(_goes_through_again(unit) for unit in units):
+        return None
+    steps = dict.fromkeys((unit.name for unit in units), 0)
+    extent = _extent(units, steps)
+    if extent is None or _known_length(extent) < 2 * width:
+        return None
+    parts = tuple(Part(u, _within(u, 0, first, width, extent), 0) for u in units)
+    known = tuple(edges_among(units, dependences(scop)))
+    found = Elimination(first, starts(first, extent), width, extent, parts, (), known)
+    strips = (strip for group in found.strips[1] for strip in group.strips)
+    return found if any(_goes_through_again(strip.part.unit) for strip in strips) else None
+
+
+def _goes_through_again(unit: Unit) -> bool:
+    """Whether every step has the same elements of a line: those of another loop, beside those of
+    the next line.
+    """
+    step = unit.loops[0].name
+    for access in (a for s in unit.statements for a in s.accesses if a.writes and a.forms):
+        names = [frozenset(n for n, _ in form.terms) if form else {step} for form in access.forms]
+        lines = [loop.name for loop in unit.loops[1:] if access.forms[-1] == Affine.of(loop.name)]
+        if lines and len(frozenset().union(*names)) > 1 and not any(step in n for n in names):
+            return _has_one_line(unit, lines[0])
+    return False
+
+
+def _has_one_line(unit: Unit, line: str) -> bool:
+    """Whether what its accesses have of a line's neighbours is nothing."""
+    forms = [form for s in unit.statements for a in s.accesses for form in a.forms or (None,)]
+    return all(
+        form is not None and (form == Affine.of(line) or all(n != line for n, _ in form.terms))
+        for form in forms
     )
 
 

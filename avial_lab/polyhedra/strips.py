@@ -21,8 +21,10 @@ from functools import reduce
 
 import islpy as isl
 
+from avial_lab.polyhedra.orders import stride_of
 from avial_lab.polyhedra.parts import Edge, Part, times_of
 from avial_lab.polyhedra.ranges import Range, range_of
+from avial_lab.polyhedra.units import Unit
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
@@ -64,11 +66,15 @@ Pieces = Mapping[tuple[str, int], isl.Set]
 
 
 def strips_of(
-    parts: Sequence[Part], known: Sequence[Edge], *, first: str, width: int
+    parts: Sequence[Part], known: Sequence[Edge], *, first: str, width: int, near: bool = False
 ) -> tuple[tuple[Part, ...], tuple[Strips, ...]]:
-    """The core and the strips of a block of so many steps, from the parameter `first` on."""
+    """The core and the strips of a block of so many steps, from the parameter `first` on; with
+    `near` only of lines that lie side by side in memory.
+    """
     points = {part.unit.name: part.points for part in parts}
-    tried = (_kept(each, points, known) for each in _tried(parts, first, width))
+    places = [(p, k) for p in parts for k in range(len(p.unit.loops)) if k != p.step]
+    places = [each for each in places if not near or _is_near(each[0].unit, each[1])]
+    tried = (_kept(each, points, known) for each in _tried(places, first, width))
     pieces = next(filter(None, tried), {})
     at = {part.unit.name: part for part in parts}
     groups: list[Strips] = []
@@ -84,9 +90,13 @@ def strips_of(
     return tuple(part for part in core if not part.points.is_empty()), tuple(groups)
 
 
-def _tried(parts: Sequence[Part], first: str, width: int) -> Iterator[Pieces]:
+def _is_near(unit: Unit, line: int) -> bool:
+    accesses = (a for s in (*unit.statements, *unit.sunk) for a in s.accesses)
+    return all(stride_of(access, line) in (0, 1) for access in accesses)
+
+
+def _tried(places: Sequence[tuple[Part, int]], first: str, width: int) -> Iterator[Pieces]:
     """All lines there are, or else those beyond the block."""
-    places = [(p, k) for p in parts for k in range(len(p.unit.loops)) if k != p.step]
     yield {(p.unit.name, k): p.points for p, k in places if not p.points.is_empty()}
     beyond = {(p.unit.name, k): _beyond(p, k, first, width) for p, k in places}
     yield {key: piece for key, piece in beyond.items() if not piece.is_empty()}

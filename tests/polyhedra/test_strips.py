@@ -8,7 +8,7 @@ from mlir import ir
 from avial_lab.polyhedra.eliminations import elimination_in
 from avial_lab.polyhedra.strips import Strips
 from avial_lab.polyhedra.units import units_of
-from tests.passes.test_block_loops import CHOLESKY, LU, SOLVE, factorisation
+from tests.passes.test_block_loops import CHOLESKY, LU, ORTHOGONAL, SOLVE, factorisation
 from tests.polyhedra.texts import scop_of
 
 
@@ -18,11 +18,14 @@ def strips_in(body: str) -> list[tuple[list[str], str, str]]:
 
 
 def _groups(body: str) -> tuple[Strips, ...]:
-    text = factorisation(body, 70).partition("\n")[2].replace(" attributes {avial.apart}", "")
-    scop = scop_of(text.replace("#same", "affine_map<(d) -> (d)>"), ir.Context())
+    text = factorisation(body, 70).replace(" attributes {avial.apart}", "")
+    for line in (lines := text.splitlines())[:2]:
+        name, _, map_ = line.partition(" = ")
+        lines = [each.replace(name, map_) for each in lines[1:]]
+    scop = scop_of("\n".join(lines), ir.Context())
     found = elimination_in(scop, units_of(scop, apart=True), width=16, first="first")
     assert found is not None
-    core, groups = found.strips()
+    core, groups = found.strips
     for part in found.panel:  # each instance is in one of them
         own = [g.part.points for s in groups for g in s.strips if g.part.unit == part.unit]
         own += [each.points for each in core if each.unit == part.unit]
@@ -46,8 +49,9 @@ def _told(group: Strips) -> tuple[list[str], str, str]:
         (CHOLESKY, [(["C[i, j]", "C[i, j]"], "first + 16", "70")]),
         (LU, [(["C[i, j]", "C[i, j]"], "first + 16", "70"), (["C[i, j]"], "first + 16", "70")]),
         (SOLVE, [(["C[i, j]", "C[i, j]"], "0", "40")]),
+        (ORTHOGONAL, [(["B[i, j]", "B[i, j]", "C[k, j]"], "first + 16", "70")]),
     ],
-    ids=["rows", "rows and columns", "all columns"],
+    ids=["rows", "rows and columns", "all columns", "columns that steps go through"],
 )
 def test_lines_that_wait_for_no_other(body, expected):
     assert strips_in(body) == expected
