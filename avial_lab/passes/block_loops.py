@@ -204,6 +204,14 @@ class BlockLoops:
         block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * item))
         return Tiles(rows, 3 * lanes, lanes, terms, -(-block // rows) * rows)
 
+    def lines(self, code: StripCode) -> int:
+        """Of a strip at a time, so that they take a quarter of L2: what they are combined with goes
+        by there as well.
+        """
+        lanes = self.cpu.lanes(4)
+        most = self.cpu.l2_bytes // 4 // max(code.line_bytes, 1)
+        return min(LINES, max(lanes, most // lanes * lanes))
+
 
 def _blocked(scop: Scop, units: Sequence[Unit], width: int) -> Elimination | None:
     name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
@@ -331,20 +339,22 @@ class _Writer:
         ]
         if any(code.turned is None for code in made):
             return found.panel, []
+        made = [replace(code, lines=self.sizes.lines(code)) for code in made]
         for code in made:
-            told = (
-                f"lines of {code.name} wait for a block's own and for no other: {LINES} at a time"
-            )
-            tell(self.loop, NAME, told)
+            what = f"lines of {code.name} wait for a block's own and for no other"
+            tell(self.loop, NAME, f"{what}: {code.lines} at a time")
         return core, made
 
     def _strips(self, code: StripCode, values: Mapping[str, ir.Value], firsts: isl.Set) -> None:
         extent = code.strips.extent
         known = self.scop.context.intersect(firsts).intersect(starts(code.low, extent))
+        shared = code.share(values, self.scop.context.intersect(firsts))
         with affine_loop(extent, values, step=code.lines) as low:
             loop = low.owner.owner.operation
             loop.attributes[ORDERED if self.inside else PARALLEL] = ir.UnitAttr.get()
-            code.write({**values, code.low: low}, known)
+            code.write({**values, code.low: low}, known, shared)
+        for memory in shared.values():
+            memref.DeallocOp(memory)
 
     def _contraction(self, code: ContractionCode, values: Values) -> None:
         found, kept = code.found, list(code.kept)

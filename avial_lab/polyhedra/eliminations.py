@@ -158,10 +158,11 @@ def _goes_through_again(unit: Unit) -> bool:
     the next line.
     """
     step = unit.loops[0].name
-    for access in (a for s in unit.statements for a in s.accesses if a.writes and a.forms):
-        names = [frozenset(n for n, _ in form.terms) if form else {step} for form in access.forms]
-        lines = [loop.name for loop in unit.loops[1:] if access.forms[-1] == Affine.of(loop.name)]
-        if lines and len(frozenset().union(*names)) > 1 and not any(step in n for n in names):
+    for access in (a for s in unit.statements for a in s.accesses if a.writes):
+        forms = access.forms or (None,)
+        names = {name for form in forms if form is not None for name, _ in form.terms}
+        lines = [loop.name for loop in unit.loops[1:] if forms[-1] == Affine.of(loop.name)]
+        if lines and len(names) > 1 and step not in names and None not in forms:
             return _has_one_line(unit, lines[0])
     return False
 

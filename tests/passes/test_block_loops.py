@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -397,13 +398,24 @@ def test_what_changes_from_column_to_column_cannot_be_saved():
     assert check([(factorisation(CHANGING, 67), BlockLoops(steps=16, cpu=WIDE))], "f64") == 0
 
 
-@pytest.mark.parametrize("n", [32, 33, 37, 47, 48, 65])
-def test_columns_take_all_steps_of_a_block_at_once(n):
-    """Sums through them are in the program's order, whatever stands in them."""
-    text = factorisation(ORTHOGONAL, n)
-    made = BlockLoops(steps=16, cpu=WIDE)
-    assert "avial.parallel" in blocked(text, (made,), ir.Context())
-    assert check([(text, made)], "f64", special=True) == 1
+@pytest.mark.parametrize(("n", "lines"), [(32, 64), (33, 64), (37, 8), (47, 7), (48, 16), (65, 1)])
+@pytest.mark.parametrize("low", [0, 3])
+def test_columns_take_all_steps_of_a_block_at_once(monkeypatch, n, lines, low):
+    """In copies of rows 3 to 65, say; sums are in the program's order, whatever stands in them."""
+    monkeypatch.setattr(block_loops, "LINES", lines)
+    text = factorisation(ORTHOGONAL.replace("%i = 0", f"%i = {low}"), n)
+    made = blocked(text, (BlockLoops(steps=16, cpu=WIDE),), ir.Context())
+    assert f"memref<{66 - low}x{lines}xf64>" in made  # columns that every step goes through
+    assert f"memref<16x{66 - low}xf64>" in made  # the block's, turned over
+    assert "avial.parallel" in made
+    assert check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64", special=True) == 1
+
+
+@pytest.mark.parametrize(("l2", "lines"), [(1 << 20, 64), (66 * 8 * 4 * 33, 32), (1, 16)])
+def test_as_many_columns_at_a_time_as_a_quarter_of_the_cache_holds(l2, lines):
+    text = factorisation(ORTHOGONAL, 65)
+    sizes = BlockLoops(steps=16, cpu=replace(WIDE, l2_bytes=l2))
+    assert f"memref<66x{lines}xf64>" in blocked(text, (sizes,), ir.Context())
 
 
 @pytest.mark.parametrize(
