@@ -39,6 +39,7 @@ from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.reorder_sums import most_iterations, note_terms
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.passes.strip_code import LINES, StripCode
+from avial_lab.passes.table_code import TableCode
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
@@ -47,6 +48,7 @@ from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.parts import Part, times_of
 from avial_lab.polyhedra.products import NoProduct, Product, products_in
 from avial_lab.polyhedra.saves import Save, Update
+from avial_lab.polyhedra.tables import Table, table_in
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
 LOOPS = ("affine.for", "scf.for")
@@ -141,6 +143,8 @@ class BlockLoops:
             return [(each, width) for each in writer.apart(found)]
         steps = _blocked(scop, units, width)
         if steps is None:
+            if width == self.steps and not inside and self._table(loop, shared):
+                return []
             if width == self.steps:
                 tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
             return None
@@ -154,6 +158,39 @@ class BlockLoops:
         # Panels that are read as they change have rows to go along; the others walk down columns.
         saving = any(update.saves for update in steps.updates)
         return [(each, 0 if saving else width // NARROWER) for each in writer.steps(steps)]
+
+    def _table(self, loop: ir.Operation, shared: SharedCode) -> bool:
+        """Whether the nest became tiles of a table."""
+        try:
+            scop = read_scop(loop)
+            units = units_of(scop)
+        except Immovable:
+            return False
+        table = self._tiled(scop, units)
+        if table is None:
+            return False
+        told = f"tiles of {table.width} × {table.width}, each of which begins with a contraction of"
+        tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} those before it")
+        self._tell(loop, table.far, (), inside=True)
+        with loop.location, ir.InsertionPoint(loop):
+            by_name = {unit.name: unit for unit in units}
+            code = TableCode(loop, scop, by_name, table, self.tiles(table.far), shared)
+            code.write(_values(scop))
+        loop.erase()
+        return True
+
+    def _tiled(self, scop: Scop, units: Sequence[Unit]) -> Table | None:
+        first, second = (
+            next(n for k in count() if (n := f"{name}{k}") not in scop.parameters)
+            for name in ("row", "column")
+        )
+        find = partial(table_in, scop, units, width_of=self._width, firsts=(first, second))
+        return limited(find, lambda: None, limit=OPERATIONS) if self.steps >= FEWEST else None
+
+    def _width(self, found: Contraction) -> int:
+        """Of the tiles of a table: about `steps`, in whole register tiles."""
+        columns = self.tiles(found).columns
+        return self.steps - self.steps % columns if self.steps > columns else self.steps
 
     def blocks(self, loop: ir.Operation) -> Elimination | None:
         """The blocks of steps that a factorisation would become; None where the nest is none.

@@ -96,7 +96,7 @@ def _eliminated(
     if steps is None:
         return None
     extent = _extent(units, steps)
-    if extent is None or _known_length(extent) < 2 * width:
+    if extent is None or known_length(extent) < 2 * width:
         return None
     inside = {unit.name: _within(unit, steps[unit.name], first, width, extent) for unit in units}
     pieces: list[tuple[Update, isl.Set]] = []
@@ -110,7 +110,7 @@ def _eliminated(
         ]
         needed = _simpler(_needed(draft, inside, lasting, chains), own)
         rest = inside[name].subtract(needed)
-        for piece in _pieces(rest):
+        for piece in convex_pieces(rest):
             # What the panel's own rows and columns get is not worth saving and packing.
             if saving and any(piece.is_subset(each) for each in own):
                 continue
@@ -144,7 +144,7 @@ def _line_by_line(scop: Scop, units: Sequence[Unit], width: int, first: str) -> 
         return None
     steps = dict.fromkeys((unit.name for unit in units), 0)
     extent = _extent(units, steps)
-    if extent is None or _known_length(extent) < 2 * width:
+    if extent is None or known_length(extent) < 2 * width:
         return None
     parts = tuple(Part(u, _within(u, 0, first, width, extent), 0) for u in units)
     known = tuple(edges_among(units, dependences(scop)))
@@ -217,7 +217,7 @@ def _extent(units: Sequence[Unit], steps: Mapping[str, int]) -> Range | None:
     return range_of(values.coalesce(), 0, ["x"])
 
 
-def _known_length(extent: Range) -> int:
+def known_length(extent: Range) -> int:
     """The number of steps where it is a constant, else a large one."""
     forms = (*extent.lows, *extent.highs)
     if any(not form.is_constant for form in forms):
@@ -286,7 +286,7 @@ def _simpler(needed: isl.Set, own: Sequence[isl.Set]) -> isl.Set:
     return next((each for each in own if needed.is_subset(each)), both)
 
 
-def _pieces(points: isl.Set) -> list[isl.Set]:
+def convex_pieces(points: isl.Set) -> list[isl.Set]:
     """Convex sets that cover them, each point in one; those of most dimensions first."""
     found: list[isl.BasicSet] = []
     points.coalesce().make_disjoint().coalesce().foreach_basic_set(found.append)
@@ -335,7 +335,7 @@ def _firsts(piece: isl.Set, inside: isl.Set, first: str) -> Range | None:
     blocks = piece.params()
     place = blocks.find_dim_by_name(PARAM, first)
     extent = range_of(isl.Set.from_params(blocks).move_dims(SET, 0, PARAM, place, 1), 0, [first])
-    if extent is None or _known_length(extent) < 2:
+    if extent is None or known_length(extent) < 2:
         return None
     said = starts(first, extent).intersect(inside.params())
     return extent if said.is_subset(blocks) else None
