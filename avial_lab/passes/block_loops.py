@@ -12,7 +12,7 @@ from itertools import count
 
 import islpy as isl
 from mlir import ir
-from mlir.dialects import arith, memref
+from mlir.dialects import memref
 
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
@@ -29,6 +29,7 @@ from avial_lab.passes.index_code import (
     low_of,
     minus,
     most,
+    parameter_values,
     when,
 )
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests, may_run_at_once
@@ -311,16 +312,6 @@ def _depth(loop: ir.Operation) -> int:
     return (loop.name in LOOPS) + max(inner, default=0)
 
 
-def _values(scop: Scop) -> dict[str, ir.Value]:
-    """What the parameters stand for; sizes are asked of their arrays."""
-    values = {name: value for name, value in scop.parameters.items() if value is not None}
-    for name, (array, dimension) in scop.sizes.items():
-        if name not in values:
-            place = arith.ConstantOp(ir.IndexType.get(), dimension).result
-            values[name] = memref.DimOp(array, place).result
-    return values
-
-
 @dataclass(frozen=True)
 class _Writer:
     """Puts the parts of a nest in front of `loop`, and takes that away; each method returns the
@@ -337,7 +328,7 @@ class _Writer:
         """A contraction, and the rest before and after it."""
         made: list[ir.Operation] = []
         with self.loop.location, ir.InsertionPoint(self.loop):
-            values = _values(self.scop)
+            values = parameter_values(self.scop)
             made += self._units([Part(unit, unit.domain) for unit in found.before], values)
             self._contraction(ContractionCode(self.loop, found, self.shared), values)
             made += self._units([Part(unit, unit.domain) for unit in found.after], values)
@@ -347,7 +338,7 @@ class _Writer:
     def steps(self, found: Elimination) -> list[ir.Operation]:
         """Blocks of steps; in each the panel, and then what it does to the others."""
         with self.loop.location, ir.InsertionPoint(self.loop):
-            values = _values(self.scop)
+            values = parameter_values(self.scop)
             with affine_loop(found.steps, values, step=found.width) as first:
                 values[found.first] = first
                 codes = [self._saving(found, update, values) for update in found.updates]

@@ -95,17 +95,19 @@ def _eliminated(
     steps = _steps(units, drafts, known)
     if steps is None:
         return None
-    extent = _extent(units, steps)
+    extent = extent_of(units, steps)
     if extent is None or known_length(extent) < 2 * width:
         return None
-    inside = {unit.name: _within(unit, steps[unit.name], first, width, extent) for unit in units}
+    inside = {
+        unit.name: within_block(unit, steps[unit.name], first, width, extent) for unit in units
+    }
     pieces: list[tuple[Update, isl.Set]] = []
     panel = dict(inside)
     for name, draft in drafts.items():
         lasting = [edge for edge in known if not (saving and is_read_before(edge, draft))]
         chains = _chains(draft, inside[name], known)
         own = [
-            _within(draft.unit, place, first, width, extent)
+            within_block(draft.unit, place, first, width, extent)
             for place in (draft.roles.row, draft.roles.column)
         ]
         needed = _simpler(_needed(draft, inside, lasting, chains), own)
@@ -206,7 +208,7 @@ def _goes_back(edge: Edge, steps: Mapping[str, int]) -> bool:
     return not edge.relation.intersect(back).is_empty()
 
 
-def _extent(units: Sequence[Unit], steps: Mapping[str, int]) -> Range | None:
+def extent_of(units: Sequence[Unit], steps: Mapping[str, int]) -> Range | None:
     """From the first to the last step of any unit."""
     values = isl.Set("{ [x] : false }")
     for unit in units:
@@ -236,7 +238,7 @@ def starts(first: str, extent: Range) -> isl.Set:
     return isl.Set(f"[{names}] -> {{ : {' and '.join(ends)} }}")
 
 
-def _within(unit: Unit, place: int, first: str, width: int, extent: Range) -> isl.Set:
+def within_block(unit: Unit, place: int, first: str, width: int, extent: Range) -> isl.Set:
     """The instances of `unit` whose step lies in the block."""
     dims = ", ".join(f"x{k}" for k in range(len(unit.loops)))
     steps = f"{first} <= x{place} < {first} + {width}"
