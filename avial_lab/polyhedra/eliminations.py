@@ -145,10 +145,10 @@ def _line_by_line(scop: Scop, units: Sequence[Unit], width: int, first: str) -> 
     if not any(_goes_through_again(unit) for unit in units):
         return None
     steps = dict.fromkeys((unit.name for unit in units), 0)
-    extent = _extent(units, steps)
+    extent = extent_of(units, steps)
     if extent is None or known_length(extent) < 2 * width:
         return None
-    parts = tuple(Part(u, _within(u, 0, first, width, extent), 0) for u in units)
+    parts = tuple(Part(u, within_block(u, 0, first, width, extent), 0) for u in units)
     known = tuple(edges_among(units, dependences(scop)))
     found = Elimination(first, starts(first, extent), width, extent, parts, (), known)
     strips = (strip for group in found.strips[1] for strip in group.strips)
