@@ -176,7 +176,7 @@ class BlockLoops:
         with loop.location, ir.InsertionPoint(loop):
             by_name = {unit.name: unit for unit in units}
             code = TableCode(loop, scop, by_name, table, self.tiles(table.far), shared)
-            code.write(_values(scop))
+            code.write(parameter_values(scop))
         loop.erase()
         return True
 
