@@ -220,17 +220,22 @@ class StripCode:
             for use in turned.uses
         }
         parts = {strip.part.unit.name: strip.part.unit for strip in self.strips.strips}
-        of_unit, last = self.strips.times(), 0
+        of_unit, count = self.strips.times(), 0
         times = isl.UnionMap("{ }")
         for strip in self.strips.strips:
             name = strip.part.unit.name
             here = self._among(len(strip.part.unit.loops), strip.line, name)
-            last = of_unit[name].dim(OUT) - 1
+            count = of_unit[name].dim(OUT)
             times = times.union(isl.UnionMap.from_map(of_unit[name].intersect_domain(here)))
-        ast = isl.AstBuild.from_context(known).node_from_schedule_map(times)
-        AstLoops(
-            self.root, parts, dict(values), moved=moved, marked={f"c{last}": INDEPENDENT}
-        ).write(ast)
+        build = isl.AstBuild.from_context(known)
+        if self.strips.late is not None:  # the first and the last step have not all units
+            place = 2 * (self.strips.late.part.step or 0) + 1
+            names = ", ".join(f"c{k}" for k in range(count))
+            build = build.set_options(isl.UnionMap(f"{{ [{names}] -> separate[{place}] }}"))
+        marked = {f"c{count - 2}": INDEPENDENT}
+        AstLoops(self.root, parts, dict(values), moved=moved, marked=marked).write(
+            build.node_from_schedule_map(times)
+        )
         for turned in self.turned:
             back = partial(self._empty, turned, local[turned.array], values)
             self._copy(turned.elements(written=True), turned, back, values, known)
