@@ -21,6 +21,7 @@ from avial_lab.messages import Build, Built, Source
 from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
 from avial_lab.passes.contract_products import ContractProducts
+from avial_lab.passes.mark_math import functions_chosen
 from avial_lab.passes.one_task import OneTask
 from avial_lab.pipelines import Watch, arithmetic, build, in_reading_order, run_passes
 from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
@@ -122,7 +123,16 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     watch.lap("schedule")
     stages, binary = build(module, schedule, strict=question.effort.strict)
     watch.lap("build")
-    return Built(schedule, stages, binary, watch.seconds, contracted=_contracts(question))
+    chosen = module.operation.clone().operation
+    run_passes(chosen, arithmetic(strict=question.effort.strict))
+    return Built(
+        schedule,
+        stages,
+        binary,
+        watch.seconds,
+        contracted=_contracts(question),
+        functions=functions_chosen(chosen),
+    )
 
 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
@@ -170,7 +180,15 @@ def build_apart(
     reordered = reordered_storages(structured, binding, divided=divided, sums=done.sums)
     made = in_reading_order(done.stages)
     return Built(
-        schedule, made, binary, watch.seconds, plan, verdicts, reordered, _contracts(question)
+        schedule,
+        made,
+        binary,
+        watch.seconds,
+        plan,
+        verdicts,
+        reordered,
+        _contracts(question),
+        functions_chosen(structured),
     )
 
 

@@ -80,7 +80,7 @@ class Built:
     """`plan` and `verdicts` are those of a structured program: what its runs will move, and why its
     loops became what they are. `contracted`: products are fused with the sums that they go into.
     `reordered`: storages whose values hang on floating-point sums in another order, with the number
-    of terms.
+    of terms. `functions`: elementary ones that have code of their own in place of libm's.
     """
 
     schedule: Schedule
@@ -91,6 +91,7 @@ class Built:
     verdicts: tuple[Verdict, ...] = ()
     reordered: Mapping[str, int] = field(default_factory=dict[str, int])
     contracted: bool = False
+    functions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,6 @@ from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.apart_to_llvm import ApartToLlvm
 from avial_lab.passes.arrays_apart import APART, ArraysApart
 from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.passes.block_substitutions import BlockSubstitutions
 from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.check_bounds import CheckBounds
@@ -56,6 +55,7 @@ from avial_lab.passes.drop_in import DropIn
 from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expand_arrays import ExpandArrays
+from avial_lab.passes.expand_math import ExpandMath
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.free_allocations import FreeAllocations
@@ -67,6 +67,7 @@ from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases
 from avial_lab.passes.keep_memory import KeepMemory
+from avial_lab.passes.mark_math import MarkMath
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.minimum_to_x86 import MinimumToX86
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
@@ -105,6 +106,8 @@ class Pass(Protocol):
 
 OURS: dict[str, type] = {
     "contract-products": ContractProducts,
+    "mark-math": MarkMath,
+    "expand-math": ExpandMath,
     "strict-arithmetic": StrictArithmetic,
     "empty-loops": EmptyLoops,
     "normalise": Normalise,
@@ -134,7 +137,6 @@ OURS: dict[str, type] = {
     "tile-time": TileTime,
     "interleave-rows": InterleaveRows,
     "block-loops": BlockLoops,
-    "block-substitutions": BlockSubstitutions,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
@@ -161,6 +163,7 @@ OURS: dict[str, type] = {
 TO_HOST: tuple[Pass | str, ...] = (
     EmulateGpu(),
     EmptyLoops(),
+    ExpandMath(),
     "convert-linalg-to-loops",
     "lower-affine",
     CopiesToLoops(),
@@ -208,7 +211,7 @@ def arithmetic(*, strict: bool) -> tuple[Pass, ...]:
     """
     if strict:
         return (StrictArithmetic(),)
-    return (ContractProducts(),) if has_fma() else ()
+    return (ContractProducts(), MarkMath()) if has_fma() else (MarkMath(fused=False),)
 
 
 def lower(

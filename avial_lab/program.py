@@ -295,6 +295,7 @@ class Program:
             strict=self.question.effort.strict,
             contracted=self.built.contracted,
             reordered=self.built.reordered,
+            functions=self.built.functions,
         )
         verdicts = tuple(
             replace(verdict, model=_modelled(verdict.demand, ceilings))

@@ -6,7 +6,7 @@ Facts for people; no MLIR.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from avial_lab.dag import TaskKind
@@ -82,21 +82,35 @@ class Explanation:
         return "\n".join(lines)
 
 
-def arithmetic_told(*, strict: bool, contracted: bool, reordered: Mapping[str, int]) -> str:
-    """How a program rounds: `reordered` are the arrays with sums of so many terms at most.
+def arithmetic_told(
+    *,
+    strict: bool,
+    contracted: bool,
+    reordered: Mapping[str, int],
+    functions: Sequence[str] = (),
+) -> str:
+    """How a program rounds: `reordered` are the arrays with sums of so many terms at most,
+    `functions` those that are not libm's.
 
     >>> arithmetic_told(strict=False, contracted=True, reordered={"y": 124})
     'a product that is only added is rounded with the sum; y (a sum of 124 terms) in another order'
+    >>> arithmetic_told(strict=False, contracted=False, reordered={}, functions=["exp"])[-44:]
+    'exp in loops is vector code in place of libm'
     """
     if strict:
         return "strict: every operation is rounded on its own, in the program's order"
-    first = "every operation is rounded on its own"
+    said = "every operation is rounded on its own"
     if contracted:
-        first = "a product that is only added is rounded with the sum"
-    if not reordered:
-        return f"{first}, in the program's order"
-    sums = ", ".join(f"{name} (a sum of {k:,} terms)" for name, k in reordered.items())
-    return f"{first}; {sums} in another order"
+        said = "a product that is only added is rounded with the sum"
+    if reordered:
+        sums = ", ".join(f"{name} (a sum of {k:,} terms)" for name, k in reordered.items())
+        said = f"{said}; {sums} in another order"
+    else:
+        said = f"{said}, in the program's order"
+    if functions:
+        verb = "is" if len(functions) == 1 else "are"
+        said += f"; {', '.join(functions)} in loops {verb} vector code in place of libm"
+    return said
 
 
 # What tuning chose --------------------------------------------------------------------------------

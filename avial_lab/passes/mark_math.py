@@ -1,0 +1,123 @@
+"""Elementary functions in loops: computed by code that vectors can have, and not by libm.
+
+Module as it was read -> the same, with the choice on each such operation. `expand-math` writes the
+code, much later: until then it is one operation, for people and for the analyses.
+
+Which function it is stands in the text, like the contraction of products, so that a run on any
+number of ranks and threads and the sequential reference compute the same bits. Where nothing is
+repeated, and in strict programs, it stays libm's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir, passmanager
+from mlir.dialects import arith, math
+
+from avial_lab.elementary.functions import FUNCTIONS
+from avial_lab.passes.operations import operations_in
+from avial_lab.polyhedra.nesting import parent_of
+
+CHOSEN = "avial.expand"
+"""On an operation of `math`: it becomes code, in which products and sums are `fused` or `apart`."""
+
+MARKED = "avial.functions"
+"""On a module whose functions are chosen. What passes move into loops or out of them stays."""
+
+_LOOPS = ("affine.for", "affine.parallel", "scf.for", "scf.parallel", "scf.forall", "gpu.launch")
+
+_STAYS_UNKNOWN = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.fma",
+                  "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "math.absf",
+                  "math.sqrt", *FUNCTIONS)  # fmt: skip
+"""What MLIR folds to no constant as long as one operand is none."""
+
+
+@dataclass(frozen=True)
+class MarkMath:
+    """Mark the functions that are computed again and again: in loops, and in private functions,
+    which loops call.
+
+    before:  affine.for %i { %y = math.exp %x : f64 }
+    after:   affine.for %i { %y = math.exp %x {avial.expand = "fused"} : f64 }
+
+    MLIR computes a function of a constant itself, with libm. An operand that may become one, as a
+    variable of a loop that is written out, gets a product with 1 that MLIR leaves alone:
+
+    before:  %y = math.exp %x                    after:  %same = math.fma %x, 1.0, -0.0
+                                                         %y = math.exp %same {avial.expand = …}
+
+    Single and double precision, numbers and vectors of them.
+    """
+
+    fused: bool = True
+
+    def __call__(self, module: ir.Operation) -> None:
+        if MARKED in module.attributes:
+            return
+        with module.context:
+            if any(map(_is_named, operations_in(module))):
+                manager = passmanager.PassManager("builtin.module")
+                manager.add("linalg-generalize-named-ops")
+                manager.run(module)
+            how = ir.StringAttr.get("fused" if self.fused else "apart")
+            for op in operations_in(module):
+                if op.name in FUNCTIONS and is_real(op.results[0].type) and _is_repeated(op):
+                    op.attributes[CHOSEN] = how
+                    if not _stays_unknown(op.operands[0]):
+                        op.operands[0] = _same(op)
+            module.attributes[MARKED] = ir.UnitAttr.get()
+
+    def __str__(self) -> str:
+        return "mark-math" if self.fused else "mark-math{fused=false}"
+
+
+def functions_chosen(module: ir.Module | ir.Operation) -> tuple[str, ...]:
+    """The names of those that become code, as in ("exp", "log")."""
+    chosen = (op for op in operations_in(module.operation) if CHOSEN in op.attributes)
+    return tuple(sorted({op.name.removeprefix("math.") for op in chosen}))
+
+
+def _is_named(op: ir.Operation) -> bool:
+    """Whether it is a linalg operation whose body is hidden in its name, and has a function."""
+    if not op.name.startswith("linalg.") or op.name == "linalg.generic" or not len(op.regions):
+        return False
+    return any(inner.name in FUNCTIONS for inner in operations_in(op))
+
+
+def is_real(kind: ir.Type) -> bool:
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    return isinstance(element, ir.F32Type | ir.F64Type)
+
+
+def _is_repeated(op: ir.Operation) -> bool:
+    around = parent_of(op)
+    while around is not None and around.name != "func.func":
+        if around.name in _LOOPS or around.name.startswith("linalg."):
+            return True
+        around = parent_of(around)
+    return around is not None and "sym_visibility" in around.attributes
+
+
+def _stays_unknown(value: ir.Value, steps: int = 32) -> bool:
+    """Whether it is computed from an element of an array that was passed in."""
+    if isinstance(value.owner, ir.Block) or not steps:
+        return False
+    op = value.owner.operation
+    if op.name in ("affine.load", "memref.load"):
+        return isinstance(op.operands[0].owner, ir.Block)
+    return op.name in _STAYS_UNKNOWN and any(_stays_unknown(x, steps - 1) for x in op.operands)
+
+
+def _same(op: ir.Operation) -> ir.Value:
+    """Its operand again."""
+    value = op.operands[0]
+    with ir.InsertionPoint(op), op.location:
+        return math.fma(value, _all(value.type, 1.0), _all(value.type, -0.0))
+
+
+def _all(kind: ir.Type, value: float) -> ir.Value:
+    if not isinstance(kind, ir.VectorType):
+        return arith.constant(kind, ir.FloatAttr.get(kind, value))
+    each = ir.FloatAttr.get(kind.element_type, value)
+    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, each))

@@ -1,0 +1,177 @@
+"""The coefficients of elementary functions: `python -m tests.elementary.minimax` prints them all.
+
+What is approximated, where, in which error, with how many terms -> coefficients of single or double
+precision, and their error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from avial_lab.elementary import error_function, exponential, logarithm
+from avial_lab.elementary.error_function import FROM
+
+Number = Any
+"""One of mpmath's."""
+
+DIGITS = 60
+GRID = 1500
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The polynomial that `weight` · (`wanted` - polynomial) is least of from `low` to `high`.
+
+    `terms` are those the code has, and their error is below 2^`exponent`.
+    """
+
+    name: str
+    width: int
+    wanted: Callable[[Number], Number]
+    weight: Callable[[Number], Number]
+    low: float
+    high: float
+    terms: tuple[float, ...]
+    exponent: float
+
+    def error(self, terms: tuple[float, ...]) -> Number:
+        """The greatest of those on a grid."""
+        with mpmath.workdps(DIGITS):
+            return max(abs(e) for e in self._errors(list(map(mpmath.mpf, terms))))
+
+    def found(self) -> tuple[float, ...]:
+        """Rounded one after the other: each time the rest is fitted once more (least squares)."""
+        with mpmath.workdps(DIGITS):
+            exact, nodes = self._exchanged(), self._nodes(4 * len(self.terms))
+            goal = [_value(exact, x) for x in nodes]
+            done: list[Number] = []
+            while len(done) < len(self.terms):
+                done.append(self._rounded(exact[len(done)]))
+                powers = range(len(done), len(self.terms))
+                if powers:
+                    left = [g - _value(done, x) for g, x in zip(goal, nodes, strict=True)]
+                    exact = done + self._squares(nodes, left, powers)
+            return tuple(map(float, done))
+
+    def _exchanged(self) -> list[Number]:
+        """Remez: of as many points as there are terms, and one, those where the error is greatest
+        by turns of sign.
+        """
+        count, points = len(self.terms), self._nodes(len(self.terms) + 1)
+        grid = self._nodes(GRID)
+        terms: list[Number] = []
+        for _ in range(12):
+            rows = [
+                [x**k for k in range(count)] + [(-1) ** i / self.weight(x)]
+                for i, x in enumerate(points)
+            ]
+            solved = mpmath.lu_solve(
+                mpmath.matrix(rows), mpmath.matrix(list(map(self.wanted, points)))
+            )
+            terms = list(solved)[:count]
+            errors = self._errors(terms)
+            turns = list(_greatest_by_turns(errors))
+            while len(turns) > count + 1:
+                turns.pop(0 if abs(errors[turns[0]]) < abs(errors[turns[-1]]) else -1)
+            if len(turns) <= count or max(map(abs, errors)) < abs(solved[count]) * mpmath.mpf(
+                "1.01"
+            ):
+                break
+            points = [grid[k] for k in turns]
+        return terms
+
+    def _squares(self, nodes: list[Number], left: list[Number], powers: range) -> list[Number]:
+        weights = list(map(self.weight, nodes))
+        rows = mpmath.matrix(
+            [[w * x**k for k in powers] for w, x in zip(weights, nodes, strict=True)]
+        )
+        goal = mpmath.matrix([w * each for w, each in zip(weights, left, strict=True)])
+        return list(mpmath.lu_solve(rows.T * rows, rows.T * goal))
+
+    def _errors(self, terms: list[Number]) -> list[Number]:
+        return [self.weight(x) * (self.wanted(x) - _value(terms, x)) for x in self._nodes(GRID)]
+
+    def _nodes(self, count: int) -> list[Number]:
+        """Chebyshev's."""
+        middle = (mpmath.mpf(self.low) + self.high) / 2
+        half = (mpmath.mpf(self.high) - self.low) / 2
+        return [
+            middle - half * mpmath.cospi((2 * k + mpmath.mpf(1)) / (2 * count))
+            for k in range(count)
+        ]
+
+    def _rounded(self, value: Number) -> Number:
+        return mpmath.mpf(float(np.float32(float(value)) if self.width == 32 else value))
+
+
+def _value(terms: list[Number], x: Number) -> Number:
+    total = mpmath.mpf(0)
+    for each in reversed(terms):
+        total = total * x + each
+    return total
+
+
+def _greatest_by_turns(errors: list[Number]) -> Iterator[int]:
+    """Of each stretch of one sign where it is greatest."""
+    best = 0
+    for k, error in enumerate(errors):
+        if (error >= 0) != (errors[best] >= 0):
+            yield best
+            best = k
+        elif abs(error) > abs(errors[best]):
+            best = k
+    yield best
+
+
+def _of_power(r: Number) -> Number:
+    """(e^r - 1 - r) / r²."""
+    return (mpmath.expm1(r) - r) / r**2 if abs(r) > 1e-9 else 1 / mpmath.mpf(2) + r / 6
+
+
+def _of_logarithm(z: Number) -> Number:
+    """(2 artanh s - 2 s) / s³ with s² = z."""
+    s = mpmath.sqrt(z)
+    return (2 * mpmath.atanh(s) / s - 2) / z
+
+
+def _of_erf(z: Number) -> Number:
+    """erf(x) / x - 1 with x² = z."""
+    x = mpmath.sqrt(z)
+    return mpmath.erf(x) / x - 1
+
+
+def _beyond(v: Number) -> Number:
+    return -mpmath.log(mpmath.erfc(v + FROM))
+
+
+HALF = float(np.log(2)) / 2 * 1.001
+SQUARE = ((2**0.5 - 1) / (2**0.5 + 1)) ** 2 * 1.01
+
+
+def fits() -> Iterator[Fit]:
+    for width, power, log, below, above in (
+        (32, -28.2, -30.0, -27.1, -26.6),
+        (64, -57.8, -59.3, -56.0, -55.7),
+    ):
+        of_exp, of_log = exponential.OF_WIDTH[width].terms, logarithm.OF_WIDTH[width].terms
+        of_erf = error_function.OF_WIDTH[width]
+        yield Fit("exp", width, _of_power, lambda r: max(abs(r), 1e-3) ** 2 / mpmath.exp(r),
+                  -HALF, HALF, of_exp, power)  # fmt: skip
+        yield Fit("log", width, _of_logarithm, lambda z: z / 2, 1e-12, SQUARE, of_log, log)
+        yield Fit("erf, P", width, _of_erf, lambda z: 1 / (1 + _of_erf(z)),
+                  1e-24, FROM**2, of_erf.below, below)  # fmt: skip
+        yield Fit("erf, Q", width, _beyond, lambda v: mpmath.erfc(v + FROM) / mpmath.erf(v + FROM),
+                  0.0, of_erf.most - FROM, of_erf.above, above)  # fmt: skip
+
+
+if __name__ == "__main__":
+    for each in fits():
+        terms = each.found()
+        error = float(mpmath.log(each.error(terms), 2))
+        sys.stdout.write(f"{each.name}, {each.width} bits, 2^{error:.2f}: {terms}\n")

@@ -1,0 +1,119 @@
+"""Elementary functions as vector code: within an ulp of the truth, and right where it is special.
+
+The truth is mpmath's, to 100 digits more than are compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from tests.elementary.compiled import DTYPES, NAMES, values
+
+MOST = {True: 1.0, False: 1.35}
+"""Ulp between value and truth, with fused products and without."""
+
+RANGES: dict[str, list[tuple[float, float]]] = {
+    "exp": [(-746, 710), (-104, 89), (-1, 1), (-745.2, -708), (-104, -87)],
+    "log": [(0, 4), (0.5, 2), (0.99, 1.01), (0, 1e-307), (0, 1e-37)],
+    "erf": [(-6, 6), (-1.2, 1.2), (0.84, 0.85), (-1e-3, 1e-3)],
+}
+"""Where the functions bend, beside all bit patterns."""
+
+INF, NAN = np.inf, np.nan
+SPECIAL: dict[str, list[tuple[float, float]]] = {
+    "exp": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (1e4, INF), (-1e4, 0.0)],
+    "log": [(0.0, -INF), (-0.0, -INF), (INF, INF), (-INF, NAN), (-1.0, NAN), (-1e-42, NAN), (1, 0)],
+    "erf": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (30.0, 1.0), (-30.0, -1.0)],
+}
+"""Arguments with the values that they must have, the sign of zero included."""
+
+every_name = pytest.mark.parametrize("name", NAMES)
+every_element = pytest.mark.parametrize("element", DTYPES)
+fused_or_not = pytest.mark.parametrize("fused", [True, False])
+
+
+def arguments(name: str, element: str, count: int = 250) -> np.ndarray:
+    """Random bit patterns, numbers from RANGES, and those next to powers of two."""
+    rng, dtype = np.random.default_rng(3), DTYPES[element]
+    limits = np.finfo(dtype)
+    bits = rng.integers(0, 1 << limits.bits, count, dtype=np.uint64)
+    parts = [bits.astype(f"u{limits.bits // 8}").view(dtype)]
+    parts += [rng.uniform(low, high, count).astype(dtype) for low, high in RANGES[name]]
+    powers = np.ldexp(dtype(1), np.arange(int(limits.minexp) - limits.nmant, limits.maxexp, 7))
+    for power in (powers, -powers):
+        parts += [power, np.nextafter(power, dtype(0)), np.nextafter(power, dtype(np.inf))]
+    return np.concatenate(parts).astype(dtype)
+
+
+def ulps(name: str, x: Any, value: Any) -> float:
+    """How far `value` is from the function of x; infinitely far where it is special and wrong."""
+    limits = np.finfo(type(x))
+    with mpmath.workprec(1300 if name == "erf" else 200):
+        truth = getattr(mpmath, name)(mpmath.mpf(float(x)))
+        if abs(truth) >= mpmath.mpf(float(limits.max)) * (1 + mpmath.mpf(2) ** -limits.nmant / 4):
+            return 0.0 if value == (np.inf if truth > 0 else -np.inf) else np.inf
+        if not np.isfinite(value):
+            return np.inf
+        exponent = max(int(mpmath.frexp(truth)[1]) - 1, int(limits.minexp)) if truth else 0
+        step = mpmath.mpf(2) ** (exponent - limits.nmant)
+        return float(abs(mpmath.mpf(float(value)) - truth) / step)
+
+
+def in_domain(name: str, x: np.ndarray) -> np.ndarray:
+    return x[np.isfinite(x) & ((x > 0) if name == "log" else True)]
+
+
+@every_name
+@every_element
+@fused_or_not
+def test_ulps(name: str, element: str, *, fused: bool) -> None:
+    x = in_domain(name, arguments(name, element))
+    found = values(name, x, fused=fused)
+    off = [ulps(name, a, b) for a, b in zip(x, found, strict=True)]
+    worst = int(np.argmax(off))
+    assert off[worst] <= MOST[fused], f"{name}({x[worst]!r}) is {found[worst]!r}: {off[worst]} ulp"
+
+
+@every_name
+@every_element
+@fused_or_not
+def test_special_values(name: str, element: str, *, fused: bool) -> None:
+    dtype = DTYPES[element]
+    x, want = np.array([*SPECIAL[name], (NAN, NAN)], dtype).T
+    found = values(name, x, fused=fused)
+    np.testing.assert_array_equal(found, want)
+    known = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(want)[known])
+
+
+@every_name
+@every_element
+def test_a_value_hangs_on_its_argument_alone(name: str, element: str) -> None:
+    """Not on whether it stood in a vector, or in what was left over."""
+    x = arguments(name, element, 40)
+    together = values(name, x)
+    alone = np.concatenate([values(name, x[k : k + 1]) for k in range(x.size)])
+    np.testing.assert_array_equal(together, alone)
+
+
+@every_name
+def test_the_edges_of_the_range(name: str) -> None:
+    """The last arguments with a value that is no infinity and not zero, and the next ones."""
+    if name == "exp":
+        edges = {"f64": (709.782712893384, -745.1332191019411), "f32": (88.72283, -103.972076)}
+        for element, (most, least) in edges.items():
+            dtype = DTYPES[element]
+            x = np.array([most, least], dtype)
+            beyond = np.nextafter(x, np.array([np.inf, -np.inf], dtype))
+            assert np.isfinite(values(name, x)[0])
+            assert values(name, x)[1] == np.finfo(dtype).smallest_subnormal
+            assert values(name, beyond).tolist() == [np.inf, 0.0]
+    if name == "log":
+        for dtype in DTYPES.values():
+            limits = np.finfo(dtype)
+            x = np.array([limits.smallest_subnormal, limits.max], dtype)
+            np.testing.assert_allclose(values(name, x), np.log(x.astype(np.longdouble)), 1e-7)

@@ -1,0 +1,109 @@
+// RUN: -p mark-math
+
+// CHECK: module attributes {avial.functions}
+// CHECK-LABEL: func.func @in_a_loop(
+// CHECK: %[[X:.*]] = affine.load
+// CHECK: math.exp %[[X]] {avial.expand = "fused"} : f64
+// CHECK: math.erf %{{.*}} {avial.expand = "fused"} : f64
+func.func @in_a_loop(%a: memref<9xf64>) {
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xf64>
+    %y = math.exp %x : f64
+    %z = math.erf %y : f64
+    affine.store %z, %a[%i] : memref<9xf64>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @leaves_what_is_computed_once(
+// CHECK: math.exp %{{.*}} : f64
+// CHECK-NOT: avial.expand
+func.func @leaves_what_is_computed_once(%x: f64) -> f64 {
+  %y = math.exp %x : f64
+  return %y : f64
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @of_loops(
+// CHECK: math.log %{{.*}} {avial.expand = "fused"} : f32
+func.func private @of_loops(%x: f32) -> f32 {
+  %y = math.log %x : f32
+  return %y : f32
+}
+
+// -----
+
+// A loop of one iteration is written out, and the function would be MLIR's own of a constant.
+
+// CHECK-LABEL: func.func @a_number_that_may_be_known(
+// CHECK: %[[X:.*]] = arith.sitofp
+// CHECK: %[[SAME:.*]] = math.fma %[[X]], %{{.*}}, %{{.*}} : f32
+// CHECK: math.exp %[[SAME]] {avial.expand = "fused"} : f32
+func.func @a_number_that_may_be_known(%a: memref<1xf32>) {
+  affine.for %i = 0 to 1 {
+    %n = arith.index_cast %i : index to i32
+    %x = arith.sitofp %n : i32 to f32
+    %y = math.exp %x : f32
+    affine.store %y, %a[%i] : memref<1xf32>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @named_operations(
+// CHECK: linalg.generic
+// CHECK: math.exp %{{.*}} {avial.expand = "fused"} : f32
+func.func @named_operations(%A: memref<2x3xf32>, %B: memref<2x3xf32>) {
+  linalg.exp ins(%A : memref<2x3xf32>) outs(%B : memref<2x3xf32>)
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @vectors(
+// CHECK: math.exp %{{.*}} {avial.expand = "fused"} : vector<4xf32>
+func.func @vectors(%a: memref<9xvector<4xf32>>) {
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xvector<4xf32>>
+    %y = math.exp %x : vector<4xf32>
+    affine.store %y, %a[%i] : memref<9xvector<4xf32>>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @leaves_others(
+// CHECK: math.exp %{{.*}} : f16
+// CHECK: math.acos %{{.*}} : f64
+// CHECK-NOT: avial.expand
+func.func @leaves_others(%a: memref<9xf16>, %b: memref<9xf64>) {
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xf16>
+    %y = math.exp %x : f16
+    affine.store %y, %a[%i] : memref<9xf16>
+    %v = affine.load %b[%i] : memref<9xf64>
+    %w = math.acos %v : f64
+    affine.store %w, %b[%i] : memref<9xf64>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @once(
+// CHECK-NOT: avial.expand
+module attributes {avial.functions} {
+func.func @once(%a: memref<9xf64>) {
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xf64>
+    %y = math.exp %x : f64
+    affine.store %y, %a[%i] : memref<9xf64>
+  }
+  return
+}
+}

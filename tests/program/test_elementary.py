@@ -1,0 +1,114 @@
+"""Programs with elementary functions: a run has the bits of its reference, strict ones libm's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.program import Program
+
+KINDS = {"f32": np.float32, "f64": np.float64}
+PLAIN = """
+func.func @f(%a: memref<{n}x{t}>, %b: memref<{n}x{t}>) {{
+  affine.for %i = 0 to {n} {{
+    %x = affine.load %a[%i] : memref<{n}x{t}>
+    %y = math.exp %x : {t}
+    %z = math.log %y : {t}
+    %w = math.erf %z : {t}
+    affine.store %w, %b[%i] : memref<{n}x{t}>
+  }}
+  return
+}}
+"""
+OF_THE_INDEX = """
+func.func @f(%b: memref<{n}x{t}>) {{
+  affine.for %i = 0 to {n} {{
+    %k = arith.index_cast %i : index to i32
+    %x = arith.sitofp %k : i32 to {t}
+    %third = arith.constant 0.3 : {t}
+    %v = arith.addf %x, %third : {t}
+    %y = math.exp %v : {t}
+    %z = math.log %v : {t}
+    %w = arith.mulf %y, %z : {t}
+    affine.store %w, %b[%i] : memref<{n}x{t}>
+  }}
+  return
+}}
+"""
+TASKS = """
+avial.schedule %a, %b {{
+  %cpu = avial.target {{arch = "{arch}"}}
+  %task = avial.task %cpu, %a, %b {{
+    scf.parallel %i = 0 to {n} {{
+      %x = memref.load %a[%i]
+      %y = math.exp %x
+      %z = math.erf %y
+      memref.store %z, %b[%i]
+    }}
+  }}
+}}
+"""
+every_kind = pytest.mark.parametrize("element", KINDS)
+every_size = pytest.mark.parametrize("size", [1, 2, 3, 17, 1009])
+
+
+def compiled(text: str, element: str, arrays: dict[str, np.ndarray], **options: Any) -> Program:
+    size = arrays["b"].size
+    return avial_lab.compile(
+        text.format(n=size, t=element, arch=options.pop("arch", "cpu")), arrays=arrays, **options
+    )
+
+
+def inputs(element: str, size: int) -> dict[str, np.ndarray]:
+    rng, dtype = np.random.default_rng(7), KINDS[element]
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -745, 89, 1e-40, 0.84375], dtype)
+    values = rng.normal(size=size).astype(dtype)
+    places = rng.random(size) < 0.3
+    values[places] = rng.choice(special, int(places.sum()))
+    return {"a": values, "b": np.full(size, 7, dtype)}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+@every_kind
+@every_size
+def test_a_run_has_the_bits_of_its_reference(element: str, size: int, ranks: int) -> None:
+    arrays = inputs(element, size)
+    program = compiled(PLAIN, element, arrays, ranks=ranks)
+    program.run(check=True)
+    assert "bit for bit" in str(program.check_report)
+
+
+@pytest.mark.mpi
+@every_kind
+@every_size
+def test_what_may_be_known_when_it_is_compiled(element: str, size: int) -> None:
+    """Loops of one iteration vanish, and with them what hangs on their variable alone."""
+    arrays = {"b": np.full(size, 7, KINDS[element])}
+    program = compiled(OF_THE_INDEX, element, arrays, ranks=1)
+    program.run(check=True)
+    assert "bit for bit" in str(program.check_report)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("arch", ["cpu", "gpu"])
+@every_kind
+def test_tasks(element: str, arch: str) -> None:
+    arrays = inputs(element, 1009)
+    program = compiled(TASKS, element, arrays, ranks=2, arch=arch)
+    program.run(check=True)
+    assert "bit for bit" in str(program.check_report)
+
+
+def test_it_tells_whose_functions_they_are() -> None:
+    arrays = inputs("f64", 50)
+    told = str(compiled(PLAIN, "f64", arrays, ranks=1).explain())
+    assert told.endswith("erf, exp, log in loops are vector code in place of libm")
+    strict = compiled(PLAIN, "f64", arrays, ranks=1, strict=True)
+    assert "vector code" not in str(strict.explain())
+    assert "avial.exp" not in strict.stages["host"].text
+    tasks = compiled(TASKS, "f64", arrays, ranks=1)
+    assert str(tasks.explain()).endswith("erf, exp in loops are vector code in place of libm")
