@@ -13,7 +13,8 @@ from typing import Any
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "fuse-phases", "widen-halos", "join-phases", "block-loops", "expand-scalars", "expand-arrays",
+    "fuse-phases", "widen-halos", "join-phases", "block-loops", "block-substitutions",
+    "expand-scalars", "expand-arrays",
     "order-loops", "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses",
     "partial-sums", "tile-time", "jam-rows", "interleave-rows", "thread-loops", "split-wraps",
 )  # fmt: skip
@@ -78,6 +79,7 @@ SIZES: Mapping[str, Mapping[str, Size]] = {
         "block": Size("rows in one block", 8, 1 << 13, multiple=8),
         "steps": Size("steps of a factorisation in one block", 16, 1 << 12),
     },
+    "block-substitutions": {"rows": Size("rows in one block", 8, 1 << 13, multiple=8)},
     "tile-time": {
         "l1": _CACHE,
         "l2": _CACHE,

@@ -20,6 +20,7 @@
 #include "books/moves.h"
 #include "books/recall.h"
 #include "books/messages.h"
+#include "books/streams.h"
 #include "books/inner.h"
 #include "books/combine.h"
 
@@ -225,7 +226,7 @@ static void close_run(void)
     narrays = nweights = sum_hint = collectives_done = avial_events_count = avial_events_dropped = 0;
     FORGET(phases), FORGET(sums), FORGET(pool), FORGET(loops), FORGET(items), FORGET(boxes);
     FORGET(moves), FORGET(messages), FORGET(ranges), FORGET(found), FORGET(other), FORGET(fresh);
-    FORGET(counts), FORGET(sketches), FORGET(better);
+    FORGET(counts), FORGET(sketches), FORGET(better), FORGET(streams);
     incomplete = broken = layout_set = combining = open_run = false;
     now = pending = nsketched = 0;
 }

@@ -42,6 +42,7 @@ from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.apart_to_llvm import ApartToLlvm
 from avial_lab.passes.arrays_apart import APART, ArraysApart
 from avial_lab.passes.block_loops import BlockLoops
+from avial_lab.passes.block_substitutions import BlockSubstitutions
 from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.check_bounds import CheckBounds
@@ -137,6 +138,7 @@ OURS: dict[str, type] = {
     "tile-time": TileTime,
     "interleave-rows": InterleaveRows,
     "block-loops": BlockLoops,
+    "block-substitutions": BlockSubstitutions,
     "tasks-to-mpi": TasksToMpi,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,

@@ -23,6 +23,7 @@ from avial_lab.effort import Effort
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.arrays_apart import ArraysApart
 from avial_lab.passes.block_loops import BlockLoops
+from avial_lab.passes.block_substitutions import BlockSubstitutions
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
@@ -184,6 +185,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         ExpandScalars(blocks),
         *([ExpandArrays()] if blocks else []),
         BlockLoops(**effort.options("block-loops"), blas=effort.blas),
+        BlockSubstitutions(**effort.options("block-substitutions")),
         OrderLoops(),
         FuseNests(),
         TileTime(**effort.options("tile-time")),

@@ -1,4 +1,7 @@
-/* Messages on their way: buffers, receives, sends, collectives. */
+/* Messages on their way: buffers, receives, sends, collectives. Long ones: `streams.h`. */
+
+static bool is_streamed(const Message *m, bool partial);
+static void stream_all(void);
 
 static void *status(void) { return (void *)(intptr_t)avial_status_ignore; }
 
@@ -134,7 +137,7 @@ static void post_receives(bool partial)
 {
     for (i64 k = 0; k < messages.count; k++) {
         Message *m = &messages.rows[k];
-        if (m->dest != me || m->shared) continue;
+        if (m->dest != me || m->shared || is_streamed(m, partial)) continue;
         make_room(m, partial);
         if (m->source == me) {
             pack(m, m->data, partial);
@@ -149,7 +152,7 @@ static void post_sends(bool partial)
 {
     for (i64 k = 0; k < messages.count; k++) {
         const Message *m = &messages.rows[k];
-        if (m->source != me || m->dest == me || m->shared) continue;
+        if (m->source != me || m->dest == me || m->shared || is_streamed(m, partial)) continue;
         Event e = moved(m, SENT, m->dest, m->bytes, partial);
         i64 buffer = take(m->bytes);
         Buffer *b = &pool.rows[buffer];
@@ -262,12 +265,13 @@ static void receive(void (*deliver)(const Message *), bool partial)
 }
 
 /* Receives first, then sends: one that waits for room waits for receives that are there. What comes by
- * a collective has come when this returns; unless it is partial, it is in its place. */
+ * a collective, or in pieces, has come when this returns; unless it is partial, it is in its place. */
 static void start(bool partial)
 {
     pending = 0;
     post_receives(partial);
     post_sends(partial);
+    if (!partial) stream_all();
     collectives(partial);
     for (i64 k = 0; k < messages.count && !partial; k++) {
         Message *m = &messages.rows[k];

@@ -50,6 +50,7 @@ SHARED i64 avial_events_capacity, avial_events_count; /* rows; what does not fit
 SHARED i64 avial_events_dropped;                      /* … and counted, and is in the totals */
 SHARED i64 avial_chunk = 1 << 30;                     /* bytes one MPI call moves at most */
 SHARED i64 avial_staging = 256 << 20;                 /* bytes under way before a send waits */
+SHARED i64 avial_piece = 256 << 10;                   /* bytes of one piece of a long message */
 
 /* Weak: a plan, or one rank, runs where there is no MPI. */
 SHARED int MPI_Isend(const void *, int, i64 type, int peer, int tag, i64 comm, i64 *request);
@@ -200,14 +201,13 @@ static i64 clock_if_traced(void)
     return avial_events ? now_ns() : 0;
 }
 
-/* `e` with its phase, its turn and its end. */
-static void log_event(Event e)
+/* `e` with its phase and its turn, which ended then. */
+static void log_until(Event e, i64 end)
 {
-    if (!avial_events) return;
     Phase *p = &phases.rows[now];
     e.phase = now;
     e.turn = p->begun;
-    e.end = last_look = now_ns();
+    e.end = last_look = end;
     Total *t = &p->totals[e.kind % PARTIAL];
     t->events++;
     t->ns += e.end - e.start;
@@ -221,6 +221,11 @@ static void log_event(Event e)
     if (avial_events_count < avial_events_capacity)
         memcpy(avial_events + EVENT_WORDS * avial_events_count++, &e, sizeof e);
     else avial_events_dropped++;
+}
+
+static void log_event(Event e)
+{
+    if (avial_events) log_until(e, now_ns());
 }
 
 static void log_copy(i64 start, i64 array)

@@ -41,25 +41,55 @@ static i64 stretch_count(const Stretches *s)
     return count;
 }
 
+/* `count` stretches of `run` bytes, each so far from the one before it. Of single elements, as in a
+ * column, it is the compiler that knows how to copy them. */
+static void copy_runs(char *to, i64 to_step, const char *from, i64 from_step, i64 count, i64 run)
+{
+#define OF(size)                                                                   \
+    case size:                                                                     \
+        for (i64 k = 0; k < count; k++, to += to_step, from += from_step) memcpy(to, from, size); \
+        return;
+    switch (run) {
+        OF(4)
+        OF(8)
+        OF(16)
+    }
+#undef OF
+    for (i64 k = 0; k < count; k++, to += to_step, from += from_step) memcpy(to, from, (size_t)run);
+}
+
+/* From the `number`-th stretch on: how many lie evenly apart. */
+static i64 even(const Stretches *s, i64 number)
+{
+    return s->dims ? s->count[0] - number % s->count[0] : 1;
+}
+
 static char *copy_out(char *to, const Array *a, char *memory, const i64 *box)
 {
     Stretches s = stretches(a, memory, box);
-    for (i64 k = 0, n = stretch_count(&s); k < n; k++, to += s.run)
-        memcpy(to, stretch(&s, k), (size_t)s.run);
+    for (i64 k = 0, n = stretch_count(&s), count; k < n; k += count, to += count * s.run) {
+        count = even(&s, k);
+        copy_runs(to, s.run, stretch(&s, k), s.step[0], count, s.run);
+    }
     return to;
 }
 
 static const char *copy_in(const char *from, const Array *a, char *memory, const i64 *box)
 {
     Stretches s = stretches(a, memory, box);
-    for (i64 k = 0, n = stretch_count(&s); k < n; k++, from += s.run)
-        memcpy(stretch(&s, k), from, (size_t)s.run);
+    for (i64 k = 0, n = stretch_count(&s), count; k < n; k += count, from += count * s.run) {
+        count = even(&s, k);
+        copy_runs(stretch(&s, k), s.step[0], from, s.run, count, s.run);
+    }
     return from;
 }
 
 static void copy_between(const Array *a, char *to, char *from, const i64 *box)
 {
     Stretches source = stretches(a, from, box), dest = stretches(a, to, box);
-    for (i64 k = 0, n = stretch_count(&source); k < n; k++)
-        memcpy(stretch(&dest, k), stretch(&source, k), (size_t)source.run);
+    for (i64 k = 0, n = stretch_count(&source), count; k < n; k += count) {
+        count = even(&source, k);
+        i64 step = source.step[0];
+        copy_runs(stretch(&dest, k), step, stretch(&source, k), step, count, source.run);
+    }
 }

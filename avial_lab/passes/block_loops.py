@@ -12,7 +12,7 @@ from itertools import count
 
 import islpy as isl
 from mlir import ir
-from mlir.dialects import arith, memref
+from mlir.dialects import memref
 
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
@@ -29,6 +29,7 @@ from avial_lab.passes.index_code import (
     low_of,
     minus,
     most,
+    parameter_values,
     when,
 )
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests, may_run_at_once
@@ -39,6 +40,7 @@ from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.reorder_sums import most_iterations, note_terms
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.passes.strip_code import LINES, StripCode
+from avial_lab.passes.table_code import TableCode
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
@@ -47,6 +49,7 @@ from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.parts import Part, times_of
 from avial_lab.polyhedra.products import NoProduct, Product, products_in
 from avial_lab.polyhedra.saves import Save, Update
+from avial_lab.polyhedra.tables import Table, table_in
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
 LOOPS = ("affine.for", "scf.for")
@@ -141,10 +144,14 @@ class BlockLoops:
             return [(each, width) for each in writer.apart(found)]
         steps = _blocked(scop, units, width)
         if steps is None:
+            if width == self.steps and not inside and self._table(loop, shared):
+                return []
             if width == self.steps:
                 tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
             return None
-        told = f"blocks of {width} steps, each of which updates what is left by contractions"
+        told = f"blocks of {width} steps"
+        if steps.updates:
+            told += ", each of which updates what is left by contractions"
         tell(loop, f"{NAME}{{steps={width}}}", told)
         for update in steps.updates:
             saved = [value for save in update.saves for value in save.values]
@@ -152,6 +159,39 @@ class BlockLoops:
         # Panels that are read as they change have rows to go along; the others walk down columns.
         saving = any(update.saves for update in steps.updates)
         return [(each, 0 if saving else width // NARROWER) for each in writer.steps(steps)]
+
+    def _table(self, loop: ir.Operation, shared: SharedCode) -> bool:
+        """Whether the nest became tiles of a table."""
+        try:
+            scop = read_scop(loop)
+            units = units_of(scop)
+        except Immovable:
+            return False
+        table = self._tiled(scop, units)
+        if table is None:
+            return False
+        told = f"tiles of {table.width} × {table.width}, each of which begins with a contraction of"
+        tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} those before it")
+        self._tell(loop, table.far, (), inside=True)
+        with loop.location, ir.InsertionPoint(loop):
+            by_name = {unit.name: unit for unit in units}
+            code = TableCode(loop, scop, by_name, table, self.tiles(table.far), shared)
+            code.write(parameter_values(scop))
+        loop.erase()
+        return True
+
+    def _tiled(self, scop: Scop, units: Sequence[Unit]) -> Table | None:
+        first, second = (
+            next(n for k in count() if (n := f"{name}{k}") not in scop.parameters)
+            for name in ("row", "column")
+        )
+        find = partial(table_in, scop, units, width_of=self._width, firsts=(first, second))
+        return limited(find, lambda: None, limit=OPERATIONS) if self.steps >= FEWEST else None
+
+    def _width(self, found: Contraction) -> int:
+        """Of the tiles of a table: about `steps`, in whole register tiles."""
+        columns = self.tiles(found).columns
+        return self.steps - self.steps % columns if self.steps > columns else self.steps
 
     def blocks(self, loop: ir.Operation) -> Elimination | None:
         """The blocks of steps that a factorisation would become; None where the nest is none.
@@ -201,6 +241,14 @@ class BlockLoops:
         terms = self.terms or max(64, self.cpu.l1_bytes // (rows * item))
         block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * item))
         return Tiles(rows, 3 * lanes, lanes, terms, -(-block // rows) * rows)
+
+    def lines(self, code: StripCode) -> int:
+        """Of a strip at a time, so that they take a quarter of L2: what they are combined with goes
+        by there as well.
+        """
+        lanes = self.cpu.lanes(4)
+        most = self.cpu.l2_bytes // 4 // max(code.line_bytes, 1)
+        return min(LINES, max(lanes, most // lanes * lanes))
 
 
 def _blocked(scop: Scop, units: Sequence[Unit], width: int) -> Elimination | None:
@@ -264,16 +312,6 @@ def _depth(loop: ir.Operation) -> int:
     return (loop.name in LOOPS) + max(inner, default=0)
 
 
-def _values(scop: Scop) -> dict[str, ir.Value]:
-    """What the parameters stand for; sizes are asked of their arrays."""
-    values = {name: value for name, value in scop.parameters.items() if value is not None}
-    for name, (array, dimension) in scop.sizes.items():
-        if name not in values:
-            place = arith.ConstantOp(ir.IndexType.get(), dimension).result
-            values[name] = memref.DimOp(array, place).result
-    return values
-
-
 @dataclass(frozen=True)
 class _Writer:
     """Puts the parts of a nest in front of `loop`, and takes that away; each method returns the
@@ -290,7 +328,7 @@ class _Writer:
         """A contraction, and the rest before and after it."""
         made: list[ir.Operation] = []
         with self.loop.location, ir.InsertionPoint(self.loop):
-            values = _values(self.scop)
+            values = parameter_values(self.scop)
             made += self._units([Part(unit, unit.domain) for unit in found.before], values)
             self._contraction(ContractionCode(self.loop, found, self.shared), values)
             made += self._units([Part(unit, unit.domain) for unit in found.after], values)
@@ -300,18 +338,18 @@ class _Writer:
     def steps(self, found: Elimination) -> list[ir.Operation]:
         """Blocks of steps; in each the panel, and then what it does to the others."""
         with self.loop.location, ir.InsertionPoint(self.loop):
-            values = _values(self.scop)
+            values = parameter_values(self.scop)
             with affine_loop(found.steps, values, step=found.width) as first:
                 values[found.first] = first
                 codes = [self._saving(found, update, values) for update in found.updates]
                 both = zip(found.updates, codes, strict=True)
                 saves = [(save, code) for update, code in both for save in update.saves]
-                leaf = not saves and found.width // NARROWER < FEWEST
+                leaf = not found.updates or (not saves and found.width // NARROWER < FEWEST)
                 core, strips = self._leaf(found) if leaf else (found.panel, [])
                 made = self._units(core, values, saves, found.firsts)
                 for code in strips:
                     self._strips(code, values, found.firsts)
-                for loop in made:  # step by step is the order for them
+                for loop in made if found.updates else ():  # step by step is the order for them
                     loop.attributes[ORDERED] = ir.UnitAttr.get()
                 for update, code in zip(found.updates, codes, strict=True):
                     self._update(update, code, first, values)
@@ -322,27 +360,29 @@ class _Writer:
 
     def _leaf(self, found: Elimination) -> tuple[Sequence[Part], list[StripCode]]:
         """What is left of a panel, and strips that threads can share."""
-        core, groups = found.strips()
+        core, groups = found.strips
         low = f"{found.first}_line"
         made = [
             StripCode(self.loop, group, found.first, found.width, low, LINES) for group in groups
         ]
         if any(code.turned is None for code in made):
             return found.panel, []
+        made = [replace(code, lines=self.sizes.lines(code)) for code in made]
         for code in made:
-            told = (
-                f"lines of {code.name} wait for a block's own and for no other: {LINES} at a time"
-            )
-            tell(self.loop, NAME, told)
+            what = f"lines of {code.name} wait for a block's own and for no other"
+            tell(self.loop, NAME, f"{what}: {code.lines} at a time")
         return core, made
 
     def _strips(self, code: StripCode, values: Mapping[str, ir.Value], firsts: isl.Set) -> None:
         extent = code.strips.extent
         known = self.scop.context.intersect(firsts).intersect(starts(code.low, extent))
+        shared = code.share(values, self.scop.context.intersect(firsts))
         with affine_loop(extent, values, step=code.lines) as low:
             loop = low.owner.owner.operation
             loop.attributes[ORDERED if self.inside else PARALLEL] = ir.UnitAttr.get()
-            code.write({**values, code.low: low}, known)
+            code.write({**values, code.low: low}, known, shared)
+        for memory in shared.values():
+            memref.DeallocOp(memory)
 
     def _contraction(self, code: ContractionCode, values: Values) -> None:
         found, kept = code.found, list(code.kept)

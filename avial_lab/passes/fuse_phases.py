@@ -21,6 +21,7 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.phases import SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
+from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.polyhedra.time_tiles import LOOPS, Resident
 from avial_lab.polyhedra.units import Immovable
@@ -93,6 +94,9 @@ class FusePhases:
     def _fuse(self, converge: ir.Operation) -> bool:
         """Whether the converge became a task."""
         phases = phases_in(converge)
+        between = not phases
+        if between:
+            phases = phases_in(converge, between=True)
         if not phases or not all(on_cpu(op) for op in phases):
             return False
         if self.ranks > 1 and not (
@@ -103,7 +107,9 @@ class FusePhases:
         for op in operations_in(task):
             if SPLIT in op.attributes:
                 del op.attributes[SPLIT]
-        found = self._blocks_in(task) or (self.ranks == 1 and self._tiles_in(task, converge))
+        found = self._blocks_in(task) or (
+            self.ranks == 1 and not between and self._tiles_in(task, converge)
+        )
         if not found:
             task.erase()
             return False
@@ -121,8 +127,10 @@ class FusePhases:
         if not self.steps or len(loops) != 1:
             return ""
         with contextlib.suppress(Immovable):
-            if BlockLoops(steps=self.steps).blocks(loops[0]) is not None:
-                return f"blocks of {self.steps} steps update the arrays at once"
+            found = BlockLoops(steps=self.steps).blocks(loops[0])
+            if found is not None:
+                what = "update the arrays at once" if found.updates else "stay in the cache"
+                return f"blocks of {self.steps} steps {what}"
         return ""
 
     def _tiles_in(self, task: ir.Operation, converge: ir.Operation) -> str:
@@ -173,10 +181,12 @@ def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
     }
 
 
-def phases_in(converge: ir.Operation) -> list[ir.Operation]:
-    """The phases in the loops of a converge; none where something else is there too."""
+def phases_in(converge: ir.Operation, *, between: bool = False) -> list[ir.Operation]:
+    """The phases in the loops of a converge; none where something else is there too, but for what
+    stands `between` them and loads and stores what they touch themselves.
+    """
     found: list[ir.Operation] = []
-    pending = [converge]
+    pending, loose = [converge], list[ir.Operation]()
     while pending:
         for view in pending.pop().regions[0].blocks[0].operations:
             op = view.operation
@@ -184,9 +194,22 @@ def phases_in(converge: ir.Operation) -> list[ir.Operation]:
                 found.append(op)
             elif op.name in (*LOOPS, "avial.converge") and not _hands_on(op):
                 pending.append(op)
+            elif between and op.name in (*LOADS, *STORES):
+                loose.append(op)
             elif not is_pure(op) and op.name not in _ENDS:
                 return []
-    return found
+    return found if all(_is_touched(op, found) for op in loose) else []
+
+
+def _is_touched(access: ir.Operation, phases: Sequence[ir.Operation]) -> bool:
+    """Whether what it loads or stores is loaded or stored by a phase."""
+    stores = access.name in STORES
+    array = access.operands[int(stores)]
+    owners = (buffer.owner for buffer in touched_by(phases, 1 + stores))
+    return any(
+        not isinstance(owner, ir.Block) and list(owner.operation.operands) == [array]
+        for owner in owners
+    )
 
 
 _ENDS = ("omp.terminator", "affine.yield", "scf.yield")

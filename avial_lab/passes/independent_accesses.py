@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.passes.arrays_apart import ALLOCATIONS, functions_of_arrays_apart
-from avial_lab.passes.mark_parallel import free_nests
+from avial_lab.passes.mark_parallel import kept_nests
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.promote_scalars import innermost_loops
@@ -35,7 +35,7 @@ class IndependentAccesses:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
-                for nest in free_nests(function):
+                for nest in kept_nests(function):
                     _mark_in(nest)
 
     def __str__(self) -> str:

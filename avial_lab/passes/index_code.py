@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from functools import reduce
 
 from mlir import ir
-from mlir.dialects import affine, arith, scf, vector
+from mlir.dialects import affine, arith, memref, scf, vector
 
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.polyhedra.affine import Affine
+from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.ranges import Range
 
 
@@ -117,6 +118,15 @@ def _exchanged(a: ir.Value, b: ir.Value, half: int) -> tuple[ir.Value, ir.Value]
         for lanes in (low, high)
     )
     return next(made), next(made)
+
+
+def parameter_values(scop: Scop) -> dict[str, ir.Value]:
+    """What the parameters stand for; sizes are asked of their arrays."""
+    values = {name: value for name, value in scop.parameters.items() if value is not None}
+    for name, (array, dimension) in scop.sizes.items():
+        if name not in values:
+            values[name] = memref.DimOp(array, number(dimension)).result
+    return values
 
 
 def low_of(extent: Range, values: Mapping[str, ir.Value]) -> ir.Value:

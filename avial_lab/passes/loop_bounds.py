@@ -222,8 +222,9 @@ def _scf_parallel_bounds(loop: ir.Operation, own: int, rename: Rename) -> list[i
 
 def _affine_for_bounds(loop: ir.Operation, _own: int, rename: Rename) -> list[ir.Value | int]:
     sizes = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
-    operands = [rename(operand) for operand in loop.operands]
-    lower, upper = operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]]
+    # Not of what it hands on, which is computed where it stands.
+    operands = [rename(operand) for operand in list(loop.operands)[: sizes[0] + sizes[1]]]
+    lower, upper = operands[: sizes[0]], operands[sizes[0] :]
     step = ir.IntegerAttr(loop.attributes["step"]).value
     return [
         _extreme("affine.max", loop.attributes["lowerBoundMap"], lower),

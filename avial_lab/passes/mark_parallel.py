@@ -77,6 +77,17 @@ def free_nests(op: ir.Operation) -> Iterator[ir.Operation]:
             yield loop
 
 
+def kept_nests(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The free nests, and in marked loops those whose order is chosen already (`avial.ordered`):
+    what a single loop of them does may be done better.
+    """
+    yield from free_nests(op)
+    found: dict[ir.Operation, None] = {}
+    for loop in (each for each in operations_in(op) if PARALLEL in each.attributes):
+        found |= {inner: None for inner in operations_in(loop) if ORDERED in inner.attributes}
+    yield from found
+
+
 def nearest_loops(op: ir.Operation) -> Iterator[ir.Operation]:
     """The loops in `op` with no other between."""
     for region in op.regions:

@@ -17,7 +17,7 @@ from mlir.dialects import arith
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.cut_at_element import cut_at_element
-from avial_lab.passes.mark_parallel import free_nests
+from avial_lab.passes.mark_parallel import kept_nests
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
@@ -48,13 +48,13 @@ class PromoteScalars:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
-                for nest in list(free_nests(function)):
+                for nest in list(kept_nests(function)):
                     for loop in innermost_loops(nest):
                         cut_at_element(loop)
             found = [
                 (loop, groups)
                 for function in functions_of_arrays_apart(module)
-                for nest in free_nests(function)
+                for nest in kept_nests(function)
                 for loop, groups in _promotable(nest)
             ]
             for loop, groups in found:

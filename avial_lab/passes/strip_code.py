@@ -6,14 +6,16 @@ Strips, values of names -> loops at the insertion point.
                                                  for j, k < j, i:  T[j, i] -= T[k, i] * A[j, k]
                                                  A[i, j]  = T[j, i]                    copied back
 
-Lines that lie side by side in memory already (columns) need no copy.
+Lines that lie side by side in memory already (columns) need no copy, but for those that every
+step goes through: a strip of them is far apart, row by row, on as many pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
+from math import prod
 
 import islpy as isl
 from mlir import ir
@@ -21,6 +23,7 @@ from mlir.dialects import affine, memref
 
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.operations import itemsize_of
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.model import Access, Array, Statement
 from avial_lab.polyhedra.orders import stride_of
@@ -31,7 +34,7 @@ LINES = 64
 """
 
 ALIGNMENT = 64
-IN, OUT = isl.dim_type.in_, isl.dim_type.out
+IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class _Use:
     @property
     def line(self) -> str:
         return self.strip.part.unit.loops[self.strip.line].name
+
+    @property
+    def step(self) -> str | None:
+        part = self.strip.part
+        return None if part.step is None else part.unit.loops[part.step].name
 
     @cached_property
     def forms(self) -> tuple[Affine | None, ...]:
@@ -65,12 +73,16 @@ class _Use:
 @dataclass(frozen=True)
 class Turned:
     """An array of which some lines are copied, side by side; `line` is its dimension that counts
-    them. All other subscripts are those of the block.
+    them. `others` are first values and numbers of the other subscripts; the first of the block's
+    where there is none. `along` are those of the line, where it is no line of a strip, but what the
+    loops beside it go through.
     """
 
     array: Array
     line: int
     uses: tuple[_Use, ...]
+    others: tuple[tuple[int | None, int], ...] = ()
+    along: tuple[int, int] | None = None
 
     def elements(self, *, written: bool = False) -> isl.Set:
         each = [use.elements for use in self.uses if use.access.writes or not written]
@@ -96,16 +108,47 @@ class StripCode:
         uses = list(self._uses())
         if any(not use.access.exact for use in uses):
             return None
-        strided = dict.fromkeys(
-            use.access.array for use in uses if stride_of(use.access, use.strip.line) is None
-        )
+        strided = {u.access.array for u in uses if stride_of(u.access, u.strip.line) is None}
         found: list[Turned] = []
-        for array in strided:
-            one = self._turned(array, [use for use in uses if use.access.array == array])
-            if one is None:
-                return None
-            found.append(one)
+        for array in dict.fromkeys(use.access.array for use in uses):
+            of_array = [use for use in uses if use.access.array == array]
+            if array in strided or _are_gone_through(of_array):
+                one = self._turned(array, of_array)
+                if one is not None:
+                    found.append(one)
+                elif array in strided:
+                    return None
         return tuple(found)
+
+    @cached_property
+    def shared(self) -> tuple[Turned, ...]:
+        """Arrays to be copied once for all lines, which read them in jumps at each step."""
+        of: dict[Array, list[_Use]] = {}
+        for use in self._uses():
+            of.setdefault(use.access.array, []).append(use)
+        turned = {each.array for each in self.turned or ()}
+        each = (self._shared(array, uses) for array, uses in of.items() if array not in turned)
+        return tuple(filter(None, each))
+
+    def _shared(self, array: Array, uses: list[_Use]) -> Turned | None:
+        places = {_gone_along(use) for use in uses}
+        if len(places) != 1 or (place := places.pop()) is None or place == array.rank - 1:
+            return None
+        found = Turned(array, place, tuple(uses))
+        box = [self._extent(found.elements(), k) for k in range(array.rank)]
+        along = box.pop(place)
+        if along is None or along[0] is None or any(each is None for each in box):
+            return None
+        others = tuple(each for each in box if each is not None)
+        return replace(found, others=others, along=(along[0], along[1]))
+
+    @property
+    def line_bytes(self) -> int:
+        """What a line has in the copies."""
+        return sum(
+            prod(n for _, n in each.others) * itemsize_of(_element_type(each))
+            for each in self.turned or ()
+        )
 
     @property
     def name(self) -> str:
@@ -130,45 +173,69 @@ class StripCode:
             not found.elements().intersect(each).is_empty() for each in others
         ):
             return None
-        return found if found.elements().is_subset(self._box(found)) else None
+        elements = found.elements()
+        box = [self._extent(elements, k) for k in range(array.rank) if k != line]
+        if any(each is None for each in box):
+            return None
+        return replace(found, others=tuple(each for each in box if each is not None))
 
-    def _box(self, turned: Turned) -> isl.Set:
-        """Elements whose other subscripts are those of the block."""
-        dims = [f"x{k}" for k in range(turned.array.rank)]
-        ends = (
-            f"{self.first} <= {x} < {self.first} + {self.width}"
-            for k, x in enumerate(dims)
-            if k != turned.line
-        )
-        name = turned.array.name
-        return isl.Set(f"[{self.first}] -> {{ {name}[{', '.join(dims)}] : {' and '.join(ends)} }}")
+    def _extent(self, elements: isl.Set, dim: int) -> tuple[int | None, int] | None:
+        """The first and the number of a subscript's values; None where nobody knows."""
+        dims = [f"x{k}" for k in range(elements.dim(SET))]
+        space = f"{elements.get_tuple_name()}[{', '.join(dims)}]"
+        within = f"{self.first} <= {dims[dim]} < {self.first} + {self.width}"
+        if elements.is_subset(isl.Set(f"[{self.first}] -> {{ {space} : {within} }}")):
+            return None, self.width
+        every = elements.project_out(PARAM, 0, elements.dim(PARAM))
+        if not (every.dim_has_lower_bound(SET, dim) and every.dim_has_upper_bound(SET, dim)):
+            return None
+        low, high = every.dim_min_val(dim).to_python(), every.dim_max_val(dim).to_python()
+        return low, high - low + 1
 
     # -- writing
 
-    def write(self, values: Mapping[str, ir.Value], known: isl.Set) -> None:
-        """The lines from that of name `low` on; `known` of parameters."""
-        assert self.turned is not None
-        local = {turned.array: self._memory(turned) for turned in self.turned}
-        for turned in self.turned:
+    def share(self, values: Mapping[str, ir.Value], known: isl.Set) -> dict[Array, ir.Value]:
+        """The memory of what is `shared`, filled; whoever wants it has to free it."""
+        return self._filled(self.shared, values, known)
+
+    def _filled(
+        self, copies: Sequence[Turned], values: Mapping[str, ir.Value], known: isl.Set
+    ) -> dict[Array, ir.Value]:
+        local = {turned.array: self._memory(turned) for turned in copies}
+        for turned in copies:
             there = partial(self._fill, turned, local[turned.array], values)
             self._copy(turned.elements(), turned, there, values, known)
+        return local
+
+    def write(
+        self, values: Mapping[str, ir.Value], known: isl.Set, shared: Mapping[Array, ir.Value]
+    ) -> None:
+        """The lines from that of name `low` on; `known` of parameters."""
+        assert self.turned is not None
+        local = self._filled(self.turned, values, known)
+        memory = {**shared, **local}
         moved = {
-            use.statement.op: partial(self._moved, turned, local[turned.array], values)
-            for turned in self.turned
+            use.statement.op: partial(self._moved, turned, memory[turned.array], values)
+            for turned in (*self.turned, *self.shared)
             for use in turned.uses
         }
         parts = {strip.part.unit.name: strip.part.unit for strip in self.strips.strips}
-        of_unit, last = self.strips.times(), 0
+        of_unit, count = self.strips.times(), 0
         times = isl.UnionMap("{ }")
         for strip in self.strips.strips:
             name = strip.part.unit.name
             here = self._among(len(strip.part.unit.loops), strip.line, name)
-            last = of_unit[name].dim(OUT) - 1
+            count = of_unit[name].dim(OUT)
             times = times.union(isl.UnionMap.from_map(of_unit[name].intersect_domain(here)))
-        ast = isl.AstBuild.from_context(known).node_from_schedule_map(times)
-        AstLoops(
-            self.root, parts, dict(values), moved=moved, marked={f"c{last}": INDEPENDENT}
-        ).write(ast)
+        build = isl.AstBuild.from_context(known)
+        if self.strips.late is not None:  # the first and the last step have not all units
+            place = 2 * (self.strips.late.part.step or 0) + 1
+            names = ", ".join(f"c{k}" for k in range(count))
+            build = build.set_options(isl.UnionMap(f"{{ [{names}] -> separate[{place}] }}"))
+        marked = {f"c{count - 2}": INDEPENDENT}
+        AstLoops(self.root, parts, dict(values), moved=moved, marked=marked).write(
+            build.node_from_schedule_map(times)
+        )
         for turned in self.turned:
             back = partial(self._empty, turned, local[turned.array], values)
             self._copy(turned.elements(written=True), turned, back, values, known)
@@ -181,7 +248,8 @@ class StripCode:
         return isl.Set(f"[{self.low}] -> {{ {name}[{', '.join(dims)}] : {where} }}")
 
     def _memory(self, turned: Turned) -> ir.Value:
-        shape = [self.width] * (turned.array.rank - 1) + [self.lines]
+        lines = self.lines if turned.along is None else turned.along[1]
+        shape = [*(n for _, n in turned.others), lines]
         kind = ir.MemRefType.get(shape, _element_type(turned))
         return memref.AllocOp(kind, [], [], alignment=ALIGNMENT).result
 
@@ -193,10 +261,11 @@ class StripCode:
         values: Mapping[str, ir.Value],
         known: isl.Set,
     ) -> None:
-        """For each of these elements of the lines at a time, in the order of the array."""
+        """For each of these elements, of the lines at a time, in the order of the array."""
         name = turned.array.name
-        here = elements.intersect(self._among(turned.array.rank, turned.line, name))
-        times = isl.UnionMap.from_map(here.identity().reset_tuple_id(OUT))
+        if turned.along is None:
+            elements = elements.intersect(self._among(turned.array.rank, turned.line, name))
+        times = isl.UnionMap.from_map(elements.identity().reset_tuple_id(OUT))
         ast = isl.AstBuild.from_context(known).node_from_schedule_map(times)
         AstLoops(self.root, {}, dict(values), leaves={name: leaf}).write(ast)
 
@@ -224,7 +293,11 @@ class StripCode:
     def _places(
         self, turned: Turned, at: tuple[ir.Value, ...], values: Mapping[str, ir.Value]
     ) -> list[ir.Value]:
-        return [*at, values[self.first], values[self.low]]
+        return [*at, *self._block(turned, values)]
+
+    def _block(self, turned: Turned, values: Mapping[str, ir.Value]) -> list[ir.Value]:
+        """What the subscripts of a copy are counted from."""
+        return [values[self.first], values[self.low if turned.along is None else self.first]]
 
     def _map(self, turned: Turned) -> ir.AffineMap:
         """(subscripts, first, low) -> subscripts of the copy."""
@@ -248,7 +321,7 @@ class StripCode:
         block = [ir.AffineDimExpr.get(map_.n_dims + k) for k in range(2)]
         forms = _of_copy(turned, list(map_.results), block)
         there = ir.AffineMap.get(map_.n_dims + 2, map_.n_symbols, forms)
-        places = [*dims, values[self.first], values[self.low], *symbols]
+        places = [*dims, *self._block(turned, values), *symbols]
         if stored:
             return _store(operands[0], memory, places, there)
         return affine.AffineLoadOp(_element_type(turned), memory, places, there).operation
@@ -257,10 +330,14 @@ class StripCode:
 def _of_copy(
     turned: Turned, subscripts: Sequence[ir.AffineExpr], block: Sequence[ir.AffineExpr]
 ) -> list[ir.AffineExpr]:
-    """Counted from the block's first one, and the line last."""
+    """Counted from the first one of each, and the line last."""
     first, low = block
-    others = [form - first for k, form in enumerate(subscripts) if k != turned.line]
-    return [*others, subscripts[turned.line] - low]
+    if turned.along is not None:
+        low = ir.AffineConstantExpr.get(turned.along[0])
+    others = [form for k, form in enumerate(subscripts) if k != turned.line]
+    lows = [first if at is None else ir.AffineConstantExpr.get(at) for at, _ in turned.others]
+    moved = (form - at for form, at in zip(others, lows, strict=True))
+    return [*moved, subscripts[turned.line] - low]
 
 
 def _line_of(use: _Use) -> int | None:
@@ -276,6 +353,26 @@ def _line_of(use: _Use) -> int | None:
     ]
     alone = len(there) == 1 and use.forms[there[0]] == Affine.of(use.line)
     return there[0] if alone else None
+
+
+def _gone_along(use: _Use) -> int | None:
+    """The subscript of a load that is the innermost loop beside the lines."""
+    loops = [k for k in range(len(use.strip.part.unit.loops)) if k != use.strip.line]
+    if use.hangs or use.access.writes or use.statement.op.name != "affine.load":
+        return None
+    if loops[-1] == use.strip.part.step:
+        return None
+    along = Affine.of(use.strip.part.unit.loops[loops[-1]].name)
+    return use.forms.index(along) if along in use.forms else None
+
+
+def _are_gone_through(uses: Sequence[_Use]) -> bool:
+    """Whether every step has the same elements of a line, and more than one."""
+    return uses[0].access.array.rank > 1 and not any(
+        form is None or any(name == use.step for name, _ in form.terms)
+        for use in uses
+        for form in use.forms or (None,)
+    )
 
 
 def _element_type(turned: Turned) -> ir.Type:

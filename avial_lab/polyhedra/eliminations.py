@@ -13,6 +13,12 @@ Scop, Units -> Elimination: blocks of steps, in each what its own steps need, th
                                                                 the panel, so what each step reads
                                                                 of it is saved for the update
 
+    for k, j > k, i:  R[k, j] += Q[i, k] * A[i, j]              orthogonalisation: a step needs what
+    for k, j > k, i:  A[i, j] -= Q[i, k] * R[k, j]              the one before made of a column, so
+                                                                columns beyond the block (strips)
+                                                                take its steps one by one, but all
+                                                                of them while they are in the cache
+
 Source: J. Dongarra, F. Gustavson, A. Karp, Implementing linear algebra algorithms for dense
 matrices on a vector pipeline machine, SIAM Review 26 (1984); blocks as in LAPACK's right-looking
 factorisations. Here they follow from the dependences.
@@ -22,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import islpy as isl
 
@@ -42,7 +49,8 @@ IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.
 class Elimination:
     """For each block of `width` steps, from the parameter `first` on, all of whose values are
     `firsts`: the instances of `panel`, step by step and of one step in their own order, with what
-    the updates save meanwhile; then the `updates` in any order.
+    the updates save meanwhile; then the `updates` in any order. Without updates the panel has
+    strips, each of whose lines is gone through at every step.
     """
 
     first: str
@@ -53,9 +61,11 @@ class Elimination:
     updates: tuple[Update, ...]
     known: tuple[Edge, ...]
 
+    @cached_property
     def strips(self) -> tuple[tuple[Part, ...], tuple[Strips, ...]]:
         """The panel as a core, and strips of lines beyond the block."""
-        return strips_of(self.panel, self.known, first=self.first, width=self.width)
+        near = not self.updates
+        return strips_of(self.panel, self.known, first=self.first, width=self.width, near=near)
 
 
 def elimination_in(
@@ -70,7 +80,7 @@ def elimination_in(
         found = _eliminated(scop, units, width, first, saving=saving)
         if found is not None:
             return found
-    return None
+    return _line_by_line(scop, units, width, first)
 
 
 def _eliminated(
@@ -85,22 +95,24 @@ def _eliminated(
     steps = _steps(units, drafts, known)
     if steps is None:
         return None
-    extent = _extent(units, steps)
-    if extent is None or _known_length(extent) < 2 * width:
+    extent = extent_of(units, steps)
+    if extent is None or known_length(extent) < 2 * width:
         return None
-    inside = {unit.name: _within(unit, steps[unit.name], first, width, extent) for unit in units}
+    inside = {
+        unit.name: within_block(unit, steps[unit.name], first, width, extent) for unit in units
+    }
     pieces: list[tuple[Update, isl.Set]] = []
     panel = dict(inside)
     for name, draft in drafts.items():
         lasting = [edge for edge in known if not (saving and is_read_before(edge, draft))]
         chains = _chains(draft, inside[name], known)
         own = [
-            _within(draft.unit, place, first, width, extent)
+            within_block(draft.unit, place, first, width, extent)
             for place in (draft.roles.row, draft.roles.column)
         ]
         needed = _simpler(_needed(draft, inside, lasting, chains), own)
         rest = inside[name].subtract(needed)
-        for piece in _pieces(rest):
+        for piece in convex_pieces(rest):
             # What the panel's own rows and columns get is not worth saving and packing.
             if saving and any(piece.is_subset(each) for each in own):
                 continue
@@ -120,6 +132,49 @@ def _eliminated(
             return None
     return Elimination(
         first, starts(first, extent), width, extent, parts, tuple(updates), tuple(known)
+    )
+
+
+# -- lines that are gone through at every step -----------------------------------------------------
+
+
+def _line_by_line(scop: Scop, units: Sequence[Unit], width: int, first: str) -> Elimination | None:
+    """Blocks of steps of the outermost loop, after each of which the lines beyond it have them all;
+    lines lie side by side in memory.
+    """
+    if not any(_goes_through_again(unit) for unit in units):
+        return None
+    steps = dict.fromkeys((unit.name for unit in units), 0)
+    extent = extent_of(units, steps)
+    if extent is None or known_length(extent) < 2 * width:
+        return None
+    parts = tuple(Part(u, within_block(u, 0, first, width, extent), 0) for u in units)
+    known = tuple(edges_among(units, dependences(scop)))
+    found = Elimination(first, starts(first, extent), width, extent, parts, (), known)
+    strips = (strip for group in found.strips[1] for strip in group.strips)
+    return found if any(_goes_through_again(strip.part.unit) for strip in strips) else None
+
+
+def _goes_through_again(unit: Unit) -> bool:
+    """Whether every step has the same elements of a line: those of another loop, beside those of
+    the next line.
+    """
+    step = unit.loops[0].name
+    for access in (a for s in unit.statements for a in s.accesses if a.writes):
+        forms = access.forms or (None,)
+        names = {name for form in forms if form is not None for name, _ in form.terms}
+        lines = [loop.name for loop in unit.loops[1:] if forms[-1] == Affine.of(loop.name)]
+        if lines and len(names) > 1 and step not in names and None not in forms:
+            return _has_one_line(unit, lines[0])
+    return False
+
+
+def _has_one_line(unit: Unit, line: str) -> bool:
+    """Whether what its accesses have of a line's neighbours is nothing."""
+    forms = [form for s in unit.statements for a in s.accesses for form in a.forms or (None,)]
+    return all(
+        form is not None and (form == Affine.of(line) or all(n != line for n, _ in form.terms))
+        for form in forms
     )
 
 
@@ -153,7 +208,7 @@ def _goes_back(edge: Edge, steps: Mapping[str, int]) -> bool:
     return not edge.relation.intersect(back).is_empty()
 
 
-def _extent(units: Sequence[Unit], steps: Mapping[str, int]) -> Range | None:
+def extent_of(units: Sequence[Unit], steps: Mapping[str, int]) -> Range | None:
     """From the first to the last step of any unit."""
     values = isl.Set("{ [x] : false }")
     for unit in units:
@@ -164,7 +219,7 @@ def _extent(units: Sequence[Unit], steps: Mapping[str, int]) -> Range | None:
     return range_of(values.coalesce(), 0, ["x"])
 
 
-def _known_length(extent: Range) -> int:
+def known_length(extent: Range) -> int:
     """The number of steps where it is a constant, else a large one."""
     forms = (*extent.lows, *extent.highs)
     if any(not form.is_constant for form in forms):
@@ -183,7 +238,7 @@ def starts(first: str, extent: Range) -> isl.Set:
     return isl.Set(f"[{names}] -> {{ : {' and '.join(ends)} }}")
 
 
-def _within(unit: Unit, place: int, first: str, width: int, extent: Range) -> isl.Set:
+def within_block(unit: Unit, place: int, first: str, width: int, extent: Range) -> isl.Set:
     """The instances of `unit` whose step lies in the block."""
     dims = ", ".join(f"x{k}" for k in range(len(unit.loops)))
     steps = f"{first} <= x{place} < {first} + {width}"
@@ -233,7 +288,7 @@ def _simpler(needed: isl.Set, own: Sequence[isl.Set]) -> isl.Set:
     return next((each for each in own if needed.is_subset(each)), both)
 
 
-def _pieces(points: isl.Set) -> list[isl.Set]:
+def convex_pieces(points: isl.Set) -> list[isl.Set]:
     """Convex sets that cover them, each point in one; those of most dimensions first."""
     found: list[isl.BasicSet] = []
     points.coalesce().make_disjoint().coalesce().foreach_basic_set(found.append)
@@ -282,7 +337,7 @@ def _firsts(piece: isl.Set, inside: isl.Set, first: str) -> Range | None:
     blocks = piece.params()
     place = blocks.find_dim_by_name(PARAM, first)
     extent = range_of(isl.Set.from_params(blocks).move_dims(SET, 0, PARAM, place, 1), 0, [first])
-    if extent is None or _known_length(extent) < 2:
+    if extent is None or known_length(extent) < 2:
         return None
     said = starts(first, extent).intersect(inside.params())
     return extent if said.is_subset(blocks) else None

@@ -64,6 +64,11 @@ def better_order(scop: Scop, units: Sequence[Unit]) -> isl.UnionMap | None:
     return best
 
 
+def first_order(units: Sequence[Unit], ordered: isl.UnionMap) -> isl.UnionMap:
+    """The times of the text."""
+    return schedule_of(units, _start(units, ordered))
+
+
 def _may_gain(unit: Unit) -> bool:
     walks = [jumps(unit, k) for k in range(len(unit.loops))]
     return len(walks) > 1 and min(walks) < walks[-1]

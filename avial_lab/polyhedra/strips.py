@@ -21,8 +21,10 @@ from functools import reduce
 
 import islpy as isl
 
-from avial_lab.polyhedra.parts import Edge, Part, times_of
+from avial_lab.polyhedra.orders import factors_of, stride_of
+from avial_lab.polyhedra.parts import Edge, Part
 from avial_lab.polyhedra.ranges import Range, range_of
+from avial_lab.polyhedra.units import Unit
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
@@ -41,22 +43,37 @@ class Strip:
 class Strips:
     """Strips of the same lines, all that one line needs of itself among them; of lines in `extent`,
     each independent of every other.
+
+    `late` and `early` are two of them of which the first, one step later, goes through a line
+    together with the second:
+
+        steps k, rows i:  r[k] += q[i, k] * a[i]          r[0] += q[i, 0] * a[i]
+        steps k, rows i:  a[i] -= q[i, k] * r[k]          steps k, rows i:  a[i] -= q[i, k] * r[k]
+                                                                            r[k + 1] += … * a[i]
     """
 
     strips: tuple[Strip, ...]
     extent: Range
+    late: Strip | None = None
+    early: Strip | None = None
 
     def times(self) -> dict[str, isl.Map]:
         """As in the program, with the lines side by side in the innermost loops."""
-        line = {strip.part.unit.name: strip.line for strip in self.strips}
-        found = times_of([replace(strip.part, step=None) for strip in self.strips])
-        made: dict[str, isl.Map] = {}
-        for name, time in found.items():
-            # [b0, x0, b1, x1, …]: the line's variable goes from its place to the end.
-            place, last = 2 * line[name] + 1, time.dim(OUT)
-            time = time.project_out(OUT, place, 1).insert_dims(OUT, place, 1).fix_val(OUT, place, 0)
-            made[name] = time.insert_dims(OUT, last, 1).equate(IN, line[name], OUT, last)
-        return made
+        length = max(2 * len(strip.part.unit.loops) + 1 for strip in self.strips)
+        return {each.part.unit.name: self._time(each, length) for each in self.strips}
+
+    def _time(self, strip: Strip, length: int) -> isl.Map:
+        late = strip == self.late
+        placed = self.early if late and self.early is not None else strip
+        dims = [f"x{k}" for k in range(len(strip.part.unit.loops))]
+        members = [str(b) for b in placed.part.unit.statements[-1].position]
+        for k, dim in reversed(list(enumerate(dims))):
+            value = "0" if k == strip.line else dim
+            members.insert(k + 1, f"{value} + 1" if late and k == strip.part.step else value)
+        members += ["0"] * (length - len(members))
+        members += [dims[strip.line], "0" if late else "1"]
+        time = f"{{ {strip.part.unit.name}[{', '.join(dims)}] -> [{', '.join(members)}] }}"
+        return isl.Map(time).intersect_domain(strip.part.points)
 
 
 Pieces = Mapping[tuple[str, int], isl.Set]
@@ -64,11 +81,15 @@ Pieces = Mapping[tuple[str, int], isl.Set]
 
 
 def strips_of(
-    parts: Sequence[Part], known: Sequence[Edge], *, first: str, width: int
+    parts: Sequence[Part], known: Sequence[Edge], *, first: str, width: int, near: bool = False
 ) -> tuple[tuple[Part, ...], tuple[Strips, ...]]:
-    """The core and the strips of a block of so many steps, from the parameter `first` on."""
+    """The core and the strips of a block of so many steps, from the parameter `first` on; with
+    `near` only of lines that lie side by side in memory.
+    """
     points = {part.unit.name: part.points for part in parts}
-    tried = (_kept(each, points, known) for each in _tried(parts, first, width))
+    places = [(p, k) for p in parts for k in range(len(p.unit.loops)) if k != p.step]
+    places = [each for each in places if not near or _is_near(each[0].unit, each[1])]
+    tried = (_kept(each, points, known) for each in _tried(places, first, width))
     pieces = next(filter(None, tried), {})
     at = {part.unit.name: part for part in parts}
     groups: list[Strips] = []
@@ -76,7 +97,7 @@ def strips_of(
         strips = [Strip(replace(at[name], points=pieces[name, n]), n) for name, n in keys]
         extent = _lines(strips)
         if extent is not None:
-            groups.append(Strips(tuple(strips), extent))
+            groups.append(_together(Strips(tuple(strips), extent), known))
     for strip in (each for group in groups for each in group.strips):
         name = strip.part.unit.name
         points[name] = points[name].subtract(strip.part.points)
@@ -84,9 +105,13 @@ def strips_of(
     return tuple(part for part in core if not part.points.is_empty()), tuple(groups)
 
 
-def _tried(parts: Sequence[Part], first: str, width: int) -> Iterator[Pieces]:
+def _is_near(unit: Unit, line: int) -> bool:
+    accesses = (a for s in (*unit.statements, *unit.sunk) for a in s.accesses)
+    return all(stride_of(access, line) in (0, 1) for access in accesses)
+
+
+def _tried(places: Sequence[tuple[Part, int]], first: str, width: int) -> Iterator[Pieces]:
     """All lines there are, or else those beyond the block."""
-    places = [(p, k) for p in parts for k in range(len(p.unit.loops)) if k != p.step]
     yield {(p.unit.name, k): p.points for p, k in places if not p.points.is_empty()}
     beyond = {(p.unit.name, k): _beyond(p, k, first, width) for p, k in places}
     yield {key: piece for key, piece in beyond.items() if not piece.is_empty()}
@@ -166,6 +191,45 @@ def _linked(pieces: Pieces, known: Sequence[Edge]) -> list[list[tuple[str, int]]
     order = list(pieces)
     distinct = {id(group): group for group in groups.values()}
     return [sorted(group, key=order.index) for group in distinct.values()]
+
+
+def _together(group: Strips, known: Sequence[Edge]) -> Strips:
+    """The group with a late one, where a strip may go through what it writes together with the one
+    that reads it at the next step.
+    """
+    for late in group.strips:
+        for early in group.strips:
+            if early != late and _goes_through_the_same(late, early):
+                found = replace(group, late=late, early=early)
+                if _in_order(found.times(), known):
+                    return found
+    return group
+
+
+def _goes_through_the_same(late: Strip, early: Strip) -> bool:
+    """Whether one writes in each step, in the same iterations, what the other reads."""
+    step, line, a, b = late.part.step, late.line, late.part.unit, early.part.unit
+    if step is None or (step, line, len(a.loops)) != (early.part.step, early.line, len(b.loops)):
+        return False
+    reads = [
+        x.relation.reset_tuple_id(IN) for s in b.statements for x in s.accesses if not x.writes
+    ]
+    return len(a.loops) > 2 and any(
+        x.writes
+        and factors_of(x, step) is not None
+        and not any(factors_of(x, step) or ())
+        and any(x.relation.reset_tuple_id(IN).is_equal(read) for read in reads)
+        for s in a.statements
+        for x in s.accesses
+    )
+
+
+def _in_order(times: Mapping[str, isl.Map], known: Sequence[Edge]) -> bool:
+    return all(
+        times[edge.source].lex_ge_map(times[edge.target]).intersect(edge.relation).is_empty()
+        for edge in known
+        if edge.source in times and edge.target in times
+    )
 
 
 def _lines(strips: Sequence[Strip]) -> Range | None:

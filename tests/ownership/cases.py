@@ -466,7 +466,7 @@ static void program(double *A, double *B) {
         });
     }
 }
-i64 avial_chunk = 100, avial_staging = 300;
+i64 avial_chunk = 100, avial_staging = 300, avial_piece = 1 << 20;
 """,
         "AB",
         "fill sum",
@@ -475,6 +475,42 @@ i64 avial_chunk = 100, avial_staging = 300;
     random((30, 30), (30, 30)),
 )
 def messages_in_pieces_with_little_room(a: Arrays, ranks: int) -> None:
+    i, j = np.indices((30, 30))
+    for t in range(2):
+        b = i * j + t
+        a["A"][:] = b.T + b[(i + j) % 30, j]
+
+
+@case(
+    doubles(
+        """
+enum { N = 30 };
+static void fill(const i64 *p, const i64 *r) { avial_write(1, BOX(r[0], 0, r[1], N), 1); }
+static void sum(const i64 *p, const i64 *r) {
+    avial_read(1, BOX(0, 0, N, N)); avial_write(0, BOX(r[0], 0, r[1], N), 1);
+}
+static void program(double *A, double *B) {
+    for (int t = 0; t < 2; t++) {
+        PHASE(0, REPLICATE, fill, 0, SPACE(0, N, N), {
+            for (i64 i = r[0]; i < r[1]; i++) for (i64 j = 0; j < N; j++) B[i*N+j] = i * j + t;
+        });
+        i64 odd[2] = {0, 1};
+        if (t) avial_layout(0, 0, 2, odd);
+        PHASE(1, REPLICATE, sum, 0, SPACE(0, N, N), {
+            for (i64 i = r[0]; i < r[1]; i++) for (i64 j = 0; j < N; j++)
+                A[i*N+j] = B[j*N+i] + B[((i + j) % N)*N + j];
+        });
+    }
+}
+i64 avial_chunk = 100, avial_piece = 36; /* a row has 240 bytes, an element 8 */
+""",
+        "AB",
+        "fill sum",
+        temporary=("B",),
+    ),
+    random((30, 30), (30, 30)),
+)
+def long_messages_are_packed_piece_by_piece(a: Arrays, ranks: int) -> None:
     i, j = np.indices((30, 30))
     for t in range(2):
         b = i * j + t

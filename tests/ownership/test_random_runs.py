@@ -33,7 +33,7 @@ enum {{ N = {N}, ROOM = {ROOM} }};
 static const volatile i64 script[ROOM] = {{{MAGIC}LL}};
 """
 INTERPRETER = """
-i64 avial_chunk = 200;
+i64 avial_chunk = 200, avial_piece = 20; /* pieces that end within an element */
 typedef struct {
     i64 kind, out, use, low, high, lb, ub, step, offset, extent, block, grid;
     i64 first, first_way, first_shift, second, second_way, second_shift;

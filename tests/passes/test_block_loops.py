@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -137,11 +138,12 @@ def check(
     for k, (text, _) in enumerate(texts):
         arguments = values(kind, k, special)
         with np.errstate(all="ignore"):
-            before = machine.call(f"before{k}", arguments)["C"]
-            now = machine.call(f"after{k}", arguments)["C"]
-        same = (before == now) & (np.signbit(before) == np.signbit(now))
-        same |= (before != before) & (now != now)  # which NaN it is, nobody promises
-        assert same.all(), (np.argwhere(~same)[:5], text)
+            old, new = (machine.call(f"{when}{k}", arguments) for when in ("before", "after"))
+        for name in "CAB":
+            before, now = old[name], new[name]
+            same = (before == now) & (np.signbit(before) == np.signbit(now))
+            same |= (before != before) & (now != now)  # which NaN it is, nobody promises
+            assert same.all(), (name, np.argwhere(~same)[:5], text)
     return sum("avial.parallel" in text for text in after)
 
 
@@ -307,6 +309,39 @@ PATHS = """
     %new = arith.minimumf %a, %s : f64
     affine.store %new, %C[%i, %j] : memref<70x70xf64> } } }"""
 
+ORTHOGONAL = """
+  affine.for %k = 0 to {n} {
+    affine.store %x, %B[%k, %k] : memref<70x70xf64>
+    affine.for %i = 0 to 66 {
+      %r = affine.load %B[%k, %k] : memref<70x70xf64>
+      %a = affine.load %C[%i, %k] : memref<70x70xf64>
+      %sum = math.fma %a, %a, %r : f64
+      affine.store %sum, %B[%k, %k] : memref<70x70xf64>
+    }
+    affine.for %i = 0 to 66 {
+      %r = affine.load %B[%k, %k] : memref<70x70xf64>
+      %a = affine.load %C[%i, %k] : memref<70x70xf64>
+      %q = arith.divf %a, %r : f64
+      affine.store %q, %A[%i, %k] : memref<70x70xf64>
+    }
+    affine.for %j = #up(%k) to {n} {
+      affine.store %x, %B[%k, %j] : memref<70x70xf64>
+      affine.for %i = 0 to 66 {
+        %r = affine.load %B[%k, %j] : memref<70x70xf64>
+        %q = affine.load %A[%i, %k] : memref<70x70xf64>
+        %a = affine.load %C[%i, %j] : memref<70x70xf64>
+        %sum = math.fma %q, %a, %r : f64
+        affine.store %sum, %B[%k, %j] : memref<70x70xf64>
+      }
+      affine.for %i = 0 to 66 {
+        %a = affine.load %C[%i, %j] : memref<70x70xf64>
+        %q = affine.load %A[%i, %k] : memref<70x70xf64>
+        %r = affine.load %B[%k, %j] : memref<70x70xf64>
+        %m = arith.negf %q : f64
+        %rest = math.fma %m, %r, %a : f64
+        affine.store %rest, %C[%i, %j] : memref<70x70xf64>
+      } } }"""
+
 CHANGING = """
   affine.for %k = 0 to {n} { affine.for %i = 0 to {n} { affine.for %j = 0 to {n} {
     %a = affine.load %C[%i, %j] : memref<70x70xf64>
@@ -322,14 +357,16 @@ CHANGING = """
 def factorisation(body: str, n: int) -> str:
     array = "memref<70x70xf64>"
     head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64)"
-    same = "#same = affine_map<(d) -> (d)>"
+    same = "#same = affine_map<(d) -> (d)>\n#up = affine_map<(d) -> (d + 1)>"
     return (
         f"{same}\n{head} attributes {{avial.apart}} {{\n{body.replace('{n}', str(n))}\n return }}"
     )
 
 
 @pytest.mark.parametrize(
-    "body", [LU, CHOLESKY, SOLVE, PATHS], ids=["lu", "cholesky", "solve", "paths"]
+    "body",
+    [LU, CHOLESKY, SOLVE, PATHS, ORTHOGONAL],
+    ids=["lu", "cholesky", "solve", "paths", "orthogonal"],
 )
 def test_factorisations_go_in_blocks_of_steps(body):
     texts = [
@@ -359,6 +396,43 @@ def test_strips_of_several_lines_at_a_time(monkeypatch, body, lines):
 
 def test_what_changes_from_column_to_column_cannot_be_saved():
     assert check([(factorisation(CHANGING, 67), BlockLoops(steps=16, cpu=WIDE))], "f64") == 0
+
+
+@pytest.mark.parametrize(("n", "lines"), [(32, 64), (33, 64), (37, 8), (47, 7), (48, 16), (65, 1)])
+@pytest.mark.parametrize("low", [0, 3])
+def test_columns_take_all_steps_of_a_block_at_once(monkeypatch, n, lines, low):
+    """In copies of rows 3 to 65, say; sums are in the program's order, whatever stands in them."""
+    monkeypatch.setattr(block_loops, "LINES", lines)
+    text = factorisation(ORTHOGONAL.replace("%i = 0", f"%i = {low}"), n)
+    made = blocked(text, (BlockLoops(steps=16, cpu=WIDE),), ir.Context())
+    assert f"memref<{66 - low}x{lines}xf64>" in made  # columns that every step goes through
+    assert f"memref<16x{66 - low}xf64>" in made  # the block's, turned over
+    assert "avial.parallel" in made
+    assert check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64", special=True) == 1
+
+
+@pytest.mark.parametrize(("l2", "lines"), [(1 << 20, 64), (66 * 8 * 4 * 33, 32), (1, 16)])
+def test_as_many_columns_at_a_time_as_a_quarter_of_the_cache_holds(l2, lines):
+    text = factorisation(ORTHOGONAL, 65)
+    sizes = BlockLoops(steps=16, cpu=replace(WIDE, l2_bytes=l2))
+    assert f"memref<66x{lines}xf64>" in blocked(text, (sizes,), ir.Context())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("%a = affine.load %C[%i, %j]", "%a = affine.load %C[%i, %j + 1]"),
+        ("%a = affine.load %C[%i, %j]", "%a = affine.load %C[%i, %j - 1]"),
+        ("%a = affine.load %C[%i, %j]", "%a = affine.load %C[%j, %i]"),
+    ],
+    ids=["the next column", "the column before", "rows"],
+)
+def test_columns_that_need_others_go_step_by_step(before, after):
+    assert before in ORTHOGONAL
+    text = factorisation(ORTHOGONAL.replace(before, after), 65)
+    made = blocked(text, (BlockLoops(steps=16, cpu=WIDE),), ir.Context())
+    check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64")
+    assert "avial.parallel" not in made
 
 
 def test_few_steps_are_left_alone():

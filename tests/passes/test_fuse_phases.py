@@ -62,3 +62,20 @@ def test_few_ranks_leave_blocks_of_steps_to_one_of_them(
         run_passes(placed, passes)
     assert ("avial.converge" not in str(placed)) == fused
     assert (SPLIT in str(placed)) != fused
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["its own", "of nobody"])
+def test_what_stands_between_phases_goes_along(elsewhere: bool) -> None:
+    """The norm of a column is made between the phases; where it goes has to be known to one."""
+    text = load("gramschmidt").mlir("f64", {"M": 140, "N": 260})
+    if elsewhere:
+        store = "affine.store %norm, %R[%k, %k] : memref<260x260xf64>"
+        assert store in text
+        text = text.replace(store, f"{store}\n    affine.store %norm, %Z[%k] : memref<260xf64>")
+        text = text.replace("(%A: memref", "(%Z: memref<260xf64>, %A: memref")
+    context = ir.Context()
+    with context:
+        register(context)
+        placed = take_apart(ir.Module.parse(text, context))
+        run_passes(placed, (PlacePhasesHere(1), FusePhases()))
+    assert ("avial.converge" in str(placed)) == elsewhere

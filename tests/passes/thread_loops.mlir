@@ -204,3 +204,22 @@ func.func @quotient(%A: memref<9x9xf32>, %x: f32, %n: index) {
   } {avial.parallel}
   return
 }
+
+// -----
+
+// A sum that starts from an element has as many terms in every row, and all of them count.
+// CHECK-LABEL: func.func @sums(
+// CHECK: omp.wsloop nowait schedule(static)
+// CHECK: return
+func.func @sums(%A: memref<9x9xf32>, %y: memref<9xf32>) {
+  affine.for %i = 0 to 9 {
+    %start = affine.load %y[%i] : memref<9xf32>
+    %sum = affine.for %j = 0 to 9 iter_args(%so_far = %start) -> f32 {
+      %a = affine.load %A[%i, %j] : memref<9x9xf32>
+      %next = arith.addf %so_far, %a : f32
+      affine.yield %next : f32
+    }
+    affine.store %sum, %y[%i] : memref<9xf32>
+  } {avial.parallel}
+  return
+}

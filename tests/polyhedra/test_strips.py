@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
+from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.polyhedra.eliminations import elimination_in
 from avial_lab.polyhedra.strips import Strips
 from avial_lab.polyhedra.units import units_of
-from tests.passes.test_block_loops import CHOLESKY, LU, SOLVE, factorisation
+from tests.passes.test_block_loops import (
+    CHOLESKY,
+    LU,
+    ORTHOGONAL,
+    SOLVE,
+    WIDE,
+    check,
+    factorisation,
+)
 from tests.polyhedra.texts import scop_of
 
 
@@ -18,11 +27,14 @@ def strips_in(body: str) -> list[tuple[list[str], str, str]]:
 
 
 def _groups(body: str) -> tuple[Strips, ...]:
-    text = factorisation(body, 70).partition("\n")[2].replace(" attributes {avial.apart}", "")
-    scop = scop_of(text.replace("#same", "affine_map<(d) -> (d)>"), ir.Context())
+    text = factorisation(body, 70).replace(" attributes {avial.apart}", "")
+    for line in (lines := text.splitlines())[:2]:
+        name, _, map_ = line.partition(" = ")
+        lines = [each.replace(name, map_) for each in lines[1:]]
+    scop = scop_of("\n".join(lines), ir.Context())
     found = elimination_in(scop, units_of(scop, apart=True), width=16, first="first")
     assert found is not None
-    core, groups = found.strips()
+    core, groups = found.strips
     for part in found.panel:  # each instance is in one of them
         own = [g.part.points for s in groups for g in s.strips if g.part.unit == part.unit]
         own += [each.points for each in core if each.unit == part.unit]
@@ -46,8 +58,9 @@ def _told(group: Strips) -> tuple[list[str], str, str]:
         (CHOLESKY, [(["C[i, j]", "C[i, j]"], "first + 16", "70")]),
         (LU, [(["C[i, j]", "C[i, j]"], "first + 16", "70"), (["C[i, j]"], "first + 16", "70")]),
         (SOLVE, [(["C[i, j]", "C[i, j]"], "0", "40")]),
+        (ORTHOGONAL, [(["B[i, j]", "B[i, j]", "C[k, j]"], "first + 16", "70")]),
     ],
-    ids=["rows", "rows and columns", "all columns"],
+    ids=["rows", "rows and columns", "all columns", "columns that steps go through"],
 )
 def test_lines_that_wait_for_no_other(body, expected):
     assert strips_in(body) == expected
@@ -63,3 +76,25 @@ def test_what_another_line_needs_is_no_strip():
     assert "%i - 1" in body
     body = body.replace("affine.for %i = 0", "affine.for %i = 1")
     assert not any("C[i, j]" in stores for stores, _, _ in strips_in(body))
+
+
+REST = """
+      affine.for %i = 0 to 66 {
+        %t = affine.load %A[67, %j] : memref<70x70xf64>
+        %a = affine.load %C[%i, %j] : memref<70x70xf64>
+        %sum = arith.addf %t, %a : f64
+        affine.store %sum, %A[67, %j] : memref<70x70xf64>
+      }"""
+"""In each step, of what it left of a column."""
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["the next step", "the same step"])
+def test_what_a_step_leaves_goes_by_once_for_it_and_the_next(waits):
+    body = ORTHOGONAL.replace("} } }", f"}} {REST} }} }}") if waits else ORTHOGONAL
+    (group,) = _groups(body)
+    assert len(group.strips) == 3 + waits
+    stores = [group.late and group.late.part, group.early and group.early.part]
+    told = [str(part.unit.statements[-1].accesses[0]) for part in stores if part]
+    assert told == ([] if waits else ["C[k, j]", "B[i, j]"])
+    text = factorisation(body, 65)
+    assert check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64", special=True) == 1

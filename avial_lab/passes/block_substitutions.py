@@ -1,0 +1,157 @@
+"""Triangular solves in blocks of rows, so that threads share all but a triangle of each block.
+
+Functions of loops -> the same values, every element's terms added in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+
+import islpy as isl
+from mlir import ir
+
+from avial_lab.dialects.program import is_strict
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.ast_loops import AstLoops
+from avial_lab.passes.index_code import affine_loop, parameter_values
+from avial_lab.passes.mark_parallel import ORDERED, free_nests, nearest_loops
+from avial_lab.passes.notes import loop_name, tell
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.promote_scalars import LOADS, STORES
+from avial_lab.passes.reorder_sums import most_iterations, note_terms
+from avial_lab.polyhedra import Scop, read_scop
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.orders import OPERATIONS
+from avial_lab.polyhedra.parts import Part, times_of
+from avial_lab.polyhedra.substitutions import Substitution, substitution_in
+from avial_lab.polyhedra.units import Immovable, units_of
+
+NAME = "block-substitutions"
+ROWS = 64
+"""In a block: little is left for one thread, and others are not woken too often."""
+
+
+@dataclass(frozen=True)
+class BlockSubstitutions:
+    """Of each block of rows first what waits for earlier blocks only.
+
+    before:  affine.for %i { affine.for %j = 0 to %i { x[i] -= L[i, j] * x[j] }; x[i] /= L[i, i] }
+    after:   affine.for %first = 0 to %n step 64 {
+               affine.for %i = %first to %first + 64 {            threads may share these
+                 affine.for %j = 0 to %first { x[i] -= L[i, j] * x[j] } }
+               affine.for %i = %first to %first + 64 {
+                 affine.for %j = %first to %i { x[i] -= L[i, j] * x[j] }; x[i] /= L[i, i] } }
+    """
+
+    rows: int = ROWS
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for function in functions_of_arrays_apart(module):
+                self._in(function, strict=is_strict(module))
+
+    def __str__(self) -> str:
+        return NAME if self.rows == ROWS else f"{NAME}{{rows={self.rows}}}"
+
+    def _in(self, op: ir.Operation, *, strict: bool) -> None:
+        """The nests of two loops in `op`."""
+        for loop in list(free_nests(op)):
+            if ORDERED not in loop.attributes and not (
+                _may_wait(loop) and self._block(loop, strict=strict)
+            ):
+                self._in(loop, strict=strict)
+
+    def _block(self, loop: ir.Operation, *, strict: bool) -> bool:
+        """Whether the nest is in blocks now."""
+        try:
+            scop = read_scop(loop)
+            units = units_of(scop)
+        except Immovable:
+            return False
+        first = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
+        find = partial(substitution_in, scop, units, width=self.rows, first=first)
+        found = limited(find, lambda: None, limit=OPERATIONS)
+        if found is None or not _write(loop, scop, found):
+            return False
+        told = f"rows of {loop_name(loop)} wait for those before: {self.rows} at a time, of which "
+        tell(loop, self, f"{told}a triangle is left for one thread")
+        if not strict:  # a sum is cut in two, and both of its parts may be in any order
+            domains = [s.domain for s in scop.statements if len(s.loops) > 1]
+            note_terms(loop, max(most_iterations(domain, 1) for domain in domains))
+        loop.erase()
+        return True
+
+
+def _may_wait(loop: ir.Operation) -> bool:
+    """Whether it holds loops, but none in those, and one of them reads what `loop` writes
+    elsewhere.
+    """
+    inner = list(nearest_loops(loop))
+    if loop.name != "affine.for" or any(True for row in inner for _ in nearest_loops(row)):
+        return False
+    written: dict[ir.Value, list[Place]] = {}
+    for op in operations_in(loop):
+        if op.name in STORES:
+            written.setdefault(op.operands[1], []).append(_place(op, 2))
+    return any(
+        any(_place(op, 1) != place for place in written.get(op.operands[0], ()))
+        for row in inner
+        for op in operations_in(row)
+        if op.name in LOADS
+    )
+
+
+Place = tuple[object, ...]
+
+
+def _place(op: ir.Operation, first: int) -> Place:
+    """The subscripts of an access, which are its operands from the `first` on."""
+    return (str(op.attributes["map"]) if "map" in op.attributes else "", *list(op.operands)[first:])
+
+
+Nests = tuple[tuple[Sequence[Part], isl.AstNode], ...]
+"""Parts, and loops in which they are in the order of the program."""
+
+
+def _nests(scop: Scop, found: Substitution) -> Nests:
+    """What is done in a block; nothing where isl gives up."""
+    build = isl.AstBuild.from_context(scop.context.intersect(found.firsts))
+
+    def made() -> Nests:
+        parts = (found.early, found.late)
+        return tuple((each, build.node_from_schedule_map(_times(each))) for each in parts)
+
+    return limited(made, tuple)
+
+
+def _times(parts: Sequence[Part]) -> isl.UnionMap:
+    every = isl.UnionMap("{ }")
+    for times in times_of(parts).values():
+        every = every.union(isl.UnionMap.from_map(times))
+    return every
+
+
+def _write(loop: ir.Operation, scop: Scop, found: Substitution) -> bool:
+    """Put the blocks before `loop`, where isl and affine can say them."""
+    nests = _nests(scop, found)
+    before = [view.operation for view in loop.block.operations]
+    try:
+        with loop.location, ir.InsertionPoint(loop):
+            values = parameter_values(scop)
+            with affine_loop(found.rows, values, step=found.width) as start:
+                values[found.first] = start
+                for parts, nest in nests:
+                    units = {part.unit.name: part.unit for part in parts}
+                    AstLoops(loop, units, dict(values)).write(nest)
+                for made in nearest_loops(start.owner.owner):
+                    made.attributes[ORDERED] = ir.UnitAttr.get()
+    except Immovable:
+        nests = ()
+    if not nests:
+        for op in reversed([view.operation for view in loop.block.operations]):
+            if op not in before:
+                op.erase()
+    return bool(nests)
