@@ -5,23 +5,28 @@ LLVM IR -> Binary, content-addressed. Needs no MLIR: engines import the types fr
 
 from __future__ import annotations
 
+import argparse
 import platform
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from avial_lab import ownership
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.cpu import instruction_sets
 from avial_lab.errors import InternalError
+from avial_lab.llvm_parts import LlvmPart, joined, parts_of
 from avial_lab.schedule import Piece, Step, Transfer
 from avial_lab.toolchain import tool
 
@@ -58,6 +63,9 @@ without contraction.
 """
 
 LINK = ("cc", "-shared")
+
+T = TypeVar("T")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -105,12 +113,13 @@ class Binary:
 
 @dataclass(frozen=True)
 class MachineCode:
-    """What the tools make of LLVM IR: a shared object, and the assembly in it for people to
-    read.
+    """What the tools make of LLVM IR, in so many parts: a shared object, and the assembly in it for
+    people to read.
     """
 
     shared_object: bytes
     assembly: str
+    parts: int = 1
     seconds: float = field(compare=False, default=0.0)
 
 
@@ -131,33 +140,64 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
     key = digest("machine code", llvm_ir, *_opt(), *LLC, *LINK, *_parts(llvm_ir), tool_versions())
     found = store.get(key)
     if found is None:
-        shared_object, assembly = _compile(llvm_ir, store)
-        head = f"{len(shared_object)}\n".encode()
-        store.put(key, head + shared_object + assembly.encode())
+        code = _compile(llvm_ir, store)
+        head = f"{len(code.shared_object)} {code.parts}\n".encode()
+        store.put(key, head + code.shared_object + code.assembly.encode())
     else:
-        size, _, rest = found.partition(b"\n")
-        shared_object, assembly = rest[: int(size)], rest[int(size) :].decode()
-    return MachineCode(shared_object, assembly, time.perf_counter() - started)
+        head, _, rest = found.partition(b"\n")
+        size, parts = map(int, head.split())
+        code = MachineCode(rest[:size], rest[size:].decode(), parts)
+    return replace(code, seconds=time.perf_counter() - started)
 
 
-def assembly_command(source: str, result: str) -> str:
+def assembly_command(source: str, result: str, *, parts: int) -> str:
     """The line that makes the assembly `result` from the LLVM IR in `source`."""
+    if parts > 1:
+        return f"python -m avial_lab.binary {source} -o {result}"
     return f"{shlex.join(_opt())} {source} | {shlex.join(LLC)} -o {result}"
 
 
+def optimised_command(source: str, result: str, *, parts: int) -> str:
+    """The line that makes the text of what llc gets."""
+    if parts > 1:
+        return f"python -m avial_lab.binary -S {source} -o {result}"
+    return f"{shlex.join(_opt())} {source} -S -o {result}"
+
+
 def optimised(llvm_ir: str) -> str:
-    """The LLVM IR that opt makes of `llvm_ir` for this host, as text to read."""
-    return _piped([*_opt(), "-S"], llvm_ir.encode()).decode()
+    """The LLVM IR that opt makes of `llvm_ir` for this host, as text to read; of one part after the
+    other.
+    """
+    made = _beside(
+        lambda part: _piped([*_opt(part), "-S"], part.llvm_ir.encode()), _divided(llvm_ir)
+    )
+    return b"\n".join(made).decode()
 
 
-def bitcode(llvm_ir: str) -> bytes:
+def bitcode(llvm_ir: str) -> list[bytes]:
     """The same as llc gets it. (Text forgets the order of uses, and llc's choices with it.)"""
-    return _piped(_opt(), llvm_ir.encode())
+    return _beside(_bitcode_of, _divided(llvm_ir))
 
 
-def assembly_of(code: bytes, *more: str) -> str:
+def assembly_of(code: Sequence[bytes], *more: str) -> str:
     """What llc makes of bitcode; `more` are options that change no instruction."""
-    return _piped((*LLC, *more), code).decode()
+    return joined(_beside(lambda part: _piped((*LLC, *more), part).decode(), code))
+
+
+def _divided(llvm_ir: str) -> tuple[LlvmPart, ...]:
+    return parts_of(llvm_ir, EXPORTED)
+
+
+def _bitcode_of(part: LlvmPart) -> bytes:
+    return _piped(_opt(part), part.llvm_ir.encode())
+
+
+def _beside(make: Callable[[T], Made], parts: Sequence[T]) -> list[Made]:
+    """What is made of each, at the same time: the work is that of other processes."""
+    if len(parts) == 1:
+        return [make(parts[0])]
+    with ThreadPoolExecutor(len(parts), thread_name_prefix="tools") as pool:
+        return list(pool.map(make, parts))
 
 
 def verify_command() -> tuple[str, ...]:
@@ -173,36 +213,47 @@ def assemble_command() -> tuple[str, ...]:
 def assembled(assembly: str, llvm_ir: str) -> MachineCode:
     """Machine code of assembly written by hand; `llvm_ir` tells what is linked to it."""
     store = Cache(default_folder() / "objects")
+    return MachineCode(_linked(assembly, _runtime(llvm_ir, store)), assembly)
+
+
+def _compile(llvm_ir: str, store: Cache) -> MachineCode:
+    """The shared object and the assembly it is assembled from."""
+    parts = _divided(llvm_ir)
+    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
+        runtime = pool.submit(_runtime, llvm_ir, store)
+        made = _beside(lambda part: _piped(LLC, _bitcode_of(part)).decode(), parts)
+        assembly = joined(made)
+        return MachineCode(_linked(assembly, runtime.result()), assembly, len(parts))
+
+
+def _linked(assembly: str, runtime: Mapping[str, bytes]) -> bytes:
+    """The shared object of a program and what it needs besides."""
     with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
         folder = Path(name)
-        (folder / "program.s").write_text(assembly)
-        _run(["llvm-mc", "-filetype=obj", "program.s", "-o", "program.o"], folder)
-        return MachineCode(_linked(llvm_ir, folder, store), assembly)
+        (folder / "program.o").write_bytes(_assembled(assembly))
+        for part, code in runtime.items():
+            (folder / f"{part}.o").write_bytes(code)
+        objects = ["program.o", *(f"{part}.o" for part in runtime)]
+        _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
+        return (folder / "program.so").read_bytes()
 
 
-def _compile(llvm_ir: str, store: Cache) -> tuple[bytes, str]:
-    """The shared object and the assembly it was assembled from."""
-    with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
-        folder = Path(name)
-        _assemble("program", llvm_ir, _opt(), folder)
-        return _linked(llvm_ir, folder, store), (folder / "program.s").read_text()
+def _assembled(assembly: str) -> bytes:
+    return _piped(("llvm-mc", "-filetype=obj"), assembly.encode())
 
 
-def _linked(llvm_ir: str, folder: Path, store: Cache) -> bytes:
-    """The shared object of `program.o` in that folder and what its LLVM IR needs besides."""
-    objects = ["program.o"]
+def _runtime(llvm_ir: str, store: Cache) -> dict[str, bytes]:
+    """The object files of what a program is linked to."""
+    found: dict[str, bytes] = {}
     if _needs_bfloat16(llvm_ir):
-        _assemble("bfloat16", _bfloat16(), ("opt",), folder)
-        objects.append("bfloat16.o")
+        code = _piped(("opt",), _bfloat16().encode())
+        found["bfloat16"] = _assembled(_piped(LLC, code).decode())
     if _needs_ownership(llvm_ir):
-        (folder / "ownership.o").write_bytes(compile_ownership(store=store))
-        objects.append("ownership.o")
+        found["ownership"] = compile_ownership(store=store)
     for part, needs in _IN_C.items():
         if needs(llvm_ir):
-            (folder / f"{part}.o").write_bytes(_compile_c(part, _text_of(part), store))
-            objects.append(f"{part}.o")
-    _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
-    return (folder / "program.so").read_bytes()
+            found[part] = _compile_c(part, _text_of(part), store)
+    return found
 
 
 def compile_ownership(*, store: Cache) -> bytes:
@@ -223,13 +274,6 @@ def _compile_c(name: str, text: str, store: Cache) -> bytes:
         compiled = (folder / f"{name}.o").read_bytes()
     store.put(key, compiled)
     return compiled
-
-
-def _assemble(part: str, llvm_ir: str, optimise: Sequence[str], folder: Path) -> None:
-    (folder / f"{part}.ll").write_text(llvm_ir)
-    _run([*optimise, f"{part}.ll", "-o", f"{part}.bc"], folder)
-    _run([*LLC, f"{part}.bc", "-o", f"{part}.s"], folder)
-    _run(["llvm-mc", "-filetype=obj", f"{part}.s", "-o", f"{part}.o"], folder)
 
 
 def _parts(llvm_ir: str) -> tuple[str, ...]:
@@ -308,11 +352,13 @@ def _text_of(part: str) -> str:
     return resources.files("avial_lab").joinpath(f"{part}.c").read_text()
 
 
-def _opt() -> tuple[str, ...]:
+def _opt(part: LlvmPart | None = None) -> tuple[str, ...]:
     """OPT for this host. Our modules name no triple, and without one opt knows of no vector
     registers.
     """
-    return (*OPT, f"-mtriple={host_triple()}")
+    *first, exported = OPT
+    exported = ",".join([exported, *(part.shared if part is not None else ())])
+    return (*first, exported, f"-mtriple={host_triple()}")
 
 
 @cache
@@ -361,3 +407,20 @@ def _cpu_flags() -> str:
         return ""
     lines = path.read_text().splitlines()
     return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make assembly of LLVM IR, as programs are compiled."""
+    parser = argparse.ArgumentParser(prog="python -m avial_lab.binary", description=main.__doc__)
+    parser.add_argument("file")
+    parser.add_argument("-S", dest="halfway", action="store_true", help="what opt makes, as text")
+    parser.add_argument("-o", dest="output", required=True)
+    options = parser.parse_args(arguments)
+    llvm_ir = Path(options.file).read_text()
+    made = optimised(llvm_ir) if options.halfway else assembly_of(bitcode(llvm_ir))
+    Path(options.output).write_text(made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from mlir import ir, passmanager
 from mlir.dialects import llvm
 
-from avial_lab.binary import assembly_of, bitcode, host_triple, optimised
+from avial_lab.binary import assembly_of, bitcode, host_triple, optimised, optimised_command
 from avial_lab.dialects import register
 from avial_lab.inside.kernels import kernels_inside
 from avial_lab.inside.machine import assembly_origins, llvm_origins
@@ -161,10 +161,9 @@ def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
         ]
         origins = assembly_origins(stage.text, debug.result(), marked.table)
     opt, llc = dumped_steps(dumps, llvm_ir)
-    first = stage.command.partition(" | ")[0]
     # llc gets bitcode, not the text: only both together make the stage.
     steps = (
-        replace(opt, command=f"{first} -S -o object.ll"),
+        replace(opt, command=optimised_command("llvmir.ll", "object.ll", parts=len(code))),
         replace(llc, command=stage.command),
     )
     return _stage(stage, origins, passes=steps, facts={"machine": host_triple()})
