@@ -282,7 +282,9 @@ def _llvm_stages(work: ir.Operation, host_text: str, watch: Watch | None) -> Sta
     started = time.perf_counter()
     line = lower_to_llvm(work, host_text, watch=watch)
     seconds = time.perf_counter() - started
-    yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
+    stage = mlir_stage("llvm", "the LLVM dialect", work, line, seconds)
+    check_lowered(work, stage.text)
+    yield stage, work
     yield _translated(work), None
 
 
@@ -316,7 +318,6 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     Returns the line that does the same.
     """
     run_passes(module, TO_LLVM, watch=watch)
-    check_lowered(module)
     ours: list[Pass] = []
     if may_run_backwards(text):
         ours.append(SignedOffsets())
@@ -393,7 +394,8 @@ def manifest_of(schedule: Schedule) -> Manifest:
 def run_passes(
     module: ir.Operation, passes: Sequence[Pass | str], *, watch: Watch | None = None
 ) -> float:
-    """Run `passes` on `module` in place, verified after each; the seconds it took.
+    """Run `passes` on `module` in place, verified after the last, with a `watch` after each; the
+    seconds it took.
 
     A string is the name of one of MLIR's. Errors are PassErrors at the operation's place in the
     cell.
@@ -413,8 +415,8 @@ def run_passes(
                 _run_mlirs(module, names)
                 names = []
                 item(module)
-                module.verify()
             _run_mlirs(module, names)
+            module.verify()
     except ir.MLIRError as error:
         raise _pass_error(error, passes) from None
     return time.perf_counter() - started
@@ -425,6 +427,7 @@ def _run_mlirs(module: ir.Operation, names: Sequence[str]) -> None:
     if not names:
         return
     manager = passmanager.PassManager("builtin.module")
+    manager.enable_verifier(enable=False)  # some 4 ms a pass for a big module
     for name in names:
         manager.add(name)
     manager.run(module)
@@ -438,8 +441,12 @@ def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError
     return PassError(f"{first.message} (in the passes {names})", span=span_of(first.location))
 
 
-def check_lowered(module: ir.Operation) -> None:
-    """PassError at the first operation that is not in the LLVM dialect."""
+def check_lowered(module: ir.Operation, text: str = "") -> None:
+    """PassError at the first operation that is not in the LLVM dialect; where the module's `text`
+    is known, that alone may tell that there is none.
+    """
+    if text and all(map(_LOWERED.match, text.splitlines())):
+        return
     for op in operations_in(module):
         if op.name.startswith(("llvm.", "omp.")):  # these are translated together
             continue
@@ -449,6 +456,10 @@ def check_lowered(module: ir.Operation) -> None:
             done = ("llvm.", "builtin.")
             op = next((user for user in users if not user.name.startswith(done)), op)
         raise PassError(f"no lowering was found for {op.name}", span=span_of(op.location))
+
+
+_LOWERED = re.compile(r'\s*(?:(?:%\S+(?:, %\S+)* = )?"?(?:llvm|omp)\.|[}^#]|module|$)')
+"""A line of a module's text that holds no other operation."""
 
 
 # -- stages ----------------------------------------------------------------------------------------
@@ -475,7 +486,7 @@ def mlir_opt_line(passes: Sequence[str], source: str, result: str) -> str:
 
 def object_stage(code: MachineCode) -> tuple[Stage, MachineCode]:
     """The last stage: the assembly, to read."""
-    line = assembly_command("llvmir.ll", "object.s")
+    line = assembly_command("llvmir.ll", "object.s", parts=code.parts)
     return Stage("object", "machine code", "asm", code.assembly, line, code.seconds), code
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class ApartToLlvm:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in operations_in(module):
-                if op.name == "llvm.func" and APART in op.attributes:
+            for op in operations_named(module, "llvm.func"):
+                if APART in op.attributes:
                     _mark(op)
 
     def __str__(self) -> str:

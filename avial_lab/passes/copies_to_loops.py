@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,10 @@ class CopiesToLoops:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in list(operations_in(module)):
-                if op.name == "memref.copy":
-                    with ir.InsertionPoint(op), op.location:
-                        _copy(op.operands[0], op.operands[1])
-                    op.erase()
+            for op in operations_named(module, "memref.copy"):
+                with ir.InsertionPoint(op), op.location:
+                    _copy(op.operands[0], op.operands[1])
+                op.erase()
 
     def __str__(self) -> str:
         return "copies-to-loops"

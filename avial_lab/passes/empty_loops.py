@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.accesses.views import DYNAMIC, defining
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
 from avial_lab.polyhedra.nesting import parent_of
@@ -33,7 +33,7 @@ class EmptyLoops:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            empty = [op for op in operations_in(module) if _never_runs(op)]
+            empty = [op for op in operations_named(module, "affine.for") if _never_runs(op)]
             for op in [op for op in empty if not _inside_another(op, empty)]:
                 for result, start in zip(op.results, _starts(op), strict=True):
                     result.replace_all_uses_with(start)
@@ -44,8 +44,6 @@ class EmptyLoops:
 
 
 def _never_runs(op: ir.Operation) -> bool:
-    if op.name != "affine.for":
-        return False
     lows, highs = ([end for end in ends if end is not None] for ends in known_ends(op))
     return bool(lows) and bool(highs) and max(lows) >= min(highs)
 

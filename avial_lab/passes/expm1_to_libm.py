@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, func
 
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Expm1ToLibm:
         with module.context, ir.Location.unknown(module.context):
             scalars = [
                 op
-                for op in operations_in(module)
-                if op.name == "math.expm1" and isinstance(op.result.type, ir.FloatType)
+                for op in operations_named(module, "math.expm1")
+                if isinstance(op.result.type, ir.FloatType)
             ]
             for op in scalars:
                 with ir.InsertionPoint(op), op.location:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import itemsize_of, operations_named
 
 STACK_BYTES = 16 * 1024
 """A larger alloca goes to the heap: engines' stacks are not ours to fill."""
@@ -49,12 +49,12 @@ class FreeAllocations:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in list(operations_in(module)):
+            for op in operations_named(module, "memref.alloca", "memref.alloc"):
                 if op.name == "memref.alloca":
                     _settle(op)
-                elif op.name == "memref.alloc":
+                else:
                     _free(op)
-            for op in [op for op in operations_in(module) if op.name == "memref.alloca_scope"]:
+            for op in operations_named(module, "memref.alloca_scope"):
                 _dissolve(op)
 
     def __str__(self) -> str:

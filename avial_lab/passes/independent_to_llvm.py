@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.mark_parallel import LOOPS
+from avial_lab.passes.operations import operations_named
 
 CALL, INTRINSIC = "llvm.call_intrinsic", "llvm.sideeffect"
 
@@ -32,7 +33,9 @@ class KeepIndependent:
                 name: ir.DenseI32ArrayAttr.get(sizes)
                 for name, sizes in (("operandSegmentSizes", [0, 0]), ("op_bundle_sizes", []))
             }
-            for loop in [op for op in operations_in(module) if INDEPENDENT in op.attributes]:
+            for loop in [
+                op for op in operations_named(module, *LOOPS) if INDEPENDENT in op.attributes
+            ]:
                 del loop.attributes[INDEPENDENT]
                 body = loop.regions[0].blocks[0]
                 with loop.location, ir.InsertionPoint(body.operations[-1]):
@@ -52,7 +55,7 @@ class IndependentToLlvm:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in [op for op in operations_in(module) if op.name == CALL]:
+            for op in operations_named(module, CALL):
                 if INDEPENDENT in op.attributes:
                     _annotate(op.block)
                     op.erase()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 
 TAKE, GIVE = "avial_take", "avial_give"
 _NEW = {"malloc": TAKE, "free": GIVE}
@@ -26,10 +26,11 @@ class KeepMemory:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in operations_in(module):
-                if op.name == "llvm.func" and not len(op.regions[0].blocks):
+            for op in operations_named(module, "llvm.func"):
+                if not len(op.regions[0].blocks):
                     _rename(op, "sym_name", ir.StringAttr.get)
-                elif op.name == "llvm.call" and "callee" in op.attributes:
+            for op in operations_named(module, "llvm.call"):
+                if "callee" in op.attributes:
                     _rename(op, "callee", ir.FlatSymbolRefAttr.get)
 
     def __str__(self) -> str:

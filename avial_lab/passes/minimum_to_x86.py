@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import itemsize_of, operations_named
 
 X86 = ("x86_64", "amd64", "i686")
 ELEMENTS = ("f16", "bf16", "f32", "f64")
@@ -39,7 +39,7 @@ class MinimumToX86:
         if self.machine.lower() not in X86:
             return
         with module.context:
-            for op in [op for op in operations_in(module) if op.name == "arith.minimumf"]:
+            for op in operations_named(module, "arith.minimumf"):
                 if str(_element(op.results[0].type)) in ELEMENTS:
                     _write_out(op)
 

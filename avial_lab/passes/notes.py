@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from mlir import ir
 
 from avial_lab.dialects.places import name_of
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra.nesting import parent_of
@@ -52,7 +52,7 @@ def told_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
     """The lines of each phase that has some, by its name."""
     return {
         text_attribute(op, PHASES[op.name]): lines_of(op)
-        for op in operations_in(module)
+        for op in operations_named(module, *PHASES)
         if DONE in op.attributes and PHASES[op.name] in op.attributes
     }
 

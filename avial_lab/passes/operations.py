@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mlir import ir
+from mlir import ir, rewrite
 
 from avial_lab.arrays import ITEMSIZE
 
@@ -34,6 +34,25 @@ def _with_all_inside(op: ir.Operation) -> list[ir.Operation]:
         return on
 
     op.walk(take, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def operations_named(op: ir.Operation, *names: str) -> list[ir.Operation]:
+    """All operations of these names inside `op`, inner before outer, otherwise in program order.
+
+    MLIR looks for them by itself, many times as fast as one by one from here.
+    """
+    found: list[ir.Operation] = []
+
+    def take(inner: ir.OpView, _: rewrite.PatternRewriter) -> bool:
+        found.append(inner.operation)
+        return True  # matches nothing: the operation stays as it is
+
+    with op.context:
+        patterns = rewrite.RewritePatternSet()
+        for name in names:
+            patterns.add(name, take)
+        rewrite.walk_and_apply_patterns(op, patterns.freeze())
     return found
 
 

@@ -18,7 +18,7 @@ from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.jam_rows import body_of, goes_along, loops_over_columns
 from avial_lab.passes.mark_parallel import PARALLEL, columns_of, free_nests
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import functions_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import LOADS, STORES, constant_in
 from avial_lab.passes.reorder_sums import note_terms
@@ -59,7 +59,7 @@ class PartialSums:
         if is_strict(module):
             return
         with module.context:
-            for function in [op for op in operations_in(module) if OF_TASK in op.attributes]:
+            for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
                 if arrays_apart(function):
                     terms = max(map(_in_parts, list(free_nests(function))), default=0)
                     note_terms(function, terms)

@@ -20,7 +20,7 @@ from avial_lab.accesses.rounding import FAR
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import loop_name, phase_of, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import innermost_loops
 from avial_lab.polyhedra import Loop, Scop, read_scop
@@ -57,7 +57,7 @@ class ReorderSums:
         if is_strict(module):
             return
         with module.context:
-            for function in [op for op in operations_in(module) if OF_TASK in op.attributes]:
+            for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
                 terms = max(map(_reorder, free_nests(function)), default=0)
                 note_terms(function, terms)
 
@@ -78,7 +78,7 @@ def reordered_sums(module: ir.Operation) -> dict[str, int]:
     """The tasks whose sums have been reordered, with the number of terms of the longest."""
     return {
         ir.StringAttr(op.attributes[OF_TASK]).value: ir.IntegerAttr(op.attributes[SUMS]).value
-        for op in operations_in(module)
+        for op in functions_in(module)
         if SUMS in op.attributes
     }
 

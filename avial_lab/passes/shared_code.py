@@ -15,7 +15,6 @@ from mlir.dialects import func, memref
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART, SHARED, arrays_apart
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import remap
 from avial_lab.passes.program import text_attribute
 
 WORK = "avial.work"
@@ -83,29 +82,27 @@ def _take_in(made: ir.Operation, block: ir.Block, first: tuple[ir.Value, ...]) -
     given: list[ir.Value] = []
     own: set[ir.Value] = set()
 
-    def take(value: ir.Value) -> None:
-        if value in own or value in inside:
-            return
+    def take(value: ir.Value) -> ir.Value:
         owner = value.owner
         if isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "arith.constant":
             copy = owner.operation.clone(ip=ir.InsertionPoint.at_block_begin(block)).operation
-            inside[value] = copy.results[0]
-            return
-        inside[value] = block.add_argument(_of_any_size(value.type), value.location)
+            return copy.results[0]
         given.append(value)
+        return block.add_argument(_of_any_size(value.type), value.location)
 
     ops = list(operations_in(made))
-    for op in ops:
-        own.update(op.results)
-        own.update(a for region in op.regions for each in region.blocks for a in each.arguments)
     for value in first:
         inside[value] = block.add_argument(value.type, value.location)
     given += first
-    for op in ops:
-        for value in op.operands:
-            take(value)
-    for op in ops:
-        remap(op, inside)
+    for op in ops:  # what it uses comes before it
+        for place, value in enumerate(op.operands):
+            if value in own:
+                continue
+            if value not in inside:
+                inside[value] = take(value)
+            op.operands[place] = inside[value]
+        own.update(op.results)
+        own.update(a for region in op.regions for each in region.blocks for a in each.arguments)
     kinds = [argument.type for argument in block.arguments]
     made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
     return given

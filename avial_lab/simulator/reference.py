@@ -28,7 +28,15 @@ from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.place_tasks import PlaceInOrder
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
-from avial_lab.pipelines import TO_HOST, Pass, arithmetic, lower_to_llvm, run_passes, text_of
+from avial_lab.pipelines import (
+    TO_HOST,
+    Pass,
+    arithmetic,
+    check_lowered,
+    lower_to_llvm,
+    run_passes,
+    text_of,
+)
 
 _AFTER_COPIES = TO_HOST.index(CopiesToLoops()) + 1
 _CHECKED: tuple[Pass | str, ...] = (
@@ -94,6 +102,7 @@ def reference(
     run_passes(work, passes[plain:])  # no tasks, no tasks-to-mpi
     sites = sites_of(work)
     lower_to_llvm(work, text_of(work))
+    check_lowered(work)
     code = compile_llvm_ir(llvm.translate_module_to_llvmir(work))
     known = {buffer.name: buffer for buffer in buffers}
     result = {
