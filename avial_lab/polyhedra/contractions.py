@@ -269,6 +269,26 @@ def _variable(unit: Unit, place: int) -> ir.Value:
     return loop.op.regions[0].blocks[0].arguments[loop.dimension]
 
 
+def form_of(found: Contraction) -> object:
+    """Equal for contractions that compute the same where their rows, columns and terms have the
+    same values.
+    """
+    unit = found.unit
+    loops: dict[ir.Value, object] = {_variable(unit, k): k for k in range(len(unit.loops))}
+
+    def form(value: ir.Value) -> object:
+        if value in loops or not defined_in(unit.loops[0].op, value):
+            return loops.get(value, value)
+        op = value.owner.operation
+        return list(op.results).index(value), form_of_op(op)
+
+    def form_of_op(op: ir.Operation) -> object:
+        attributes = tuple((name, str(op.attributes[name])) for name in op.attributes)
+        return op.name, attributes, *map(form, op.operands)
+
+    return found.roles, form_of_op(found.store.op)
+
+
 # -- space -----------------------------------------------------------------------------------------
 
 

@@ -28,12 +28,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import islpy as isl
 
 from avial_lab.polyhedra.affine import Affine
-from avial_lab.polyhedra.contractions import Contraction, drafts_of, one_element_each, space_of
+from avial_lab.polyhedra.contractions import (
+    Contraction,
+    drafts_of,
+    form_of,
+    one_element_each,
+    space_of,
+)
 from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.parts import Edge, Part, edges_among
@@ -122,6 +128,8 @@ def _eliminated(
                 panel[name] = panel[name].subtract(piece)
     if not pieces:
         return None
+    if not saving:
+        pieces = _merged(pieces, inside, first)
     parts = tuple(Part(unit, panel[unit.name].coalesce(), steps[unit.name]) for unit in units)
     updates = [update for update, _ in pieces]
     if saving:
@@ -328,6 +336,40 @@ def _update(draft: Contraction, piece: isl.Set, inside: isl.Set, first: str) -> 
     firsts = _firsts(piece, inside, first)
     told = said.intersect_params(piece.params()).is_subset(piece)
     return Update(found, firsts) if firsts is not None and told else None
+
+
+def _merged(
+    pieces: Sequence[tuple[Update, isl.Set]], inside: Mapping[str, isl.Set], first: str
+) -> list[tuple[Update, isl.Set]]:
+    """Updates that do the same to parts of one array, which together have fewer pieces: those below
+    and above a diagonal are a square.
+    """
+    groups: dict[object, list[tuple[Update, isl.Set]]] = {}
+    for update, piece in pieces:
+        groups.setdefault(form_of(update.contraction), []).append((update, piece))
+    found: list[tuple[Update, isl.Set]] = []
+    for group in groups.values():
+        found += (_as_one(group, inside, first) if len(group) > 1 else None) or group
+    return found
+
+
+def _as_one(
+    group: Sequence[tuple[Update, isl.Set]], inside: Mapping[str, isl.Set], first: str
+) -> list[tuple[Update, isl.Set]] | None:
+    """The group in fewer pieces, all of them of its first unit; None where it has as many."""
+    draft = group[0][0].contraction
+    units = dict.fromkeys(update.contraction.unit.name for update, _ in group)
+    around = reduce(isl.Set.union, (_named(inside[name], draft) for name in units))
+    every = convex_pieces(reduce(isl.Set.union, (_named(piece, draft) for _, piece in group)))
+    if len(every) >= len(group):
+        return None
+    made = [(_update(draft, piece, around, first), piece) for piece in every]
+    found = [(update, piece) for update, piece in made if update is not None]
+    return found if len(found) == len(made) else None
+
+
+def _named(points: isl.Set, draft: Contraction) -> isl.Set:
+    return points.set_tuple_name(draft.unit.name)
 
 
 def _firsts(piece: isl.Set, inside: isl.Set, first: str) -> Range | None:

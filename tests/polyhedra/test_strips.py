@@ -6,7 +6,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.polyhedra.eliminations import elimination_in
+from avial_lab.polyhedra.eliminations import Elimination, elimination_in
 from avial_lab.polyhedra.strips import Strips
 from avial_lab.polyhedra.units import units_of
 from tests.passes.test_block_loops import (
@@ -26,7 +26,8 @@ def strips_in(body: str) -> list[tuple[list[str], str, str]]:
     return [_told(group) for group in _groups(body)]
 
 
-def _groups(body: str) -> tuple[Strips, ...]:
+def eliminated(body: str) -> Elimination:
+    """In blocks of 16 steps."""
     text = factorisation(body, 70).replace(" attributes {avial.apart}", "")
     for line in (lines := text.splitlines())[:2]:
         name, _, map_ = line.partition(" = ")
@@ -34,6 +35,11 @@ def _groups(body: str) -> tuple[Strips, ...]:
     scop = scop_of("\n".join(lines), ir.Context())
     found = elimination_in(scop, units_of(scop, apart=True), width=16, first="first")
     assert found is not None
+    return found
+
+
+def _groups(body: str) -> tuple[Strips, ...]:
+    found = eliminated(body)
     core, groups = found.strips
     for part in found.panel:  # each instance is in one of them
         own = [g.part.points for s in groups for g in s.strips if g.part.unit == part.unit]
