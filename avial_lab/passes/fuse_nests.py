@@ -9,24 +9,32 @@ fusion and distribution, LCPC 1993.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 
 import islpy as isl
 from mlir import ir
 
+from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.interleave_rows import INDEPENDENT_ROWS
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL
 from avial_lab.passes.notes import listed, loop_name, tell
+from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import LOADS, STORES
-from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
+from avial_lab.polyhedra import Access, Array, ArrayKind, Dependence, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.dependences import dependences
+from avial_lab.polyhedra.dependences import carried_among, dependences
 from avial_lab.polyhedra.nesting import holds
+from avial_lab.polyhedra.orders import factors_of
 
 NAME = "fuse-nests"
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
 ACCESSES = (*LOADS, *STORES)
+LINE = 64
+"""Bytes of a cache."""
+
 BOUNDS = ("lowerBoundMap", "upperBoundMap", "step")
 
 
@@ -41,14 +49,38 @@ class FuseNests:
 
     Only of arrays with an element for each iteration: A comes from memory once. Not where the
     second nest needs what the first computes later.
+
+    before:  affine.for %i { for %j { y[i, j] = … y[i, j - 1] } }
+             affine.for %i { for %k { z[i, n - k] = … y[i, n - k] } }
+    after:   affine.for %i { for %j { y[i, j] = … }  for %k { z[i, n - k] = … y[i, n - k] } }
+
+    Where only the outermost loops are the same, and may run their iterations in any order, they are
+    one if each iteration of the second nest needs the first's own alone, and finds it in the cache
+    of `cpu`.
     """
+
+    cpu: Cpu = field(default_factory=this_cpu, repr=False)
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 for block in function.regions[0].blocks:
-                    while _fuse_two(block):
+                    while self._fuse_two(block):
                         pass
+
+    def _fuse_two(self, block: ir.Block) -> bool:
+        """Whether two nests of the block have become one."""
+        first: ir.Operation | None = None
+        for op in [view.operation for view in block.operations]:
+            if _is_open(op):
+                if first is not None and (
+                    _fuse(first, op) or _fuse_outer(first, op, self.cpu.l2_bytes)
+                ):
+                    return True
+                first = op
+            elif not is_pure(op) and not op.name.startswith("memref.alloc"):
+                first = None
+        return False
 
     def __str__(self) -> str:
         return NAME
@@ -59,18 +91,10 @@ def fused_lines(lines: Sequence[str]) -> list[str]:
     return [line.partition(": ")[2] for line in lines if line.startswith(f"{NAME}: ")]
 
 
-def _fuse_two(block: ir.Block) -> bool:
-    """Whether two nests of the block have become one."""
-    first: list[ir.Operation] | None = None
-    for op in [view.operation for view in block.operations]:
-        nest = _nest(op)
-        if nest is not None and first is not None and _fuse(first, nest):
-            return True
-        if nest is not None:
-            first = nest
-        elif not is_pure(op) and not op.name.startswith("memref.alloc"):
-            first = None
-    return False
+def _is_open(op: ir.Operation) -> bool:
+    """Whether it is a loop that hands nothing on, and that no pass has marked."""
+    marked = PARALLEL in op.attributes or ORDERED in op.attributes
+    return op.name == "affine.for" and not len(op.results) and not marked
 
 
 def _nest(op: ir.Operation) -> list[ir.Operation] | None:
@@ -78,9 +102,7 @@ def _nest(op: ir.Operation) -> list[ir.Operation] | None:
     on.
     """
     loops: list[ir.Operation] = []
-    while op.name == "affine.for" and not len(op.results):
-        if PARALLEL in op.attributes or ORDERED in op.attributes:
-            return None
+    while _is_open(op):
         loops.append(op)
         body = _body(op)
         if any(len(inner.regions) for inner in body):
@@ -98,10 +120,13 @@ def _body(loop: ir.Operation) -> list[ir.Operation]:
     return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
 
 
-def _fuse(first: Sequence[ir.Operation], second: Sequence[ir.Operation]) -> bool:
+def _fuse(one: ir.Operation, other: ir.Operation) -> bool:
+    first, second = _nest(one), _nest(other)
+    if first is None or second is None:
+        return False
     if len(first) != len(second) or not _same_loops(first, second):
         return False
-    function = first[0].block.owner
+    function = one.block.owner
     scop = read_scop(function)
     shared = _shared(*(_inside(nest[0], scop) for nest in (first, second)))
     names = " ".join(map(loop_name, first))
@@ -170,6 +195,95 @@ def _later(pairs: isl.Map) -> isl.Map:
 def _plain(pairs: isl.Map) -> isl.Map:
     """Of iterations, whatever runs in them."""
     return pairs.reset_tuple_id(IN).reset_tuple_id(OUT)
+
+
+# -- outermost loops alone ------------------------------------------------------------------------
+
+
+def _fuse_outer(first: ir.Operation, second: ir.Operation, room: int) -> bool:
+    """Whether the two loops are one now, around what stood in both."""
+    if not _same_loops([first], [second]) or not all(map(_is_plain_inside, (first, second))):
+        return False
+    scop = read_scop(first.block.owner)
+    before, after = _inside(first, scop), _inside(second, scop)
+    shared = _brought_twice(before, after, room)
+    if not shared or not all(
+        not carried_among(scop.loops_of(nest)[0], inside)
+        for nest, inside in ((first, before), (second, after))
+    ):
+        return False
+    between = [
+        d for d in dependences([*before, *after]) if d.source in before and d.target in after
+    ]
+    if not limited(lambda: all(d.exact and _in_one_iteration(d) for d in between), lambda: False):
+        return False
+    told = f"two nests have one loop {loop_name(first)}, and find {listed(shared)} in the cache"
+    tell(first, NAME, told)
+    _merge([first], [second])
+    return True
+
+
+def _is_plain_inside(loop: ir.Operation) -> bool:
+    """Whether there is a loop in it, and else only branches, accesses and arithmetic."""
+    inside = list(operations_in(loop))
+    return any(op.name == "affine.for" for op in inside) and all(
+        op.name in (*ACCESSES, "affine.for", "affine.if") or is_pure(op) or op.name in _ENDS
+        for op in inside
+    )
+
+
+_ENDS = ("affine.yield",)
+
+
+def _in_one_iteration(dependence: Dependence) -> bool:
+    pairs = dependence.relation
+    return pairs.is_subset(pairs.equate(IN, 0, OUT, 0))
+
+
+def _brought_twice(before: Sequence[Statement], after: Sequence[Statement], room: int) -> list[str]:
+    """Arrays that come to a core for both nests, and would not for one: they are more than `room`
+    bytes of its cache, and what a few iterations need of all is less.
+    """
+    needs: dict[Array, _Need] = {}
+    for access in (a for s in (*before, *after) for a in s.accesses):
+        need = _need_of(access)
+        if need is None:
+            return []
+        known = needs.get(access.array, need)
+        needs[access.array] = _Need(need.whole, max(need.part, known.part))
+    used = [{a.array for s in nest for a in s.accesses} for nest in (before, after)]
+    shared = [array for array in needs if array in used[0] & used[1]]
+    parts = sum(need.part for need in needs.values())
+    fits = parts * INDEPENDENT_ROWS <= room < sum(needs[array].whole for array in shared)
+    return [str(array) for array in shared] if fits else []
+
+
+@dataclass(frozen=True)
+class _Need:
+    """Bytes of an array, and of its elements that one iteration of the outermost loop needs."""
+
+    whole: int
+    part: int
+
+
+def _need_of(access: Access) -> _Need | None:
+    """None where nobody knows the array's size."""
+    array = access.array
+    if array.kind is ArrayKind.VALUE:
+        return _Need(0, 0)
+    shape = [extent for extent in array.shape if extent is not None]
+    if array.value is None or len(shape) < array.rank:
+        return None
+    item = itemsize_of(ir.MemRefType(array.value.type).element_type)
+    whole = part = prod(shape) * item
+    moves = [factors_of(access, loop) for loop in range(access.relation.dim(IN))]
+    for place, extent in enumerate(shape):
+        own, *others = (True if each is None else each[place] != 0 for each in moves)
+        if own and not any(others):
+            # A column comes with those beside it.
+            beside = min(extent, LINE // item) if place == len(shape) - 1 else 1
+            part = part // extent * beside
+    return _Need(whole, part)
 
 
 def _merge(first: Sequence[ir.Operation], second: Sequence[ir.Operation]) -> None:

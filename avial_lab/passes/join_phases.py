@@ -38,7 +38,7 @@ class JoinPhases:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for schedule in [op for op in operations_in(module) if op.name == "avial.schedule"]:
-                _join_in(schedule)
+                _join_in(schedule, {})
 
     def __str__(self) -> str:
         return "join-phases"
@@ -62,17 +62,21 @@ def _names(phase: ir.Operation) -> list[str]:
     return [ir.StringAttr(name).value for name in ir.ArrayAttr(phase.attributes[FUSED])]
 
 
-def _join_in(op: ir.Operation) -> None:
+_Counts = dict[tuple[str, ...], int]
+"""Of nests, by the names of the phases that they are of."""
+
+
+def _join_in(op: ir.Operation, known: _Counts) -> None:
     """The phases in each block of `op` that nothing stands between but arithmetic."""
     for region in op.regions:
         for block in region.blocks:
             before: ir.Operation | None = None
             for inner in [view.operation for view in block.operations]:
                 if inner.name in PHASES:
-                    before = _joined(before, inner) if _may_join(inner) else None
+                    before = _joined(before, inner, known) if _may_join(inner) else None
                 elif not is_pure(inner):
                     before = None
-                    _join_in(inner)
+                    _join_in(inner, known)
 
 
 def _may_join(phase: ir.Operation) -> bool:
@@ -81,11 +85,12 @@ def _may_join(phase: ir.Operation) -> bool:
     return on_cpu(phase) and not waits and FUSED not in phase.attributes
 
 
-def _joined(before: ir.Operation | None, phase: ir.Operation) -> ir.Operation:
+def _joined(before: ir.Operation | None, phase: ir.Operation, known: _Counts) -> ir.Operation:
     """A task of both where that is better, else the phase itself."""
     if before is None or before.operands[0] != phase.operands[0] or not _common(before, phase):
         return phase
-    if _nests([before, phase]) == _nests([before]) + _nests([phase]):
+    together, *alone = (_count(each, known) for each in ([before, phase], [before], [phase]))
+    if together == sum(alone):
         return phase
     names = [*_names(before), *_names(phase)]
     reads, writes = (touched_by((before, phase), segment) for segment in (1, 2))
@@ -135,6 +140,13 @@ def _is_deep(phase: ir.Operation) -> bool:
 def _body(phase: ir.Operation) -> list[ir.Operation]:
     """Without the terminator."""
     return [view.operation for view in phase.regions[0].blocks[0].operations][:-1]
+
+
+def _count(phases: Sequence[ir.Operation], known: _Counts) -> int:
+    key = tuple(name for phase in phases for name in _names(phase))
+    if key not in known:
+        known[key] = _nests(phases)
+    return known[key]
 
 
 def _nests(phases: Sequence[ir.Operation]) -> int:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from mlir import ir
 
+from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.fuse_nests import FuseNests
+from avial_lab.pipelines import run_passes
+from tests.kernels.jit import Machine
 from tests.passes.rows import Rows, Step, changed, row_loops
 from tests.polyhedra.test_properties import SLOW
 
@@ -72,3 +77,66 @@ def test_what_stays_apart(loops: tuple[tuple[bool, tuple[Step, ...]], ...]) -> N
     module, _ = changed(Rows(9, 7, loops, apart=True), (FuseNests(),))
     text = str(module.body.operations[0])
     assert text.count("affine.for") == sum(1 + along for along, _ in loops)
+
+
+CACHE = replace(this_cpu(), l2_bytes=1 << 13)
+"""In it a few rows have room, and not a whole array."""
+
+RECURRENCES = """
+  #back = affine_map<(d) -> (36 - d)>
+  func.func @f(%A: memref<40x37xi64>, %B: memref<40x37xi64>, %C: memref<40x37xi64>)
+      attributes {avial.apart, avial.name = "f"} {
+    %c0 = arith.constant 0 : i64
+    affine.for %i = 1 to 39 {
+      %end = affine.for %j = 0 to 37 iter_args(%last = %c0) -> (i64) {
+        %x = affine.load %A[%i, %j] : memref<40x37xi64>
+        %y = arith.subi %x, %last : i64
+        affine.store %y, %B[%i, %j] : memref<40x37xi64>
+        affine.yield %y : i64
+      }
+    }
+    affine.for %i = 1 to 39 {
+      affine.for %step = 0 to 37 {
+        %j = affine.apply #back(%step)
+        %x = affine.load %B[ROW, %j] : memref<40x37xi64>
+        %y = affine.load %A[%i, %j] : memref<40x37xi64>
+        %z = arith.addi %x, %y : i64
+        affine.store %z, %C[%i, %j] : memref<40x37xi64>
+      }
+    }
+    return
+  }"""
+
+
+def outer(text: str, cpu: Cpu) -> str:
+    """After the pass; the same values come out."""
+    context = ir.Context()
+    module = ir.Module.parse(text, context)
+    run_passes(module.operation, (FuseNests(cpu),))
+    after = str(module)
+    with context:
+        machine = Machine([("before", text), ("after", after)], context)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.integers(0, 1 << 40, (40, 37)) for name in "ABC"}
+    before = machine.call("before", arrays)
+    for name, array in machine.call("after", arrays).items():
+        np.testing.assert_array_equal(array, before[name])
+    return after
+
+
+def test_outermost_loops_alone_are_one() -> None:
+    after = outer(RECURRENCES.replace("ROW", "%i"), CACHE)
+    assert after.count("affine.for") == 3
+
+
+@pytest.mark.parametrize("row", ["%i + 1", "%i - 1", "2"])
+def test_rows_that_wait_for_others_stay(row: str) -> None:
+    after = outer(RECURRENCES.replace("ROW", row), CACHE)
+    assert after.count("affine.for") == 4
+
+
+@pytest.mark.parametrize("nbytes", [1 << 10, 1 << 20])
+def test_what_a_cache_does_not_gain_by_stays(nbytes: int) -> None:
+    """Rows that have no room, and arrays that are there anyway."""
+    after = outer(RECURRENCES.replace("ROW", "%i"), replace(CACHE, l2_bytes=nbytes))
+    assert after.count("affine.for") == 4
