@@ -59,6 +59,7 @@ from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_math import ExpandMath
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
+from avial_lab.passes.extremes_to_llvm import ExtremesToLlvm
 from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases
@@ -70,7 +71,6 @@ from avial_lab.passes.join_phases import JoinPhases
 from avial_lab.passes.keep_memory import KeepMemory
 from avial_lab.passes.mark_math import MarkMath
 from avial_lab.passes.mark_parallel import MarkParallel
-from avial_lab.passes.minimum_to_x86 import MinimumToX86
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
@@ -144,7 +144,7 @@ OURS: dict[str, type] = {
     "bools-to-bytes": BoolsToBytes,
     "copies-to-loops": CopiesToLoops,
     "expm1-to-libm": Expm1ToLibm,
-    "minimum-to-x86": MinimumToX86,
+    "extremes-to-llvm": ExtremesToLlvm,
     "free-allocations": FreeAllocations,
     "mpi-to-llvm": MpiToLlvm,
     "select-gpu-tasks": SelectGpuTasks,
@@ -171,7 +171,7 @@ TO_HOST: tuple[Pass | str, ...] = (
     CopiesToLoops(),
     BoolsToBytes(),
     Expm1ToLibm(),
-    MinimumToX86(),
+    ExtremesToLlvm(),
     FreeAllocations(),
     MpiToLlvm(),
 )
