@@ -32,6 +32,7 @@ from avial_lab.passes.index_code import (
     parameter_values,
     when,
 )
+from avial_lab.passes.join_terms import joined_terms
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of
@@ -66,6 +67,10 @@ BATCH = 32
 
 FEWEST = 16
 """Steps, below which a block is left to its own loops."""
+
+
+FEWEST_OF_EACH = 8
+"""Rows, columns and terms of a contraction that is worth its packing."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,16 @@ class BlockLoops:
             tell(loop, NAME, f"no contraction is known in loop {loop_name(loop)}: {reason}")
             return None
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
+        copy = None if found is None else joined_terms(loop, scop, found)
+        if copy is not None:
+            rest = self._split(copy, width, shared, inside=inside)
+            (copy if rest is None else loop).erase()
+            if rest is not None:
+                return rest
         writer = _Writer(self, loop, scop, shared, inside)
+        if found is not None and (why := _too_thin(found)):
+            tell(loop, NAME, f"{_summed(found)}, stays as it is: {why}")
+            found = None
         if found is not None:
             self._tell(loop, found, (), inside=inside)
             return [(each, width) for each in writer.apart(found)]
@@ -255,6 +269,19 @@ def _blocked(scop: Scop, units: Sequence[Unit], width: int) -> Elimination | Non
     name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
     find = partial(elimination_in, scop, units, width=width, first=name)
     return limited(find, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
+
+
+def _too_thin(found: Contraction) -> str:
+    """Why packing would not pay: each value that it moves is used once for each row, or column, and
+    each element it loads and stores is for so many terms.
+    """
+    roles = found.roles
+    counts = {"terms": roles.term, "rows": roles.row, "columns": roles.column}
+    for what, place in counts.items():
+        count = most_iterations(found.unit.domain, place)
+        if count < FEWEST_OF_EACH:
+            return f"only {count} {what}"
+    return ""
 
 
 def _summed(found: Contraction) -> str:

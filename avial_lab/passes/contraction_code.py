@@ -5,6 +5,7 @@ Contraction, values of its loops' variables -> copies of its operations at the i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,8 +129,14 @@ class ContractionCode:
         load = self._loads.get(op)
         if load is None:
             return is_elementwise(op) and all(self._walks(each, along) for each in op.operands)
-        stride = stride_of(load.accesses[0], load.loops.index(along))
-        return stride == 1 and has_rows_of_elements(op.operands[0])
+        if not has_rows_of_elements(op.operands[0]):
+            return False
+        if stride_of(load.accesses[0], load.loops.index(along)) == 1:
+            return True
+        # The same said of a view, where the array itself is met at every so many elements of a row.
+        hanging = [each for each in list(op.operands)[1:] if self._hangs_on(each, along)]
+        variable = along.op.regions[0].blocks[0].arguments[along.dimension]
+        return hanging == [variable] and _is_last_subscript(op, variable)
 
     @cached_property
     def _loads(self) -> dict[ir.Operation, Statement]:
@@ -218,6 +225,15 @@ def _again(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Operation:
     for k, operand in enumerate(operands):
         made.operands[k] = operand
     return made
+
+
+def _is_last_subscript(load: ir.Operation, variable: ir.Value) -> bool:
+    """Whether the value is the last subscript, and in no other."""
+    if load.name != "affine.load":
+        return load.operands[-1] == variable
+    *others, last = ir.AffineMapAttr(load.attributes["map"]).value.results
+    own = ir.AffineExpr.get_dim(list(load.operands)[1:].index(variable))
+    return last == own and not any(re.search(rf"\b{own}\b", str(each)) for each in others)
 
 
 def _subscripts(op: ir.Operation, operands: Sequence[ir.Value]) -> list[ir.Value]:

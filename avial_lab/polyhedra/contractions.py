@@ -20,7 +20,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.polyhedra.dependences import Dependence, dependences
-from avial_lab.polyhedra.model import Access, Scop, Statement
+from avial_lab.polyhedra.model import Access, Loop, Scop, Statement
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.orders import steps
 from avial_lab.polyhedra.ranges import Range, range_of
@@ -287,6 +287,12 @@ def form_of(found: Contraction) -> object:
         return op.name, attributes, *map(form, op.operands)
 
     return found.roles, form_of_op(found.store.op)
+
+
+def loops_of_terms(found: Contraction) -> list[Loop]:
+    """Those that add up one element, from the outermost on."""
+    stored = found.store.accesses[0]
+    return [loop for k, loop in enumerate(found.unit.loops) if not _moves(stored, k)]
 
 
 # -- space -----------------------------------------------------------------------------------------

@@ -1,0 +1,157 @@
+"""Sums over several loops as sums over one.
+
+A nest and its contraction -> a copy of the nest, in which the loops of its terms are one loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+from mlir import ir
+from mlir.dialects import affine, memref
+
+from avial_lab.passes.expand_scalars import extent_of
+from avial_lab.passes.notes import name_of
+from avial_lab.passes.operations import operations_in
+from avial_lab.polyhedra import Scop
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.contractions import Contraction, loops_of_terms
+from avial_lab.polyhedra.nesting import defined_in
+
+SET = isl.dim_type.set
+
+_MARK = "avial.term"
+
+
+@dataclass(frozen=True)
+class _Range:
+    loop: ir.Operation
+    low: int
+    count: int
+
+    @property
+    def variable(self) -> ir.Value:
+        return self.loop.regions[0].blocks[0].arguments[0]
+
+
+def joined_terms(nest: ir.Operation, scop: Scop, found: Contraction) -> ir.Operation | None:
+    """Before `nest`, the copy; None where its terms are those of one loop, or not a box.
+
+    before:  affine.for %c = 0 to 16 { affine.for %p = 0 to 3 { affine.for %q = 0 to 3 {
+               Y[%o, %j] += F[%o, %c, %p, %q] * X[%c, %p, %j + %q] } } }
+    after:   affine.for %t = 0 to 144 {
+               Y[%o, %j] += F[%o, %t / 9, %t / 3 mod 3, %t mod 3] * X[%t / 9, …, %j + %t mod 3] }
+
+    The terms are met in the same order. A convolution is a product of matrices after that.
+    """
+    ranges = list(_in_each_other(scop, found))[::-1]
+    if len(ranges) < 2:
+        return None
+    for each in ranges:
+        each.loop.attributes[_MARK] = ir.UnitAttr.get()
+    copy = nest.clone(ip=ir.InsertionPoint(nest)).operation
+    for each in ranges:
+        del each.loop.attributes[_MARK]
+    loops = [op for op in operations_in(copy) if _MARK in op.attributes]
+    loops.sort(key=_depth)
+    _join(copy, [_Range(op, each.low, each.count) for op, each in zip(loops, ranges, strict=True)])
+    return copy
+
+
+def _in_each_other(scop: Scop, found: Contraction) -> Iterator[_Range]:
+    """The loops of terms, from the innermost on, each with nothing but the next in it."""
+    terms = {loop.op for loop in loops_of_terms(found)}
+    loop, inner = found.unit.loops[found.roles.term].op, None
+    while loop in terms and (inner is None or list(_body(loop)) == [inner]):
+        extent = extent_of(scop, loop)
+        if extent is None or len(loop.results) or not _is_box(scop, loop, *extent):
+            return
+        yield _Range(loop, *extent)
+        loop, inner = loop.parent, loop
+
+
+def _is_box(scop: Scop, loop: ir.Operation, low: int, count: int) -> bool:
+    """Whether it has these iterations wherever the loops around are."""
+    (own,) = scop.loops_of(loop)
+    points = scop.iterations[own].reset_tuple_id()
+    box = points.project_out(SET, own.depth, 1).insert_dims(SET, own.depth, 1)
+    box = box.lower_bound_val(SET, own.depth, low).upper_bound_val(SET, own.depth, low + count - 1)
+    return limited(lambda: box.is_equal(points), lambda: False)
+
+
+def _body(loop: ir.Operation) -> Sequence[ir.Operation]:
+    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
+
+
+def _depth(op: ir.Operation) -> int:
+    return 0 if op.parent is None else 1 + _depth(op.parent.operation)
+
+
+def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> None:
+    """One loop in place of these, the outermost first."""
+    outer, inner = ranges[0].loop, ranges[-1].loop
+    names = filter(None, (name_of(each.variable.location) for each in ranges))
+    with ir.InsertionPoint(outer), outer.location:
+        made = affine.AffineForOp(0, math.prod(each.count for each in ranges), 1, iter_args=[])
+    (term,) = made.operation.regions[0].blocks[0].arguments
+    term.set_location(ir.Location.name("_".join(names), outer.location))
+    for op in operations_in(inner):
+        if op.name == "affine.load" and _is_flat(op, nest, ranges):
+            _flatten(op, nest, ranges, term)
+    with ir.InsertionPoint(made.operation.regions[0].blocks[0]), outer.location:
+        inside = 1
+        for each in ranges[::-1]:
+            digit = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(0), inside)
+            if each is not ranges[0]:
+                digit = ir.AffineExpr.get_mod(digit, each.count)
+            form = ir.AffineMap.get(1, 0, [digit + each.low])
+            each.variable.replace_all_uses_with(affine.AffineApplyOp(form, [term]).result)
+            inside *= each.count
+        end = affine.AffineYieldOp([])
+    for op in _body(inner):
+        op.move_before(end.operation)
+    outer.erase()
+
+
+def _is_flat(load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -> bool:
+    """Whether the loops go through its last dimensions from end to end, element by element."""
+    form, array = ir.AffineMapAttr(load.attributes["map"]).value, load.operands[0]
+    kind, first = ir.MemRefType(array.type), len(form.results) - len(ranges)
+    if first < 0 or not kind.has_static_shape or defined_in(nest, array):
+        return False
+    if kind.affine_map != ir.AffineMap.get_identity(kind.rank):
+        return False
+    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+    return all(
+        expr in dims
+        and load.operands[1 + dims.index(expr)] == each.variable
+        and (each.low, each.count) == (0, extent)
+        for expr, extent, each in zip(
+            list(form.results)[first:], kind.shape[first:], ranges, strict=True
+        )
+    )
+
+
+def _flatten(
+    load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range], term: ir.Value
+) -> None:
+    """Load the same of the array with its last dimensions as one."""
+    array, form = load.operands[0], ir.AffineMapAttr(load.attributes["map"]).value
+    kind, first = ir.MemRefType(array.type), len(form.results) - len(ranges)
+    shape = [*kind.shape[:first], math.prod(kind.shape[first:])]
+    groups = [*([k] for k in range(first)), list(range(first, kind.rank))]
+    with ir.InsertionPoint(nest), load.location:
+        flat_kind = ir.MemRefType.get(shape, kind.element_type, memory_space=kind.memory_space)
+        flat = memref.CollapseShapeOp(flat_kind, array, groups).result
+    whole = ir.AffineExpr.get_dim(form.n_dims)
+    results = [*list(form.results)[:first], whole]
+    inputs = list(load.operands)[1:]
+    flat_form = ir.AffineMap.get(form.n_dims + 1, form.n_symbols, results)
+    operands = [flat, *inputs[: form.n_dims], term, *inputs[form.n_dims :]]
+    with ir.InsertionPoint(load), load.location:
+        made = affine.AffineLoadOp(kind.element_type, operands[0], operands[1:], flat_form)
+    load.results[0].replace_all_uses_with(made.operation.results[0])
+    load.erase()
