@@ -150,7 +150,7 @@ class BlockLoops:
             if rest is not None:
                 return rest
         writer = _Writer(self, loop, scop, shared, inside)
-        if found is not None and (why := _too_thin(found)):
+        if found is not None and (why := self._too_thin(found)):
             tell(loop, NAME, f"{_summed(found)}, stays as it is: {why}")
             found = None
         if found is not None:
@@ -230,6 +230,19 @@ class BlockLoops:
         sized = replace(self, terms=tiles.terms, block=tiles.block, blas=False)
         tell(loop, sized, f"{summed}, {_described(found, tiles)}")
 
+    def _too_thin(self, found: Contraction) -> str:
+        """Why packing would not pay: each value that it moves is used once for each row, or column,
+        and each element it loads and stores is for so many terms. Who names sizes or a BLAS knows.
+        """
+        if self.terms or self.block or self.blas:
+            return ""
+        roles = found.roles
+        for what, place in (("terms", roles.term), ("rows", roles.row), ("columns", roles.column)):
+            count = most_iterations(found.unit.domain, place)
+            if count < FEWEST_OF_EACH:
+                return f"only {count} {what}"
+        return ""
+
     def products(
         self, root: ir.Operation, found: Contraction, saved: Collection[ir.Value], *, inside: bool
     ) -> tuple[Product, ...] | str:
@@ -269,19 +282,6 @@ def _blocked(scop: Scop, units: Sequence[Unit], width: int) -> Elimination | Non
     name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
     find = partial(elimination_in, scop, units, width=width, first=name)
     return limited(find, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
-
-
-def _too_thin(found: Contraction) -> str:
-    """Why packing would not pay: each value that it moves is used once for each row, or column, and
-    each element it loads and stores is for so many terms.
-    """
-    roles = found.roles
-    counts = {"terms": roles.term, "rows": roles.row, "columns": roles.column}
-    for what, place in counts.items():
-        count = most_iterations(found.unit.domain, place)
-        if count < FEWEST_OF_EACH:
-            return f"only {count} {what}"
-    return ""
 
 
 def _summed(found: Contraction) -> str:

@@ -124,7 +124,7 @@ def _is_flat(load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -
         return False
     if kind.affine_map != ir.AffineMap.get_identity(kind.rank):
         return False
-    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+    dims: list[ir.AffineExpr] = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
     return all(
         expr in dims
         and load.operands[1 + dims.index(expr)] == each.variable

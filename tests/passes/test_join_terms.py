@@ -1,0 +1,96 @@
+"""Convolutions: sums over several loops become one, in the same order, and then blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mlir import ir
+
+from avial_lab.cpu import Cpu
+from avial_lab.passes.block_loops import BlockLoops
+from avial_lab.pipelines import run_passes
+from tests.kernels.jit import Machine
+
+CPU = Cpu(vector_bytes=64, vector_registers=32)
+
+
+def convolution(
+    sizes: tuple[int, ...],
+    *,
+    first: int = 0,
+    weight: str = "%o, %c, %p, %q",
+) -> str:
+    """Y[o, j] += F[o, c, p, q] * X[c, p, j + q]."""
+    o, j, c, p, q = sizes
+    f = f"memref<{o}x{c}x{p}x{q}xf64>"
+    x, y = f"memref<{c}x{p}x{j + q}xf64>", f"memref<{o}x{j}xf64>"
+    return f"""
+      func.func @f(%F: {f}, %X: {x}, %Y: {y}) attributes {{avial.apart}} {{
+        affine.for %o = 0 to {o} {{ affine.for %j = 0 to {j} {{
+          affine.for %c = 0 to {c} {{ affine.for %p = 0 to {p} {{
+          affine.for %q = {first} to {q} {{
+            %a = affine.load %F[{weight}] : {f}
+            %b = affine.load %X[%c, %p, %j + %q] : {x}
+            %old = affine.load %Y[%o, %j] : {y}
+            %new = math.fma %a, %b, %old : f64
+            affine.store %new, %Y[%o, %j] : {y} }} }} }} }} }}
+        return }}"""
+
+
+def blocked(text: str) -> str:
+    with ir.Context():
+        module = ir.Module.parse(text)
+        run_passes(module.operation, (BlockLoops(cpu=CPU),))
+        return str(module)
+
+
+def assert_same_bits(sizes: tuple[int, ...], before: str, after: str) -> None:
+    o, j, c, p, q = sizes
+    rng = np.random.default_rng(sum(sizes))
+    arrays = {
+        "F": rng.normal(size=(o, c, p, q)),
+        "X": rng.normal(size=(c, p, j + q)),
+        "Y": rng.normal(size=(o, j)),
+    }
+    context = ir.Context()
+    machine = Machine([("before", before), ("after", after)], context)
+    want, got = (machine.call(name, arrays)["Y"] for name in ("before", "after"))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(8, 8, 2, 2, 2), (9, 31, 3, 3, 3), (17, 56, 16, 3, 3), (8, 25, 1, 5, 7)]
+)
+def test_a_convolution_is_a_product_of_matrices(sizes):
+    text = convolution(sizes)
+    after = blocked(text)
+    assert "avial.parallel" in after
+    assert "memref.collapse_shape" in after, "weights lie one after another"
+    assert_same_bits(sizes, text, after)
+
+
+@pytest.mark.parametrize(
+    "form", [{"first": 1}, {"weight": "%o, %c, %p, %q mod 2"}, {"weight": "%o, %c, %q, %p"}]
+)
+def test_weights_in_another_order(form):
+    sizes = (9, 20, 5, 3, 3)
+    text = convolution(sizes, **form)
+    after = blocked(text)
+    assert "avial.parallel" in after
+    assert "memref.collapse_shape" not in after
+    assert_same_bits(sizes, text, after)
+
+
+def test_loops_that_are_no_box_stay_loops():
+    """Only the innermost is summed then, and has too few terms."""
+    sizes = (9, 20, 5, 3, 3)
+    upto = "affine_map<(d) -> (d + 1)>(%p)"
+    text = convolution(sizes).replace("%q = 0 to 3", f"%q = 0 to {upto}")
+    assert "avial.parallel" not in blocked(text)
+
+
+@pytest.mark.parametrize("thin", [0, 1])
+def test_few_rows_or_columns_stay_as_they_are(thin):
+    sizes = [9, 20, 16, 3, 3]
+    sizes[thin] = 7
+    assert "avial.parallel" not in blocked(convolution(tuple(sizes)))
