@@ -166,10 +166,15 @@ def build_apart(
     watch.lap("plan")
     demands = demands_in(structured)
     watch.lap("model")
+    alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
     verdicts = tuple(
         replace(
             verdict,
-            reasons=verdict.reasons + done.fused.get(verdict.name, ()),
+            reasons=(
+                *verdict.reasons,
+                *(alone if not verdict.depth else ()),
+                *done.fused.get(verdict.name, ()),
+            ),
             done=done.told.get(verdict.name, ()),
             demand=demands.get(verdict.name),
         )

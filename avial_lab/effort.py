@@ -13,10 +13,10 @@ from typing import Any
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "fuse-phases", "widen-halos", "join-phases", "block-loops", "block-substitutions",
-    "expand-scalars", "expand-arrays",
-    "order-loops", "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses",
-    "partial-sums", "tile-time", "jam-rows", "interleave-rows", "thread-loops", "split-wraps",
+    "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
+    "block-substitutions", "expand-scalars", "expand-arrays", "order-loops", "fuse-nests",
+    "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums", "tile-time",
+    "jam-rows", "interleave-rows", "thread-loops", "split-wraps",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
 of sums, with reorder-sums, only within the rounding of another order.)

@@ -69,6 +69,7 @@ from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases
 from avial_lab.passes.keep_memory import KeepMemory
+from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.mark_math import MarkMath
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
@@ -154,6 +155,7 @@ OURS: dict[str, type] = {
     "place-phases": PlacePhasesHere,
     "fuse-phases": FusePhases,
     "join-phases": JoinPhases,
+    "keep-on-one": KeepOnOne,
     "widen-halos": WidenHalos,
     "arrays-apart": ArraysApart,
     "apart-to-llvm": ApartToLlvm,

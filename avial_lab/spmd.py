@@ -41,11 +41,13 @@ from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases, joined_in
+from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.notes import told_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.partial_sums import PartialSums
+from avial_lab.passes.phases import alone_in
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.promote_scalars import PromoteScalars
@@ -153,9 +155,11 @@ def to_one(topology: Topology, effort: Effort, *, given_up: bool) -> tuple[Pass,
     steps = blocking.steps if effort.keeps("block-loops") else 0
     fuse = FusePhases(**effort.options("tile-time"), steps=steps, ranks=topology.ranks)
     widen = WidenHalos(topology.ranks, **effort.options("widen-halos"))
-    found: tuple[Pass, ...] = (fuse, JoinPhases())
+    join = JoinPhases(topology.ranks)
+    found: tuple[Pass, ...] = (fuse, join)
     if topology.ranks > 1:
-        found = (fuse, widen) if given_up else (widen,)
+        keep = KeepOnOne(topology.ranks)
+        found = (keep, widen, fuse, join) if given_up else (widen,)
     return tuple(each for each in found if effort.keeps(_name(each)))
 
 
@@ -218,7 +222,8 @@ def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
 class Finished:
     """All stages and the machine code; the names of the phases by their numbers, where a stage had
     them; for each task that was several phases why; the tasks whose
-    sums are added in another order, with the most terms of one; what passes told of the phases.
+    sums are added in another order, with the most terms of one; what passes told of the phases; why
+    it is `alone` on one of several ranks.
     """
 
     stages: list[Stage]
@@ -227,6 +232,7 @@ class Finished:
     fused: dict[str, tuple[str, ...]]
     sums: dict[str, int]
     told: dict[str, tuple[str, ...]]
+    alone: str | None = None
 
 
 def finished_phases(stages: Stages) -> Finished:
@@ -236,17 +242,19 @@ def finished_phases(stages: Stages) -> Finished:
     sums: dict[str, int] = {}
     told: dict[str, tuple[str, ...]] = {}
     joined: dict[str, tuple[str, ...]] = {}
+    alone: str | None = None
 
     def hear(module: ir.Operation) -> None:
         for name, lines in told_in(module).items():
             told[name] = (*told.get(name, ()), *lines)
 
     def watched() -> Stages:
-        nonlocal phases, sums
+        nonlocal phases, sums, alone
         for stage, module in stages:
             if stage.name == "placed" and isinstance(module, ir.Operation):
                 fused.update(fused_in(module))
                 joined.update(joined_in(module))
+                alone = alone_in(module)
                 hear(module)
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
@@ -259,7 +267,7 @@ def finished_phases(stages: Stages) -> Finished:
     _tell_joined(fused, joined)
     _tell_joined(sums, joined)
     _tell_joined(told, joined)
-    return Finished(made, code, phases, fused, sums, told)
+    return Finished(made, code, phases, fused, sums, told, alone)
 
 
 def _tell_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) -> None:

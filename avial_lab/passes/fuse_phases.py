@@ -1,8 +1,8 @@
 """Phases that are better one: on a single rank nothing has to happen between them.
 
 Module of replicates, converges and tasks, placed -> the same, where a loop around phases is tiled
-over time a single task, or takes so little time for each that calls would count; on several ranks,
-where blocks of its steps on one of them are sooner done than shares of each step.
+over time a single task, or takes so little time for each that calls would count; on few ranks,
+where tiles or blocks of its steps on one of them are sooner done than shares of each step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 
@@ -19,7 +19,7 @@ from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segm
 from avial_lab.passes.block_loops import STEPS, BlockLoops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
-from avial_lab.passes.phases import SPLIT
+from avial_lab.passes.phases import ALONE, HALO, SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.tile_time import TileTime
@@ -44,6 +44,11 @@ FEW_RANKS = 4
 (shortest paths over 2,800 nodes): so many ranks have their shares of it no sooner.
 """
 
+TWO_RANKS = 2
+"""The same where steps go through the last cache, or tiles in time are less high than blocks (waves
+in two dimensions: a third of the time of step by step).
+"""
+
 
 @dataclass(frozen=True)
 class FusePhases:
@@ -54,8 +59,9 @@ class FusePhases:
     after:   avial.task { affine.for %t { S1  S2 } } {name = "loop1", avial.fused = ["S1", "S2"]}
 
     The options are those of `TileTime`, which tiles the task later, and of `BlockLoops`, which
-    makes blocks of its steps if it is a factorisation; with `steps` 0 that is not looked for. On
-    several `ranks` it is all that is, and only in arrays that no cache holds.
+    makes blocks of its steps if it is a factorisation; with `steps` 0 that is not looked for. On a
+    few `ranks` too where shares of its steps would be no sooner done: of arrays that are in no
+    core's own cache, and not where halos are wide.
     """
 
     l1: int = 0
@@ -72,7 +78,8 @@ class FusePhases:
         with module.context:
             # All of them first: what stood in a converge that is fused is gone with it.
             for schedule in [op for op in operations_in(module) if op.name == "avial.schedule"]:
-                self._fuse_in(schedule)
+                each = replace(self, ranks=1) if ALONE in schedule.attributes else self
+                each._fuse_in(schedule)
 
     def __str__(self) -> str:
         tiling = str(self.tiling).partition("{")[2].removesuffix("}")
@@ -99,16 +106,14 @@ class FusePhases:
             phases = phases_in(converge, between=True)
         if not phases or not all(on_cpu(op) for op in phases):
             return False
-        if self.ranks > 1 and not (
-            self.ranks <= FEW_RANKS and _nbytes(converge) > this_cpu().last_bytes
-        ):
+        if self.ranks > self._few(converge) or any(HALO in op.attributes for op in phases):
             return False
         task = as_one(converge, phases, "avial.task")
         for op in operations_in(task):
             if SPLIT in op.attributes:
                 del op.attributes[SPLIT]
         found = self._blocks_in(task) or (
-            self.ranks == 1 and not between and self._tiles_in(task, converge)
+            self.ranks <= TWO_RANKS and not between and self._tiles_in(task, converge)
         )
         if not found:
             task.erase()
@@ -120,6 +125,13 @@ class FusePhases:
         task.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         converge.erase()
         return True
+
+    def _few(self, converge: ir.Operation) -> int:
+        """So many ranks have shares of its steps no sooner than one has all of them at once."""
+        nbytes = _nbytes(converge)
+        if nbytes > this_cpu().last_bytes:
+            return FEW_RANKS
+        return TWO_RANKS if nbytes > TWO_RANKS * this_cpu().l2_bytes else 1
 
     def _blocks_in(self, task: ir.Operation) -> str:
         """What the steps of a factorisation become, if its loop is the only one."""
@@ -139,6 +151,8 @@ class FusePhases:
             try:
                 tiles = self.tiling.tiles(loop)
             except Immovable as reason:
+                if self.ranks > 1:
+                    continue
                 if isinstance(reason, Resident) and _is_short(reason):
                     return (
                         f"{reason.steps:,} steps over {reason.nbytes:,} bytes, "

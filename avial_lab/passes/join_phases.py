@@ -20,7 +20,7 @@ from avial_lab.passes.mark_parallel import nearest_loops
 from avial_lab.passes.notes import listed
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.order_loops import OrderLoops
-from avial_lab.passes.phases import SPLIT, Captured, remap
+from avial_lab.passes.phases import SPLIT, Captured, alone_in, remap
 from avial_lab.passes.program import is_pure, text_attribute
 
 
@@ -32,16 +32,21 @@ class JoinPhases:
     after:   avial.task { x += A * u  y += transposed A * v } {name = "S1", avial.fused = ["S1",
              "S2"]}
 
-    That is tried on a copy, with the loops in the order that order-loops puts them into.
+    That is tried on a copy, with the loops in the order that order-loops puts them into. On several
+    `ranks` only a program that is left to one of them.
     """
+
+    ranks: int = 1
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
+            if self.ranks > 1 and alone_in(module) is None:
+                return
             for schedule in [op for op in operations_in(module) if op.name == "avial.schedule"]:
-                _join_in(schedule, {})
+                join_in(schedule)
 
     def __str__(self) -> str:
-        return "join-phases"
+        return "join-phases" if self.ranks == 1 else f"join-phases{{ranks={self.ranks}}}"
 
 
 def joined_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
@@ -66,8 +71,12 @@ _Counts = dict[tuple[str, ...], int]
 """Of nests, by the names of the phases that they are of."""
 
 
-def _join_in(op: ir.Operation, known: _Counts) -> None:
+def join_in(op: ir.Operation) -> None:
     """The phases in each block of `op` that nothing stands between but arithmetic."""
+    _join_in(op, {})
+
+
+def _join_in(op: ir.Operation, known: _Counts) -> None:
     for region in op.regions:
         for block in region.blocks:
             before: ir.Operation | None = None

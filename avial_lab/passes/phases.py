@@ -37,6 +37,18 @@ HALO = "avial.halo"
 """On a replicate with such loops: the most iterations that any of them runs before and after."""
 
 
+ALONE = "avial.alone"
+"""On a schedule: why one of several ranks runs all of it."""
+
+
+def alone_in(module: ir.Operation) -> str | None:
+    """Why one of several ranks runs the whole program; None where they share it."""
+    for op in operations_in(module):
+        if ALONE in op.attributes:
+            return ir.StringAttr(op.attributes[ALONE]).value
+    return None
+
+
 @dataclass(frozen=True)
 class Phase:
     """Call `symbol` with these values, then low and high of each split dimension."""

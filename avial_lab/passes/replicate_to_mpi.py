@@ -23,6 +23,7 @@ from avial_lab.passes.phase_touches import element_touches, phase_touches
 from avial_lab.passes.phases import (
     SPLIT_DIMENSIONS,
     Phase,
+    alone_in,
     halo_of,
     outline_phase,
     reduced_arrays,
@@ -109,6 +110,7 @@ class _Entry:
         self.i64 = ir.IntegerType.get_signless(64)
         self.pointer = ir.Type.parse("!llvm.ptr")
         self.block = self.function.regions[0].blocks[0]
+        self.alone = alone_in(self.function) is not None
         self._declare()
         self._unfold()
         self._number_storages()
@@ -348,7 +350,7 @@ class _Entry:
         ranks = (
             list(ir.DenseI64ArrayAttr(op.attributes["avial.ranks"]))
             if ("avial.ranks" in op.attributes)
-            else []
+            else [0] * self.alone
         )
         if "avial.weights" in op.attributes and not any(words):
             self._weigh(list(ir.DenseI64ArrayAttr(op.attributes["avial.weights"])))

@@ -28,7 +28,14 @@ from mlir.dialects import affine, arith
 from avial_lab.passes.fuse_phases import FUSED, as_one, on_cpu, phases_in
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import HALO, LEAN, reduced_arrays, split_dimensions, split_loops
+from avial_lab.passes.phases import (
+    HALO,
+    LEAN,
+    alone_in,
+    reduced_arrays,
+    split_dimensions,
+    split_loops,
+)
 from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.time_tiles import LOOPS, Cone, cone
@@ -63,6 +70,8 @@ class WidenHalos:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
+            if alone_in(module) is not None:
+                return
             for op in [op for op in operations_in(module) if op.name == "avial.converge"]:
                 self._widen(op)
 

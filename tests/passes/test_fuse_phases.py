@@ -7,6 +7,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from mlir import ir
@@ -17,7 +18,8 @@ from avial_lab.passes import fuse_phases
 from avial_lab.passes.fuse_phases import FEW_RANKS, FusePhases
 from avial_lab.passes.phases import SPLIT
 from avial_lab.passes.place_phases import PlacePhasesHere
-from avial_lab.pipelines import parse_passes, run_passes
+from avial_lab.passes.widen_halos import WidenHalos
+from avial_lab.pipelines import Pass, parse_passes, run_passes
 from avial_lab.spmd import take_apart
 from kernels import load
 
@@ -34,6 +36,8 @@ def test_all_operations_are_looked_at_before_the_first_is_erased(
             assert not fused, "it may be gone"
             return "avial.schedule"
 
+        attributes: ClassVar[dict[str, object]] = {}
+
     operations = [Operation(), Operation()]
     monkeypatch.setattr(fuse_phases, "operations_in", lambda _: iter(operations))
     monkeypatch.setattr(FusePhases, "_fuse_in", lambda _, op: fused.append(op))
@@ -42,14 +46,22 @@ def test_all_operations_are_looked_at_before_the_first_is_erased(
 
 
 @pytest.mark.parametrize(
-    ("ranks", "cache", "fused"),
-    [(1, 1 << 30, True), (2, 1 << 16, True), (2, 1 << 30, False), (FEW_RANKS + 1, 1 << 16, False)],
+    ("ranks", "own", "last", "fused"),
+    [
+        (1, 1 << 30, 1 << 30, True),
+        (2, 1 << 18, 1 << 30, True),
+        (2, 1 << 20, 1 << 30, False),
+        (FEW_RANKS, 1 << 16, 1 << 18, True),
+        (FEW_RANKS, 1 << 16, 1 << 30, False),
+        (FEW_RANKS + 1, 1 << 16, 1 << 18, False),
+    ],
 )
 def test_few_ranks_leave_blocks_of_steps_to_one_of_them(
-    monkeypatch: pytest.MonkeyPatch, ranks: int, cache: int, fused: bool
+    monkeypatch: pytest.MonkeyPatch, ranks: int, own: int, last: int, fused: bool
 ) -> None:
-    """Where steps would go through memory, and not through caches."""
-    monkeypatch.setattr(fuse_phases, "this_cpu", lambda: replace(this_cpu(), last_bytes=cache))
+    """Up to four where steps would go through memory, two through the cache that all share."""
+    caches = replace(this_cpu(), l2_bytes=own, last_bytes=last)
+    monkeypatch.setattr(fuse_phases, "this_cpu", lambda: caches)
     text = load("floyd-warshall").mlir("f64", {"N": 300})
     context = ir.Context()
     with context:
@@ -79,3 +91,53 @@ def test_what_stands_between_phases_goes_along(elsewhere: bool) -> None:
         placed = take_apart(ir.Module.parse(text, context))
         run_passes(placed, (PlacePhasesHere(1), FusePhases()))
     assert ("avial.converge" in str(placed)) == elsewhere
+
+
+@pytest.mark.parametrize(("ranks", "alone"), [(2, True), (3, False)])
+def test_two_ranks_leave_tiles_in_time_to_one_of_them(ranks: int, alone: bool) -> None:
+    """Of waves, whose first row is set apart, so that no halo serves all of a step."""
+    assert ("loop1 = task" in _waves(ranks, 1200)) == alone
+
+
+def test_ranks_share_steps_in_their_own_caches_and_wide_halos() -> None:
+    assert "loop1 = task" not in _waves(2, 60)
+    placed = _placed(SWEEPS, WidenHalos(2), FusePhases(ranks=2))
+    assert "avial.halo" in placed
+    assert "avial.task" not in placed.replace("avial.task_ref", "")
+
+
+SWEEPS = """
+func.func @sweeps(%A: memref<1300x1300xf64>, %B: memref<1300x1300xf64>) {
+  affine.for %t = 0 to 500 {
+    affine.for %i = 1 to 1299 {
+      affine.for %j = 1 to 1299 {
+        %a = affine.load %A[%i - 1, %j] : memref<1300x1300xf64>
+        %b = affine.load %A[%i + 1, %j - 1] : memref<1300x1300xf64>
+        %sum = arith.addf %a, %b : f64
+        affine.store %sum, %B[%i, %j] : memref<1300x1300xf64>
+      }
+    }
+    affine.for %i = 1 to 1299 {
+      affine.for %j = 1 to 1299 {
+        %b = affine.load %B[%i, %j] : memref<1300x1300xf64>
+        affine.store %b, %A[%i, %j] : memref<1300x1300xf64>
+      }
+    }
+  }
+  return
+}"""
+
+
+def _waves(ranks: int, n: int) -> str:
+    text = load("fdtd-2d").mlir("f64", {"TMAX": 500, "NX": n, "NY": n})
+    placed = _placed(text, WidenHalos(ranks), FusePhases(ranks=ranks), ranks=ranks)
+    return placed.replace('"avial.task"', "loop1 = task")
+
+
+def _placed(text: str, *passes: Pass, ranks: int = 2) -> str:
+    context = ir.Context()
+    with context:
+        register(context)
+        placed = take_apart(ir.Module.parse(text, context))
+        run_passes(placed, (PlacePhasesHere(ranks), *passes))
+        return str(placed)

@@ -1,0 +1,229 @@
+"""Programs that one of several ranks runs sooner than all of them: messages take longer than the
+work that they save.
+
+Module of replicates, converges and tasks, placed on several ranks -> the same, marked where it is
+left to one rank; later passes treat it as a program of a single rank then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.passes.join_phases import join_in
+from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import ALONE, SPLIT, reduced_arrays
+from avial_lab.polyhedra import read_scop
+from avial_lab.polyhedra.sharing import Layouts, Traffic, Unknown, Work, work_of
+
+PHASES = ("avial.replicate", "avial.task")
+
+LEAST_S = 1e-3
+"""Of work on one rank: less is over soon in any case, and people may want to look at its parts."""
+
+MOST_BYTES = 1 << 32
+"""Of a program's arrays: with more of them ranks may be there for their memory."""
+
+WORTH = 0.9
+"""Of its time on one rank a program may take on several: the model is not as exact."""
+
+CLOCK_HZ, UNITS, BUSY = 2.5e9, 2, 0.5
+"""A core's cycles in a second, the vectors that it multiplies and adds in one, and the part of that
+which loops reach.
+"""
+
+NEAR_BYTES_PER_S, LAST_BYTES_PER_S, MEMORY_BYTES_PER_S = 60e9, 25e9, 12e9
+"""What a loop goes through: in a core's own cache, in the last cache, in memory (measured: gemver,
+deriche)."""
+
+CORES_FOR_MEMORY = 3
+"""So many cores have all that memory can give to a machine, and more of them no more."""
+
+MESSAGE_BYTES_PER_S = 2.5e9
+"""Of what a rank is sent while it sends as much: packed, sent and unpacked (measured: deriche)."""
+
+WAIT_S = 5e-6
+"""Until the first byte of a message is there, with what begins a phase."""
+
+
+@dataclass(frozen=True)
+class KeepOnOne:
+    """Leave a program to the first of its `ranks` where that is sooner done.
+
+    before:  avial.schedule { avial.replicate {A by rows}  avial.replicate {B = transposed A} … }
+    after:   avial.schedule { … } {avial.alone = "about 83 ms of work; …"}
+
+    It is not where the number of iterations is unknown, or is too small to matter.
+    """
+
+    ranks: int = 2
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for schedule in [op for op in operations_in(module) if op.name == "avial.schedule"]:
+                why = self._why(schedule)
+                if why:
+                    schedule.attributes[ALONE] = ir.StringAttr.get(why)
+
+    def __str__(self) -> str:
+        return f"keep-on-one{{ranks={self.ranks}}}"
+
+    def _why(self, schedule: ir.Operation) -> str:
+        """What one rank is better for; empty where all of them are."""
+        phases = [op for op in operations_in(schedule) if op.name in PHASES]
+        if len(phases) < 2 or not any(op.name == "avial.replicate" for op in phases):
+            return ""  # one phase alone waits for nothing
+        if any("avial.ranks" in op.attributes for op in phases):
+            return ""  # devices that were chosen are used
+        cost = Cost(self.ranks, this_cpu())
+        try:
+            spent = cost.of(schedule)
+            if spent.one < LEAST_S or cost.footprint > MOST_BYTES:
+                return ""
+            sooner = spent.several > WORTH * spent.one or (
+                2 * spent.memory > spent.one
+                and 2 * spent.several > WORTH * spent.one
+                and not _repeats(schedule)
+                and spent.several > WORTH * cost.joined(schedule)
+            )
+        except Unknown:
+            return ""
+        return spent.told(self.ranks) if sooner else ""
+
+
+def _repeats(schedule: ir.Operation) -> bool:
+    """Whether there are loops around phases: then there is more to them than what joins two."""
+    return any(op.name == "avial.converge" for op in operations_in(schedule))
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds on one rank, `memory` of them at least for what is loaded and stored; the `share`
+    that each of several ranks has of them, and what it is sent meanwhile.
+    """
+
+    one: float = 0.0
+    memory: float = 0.0
+    share: float = 0.0
+    sent: Traffic = field(default_factory=Traffic)
+
+    @property
+    def several(self) -> float:
+        """Seconds on several ranks."""
+        return self.share + self.sent.nbytes / MESSAGE_BYTES_PER_S + self.sent.waits * WAIT_S
+
+    def told(self, ranks: int) -> str:
+        more = "go over the same arrays in each phase"
+        if self.sent.waits:
+            phases = f"{self.sent.waits:,} phase{'s' * (self.sent.waits != 1)}"
+            more = f"wait for {self.sent.nbytes / 1e6:.3g} MB in {phases}"
+        return (
+            f"about {_ms(self.one)} of work; each of {ranks} ranks would have {_ms(self.share)} of "
+            f"it, and {more}"
+        )
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.one + other.one,
+            self.memory + other.memory,
+            self.share + other.share,
+            self.sent + other.sent,
+        )
+
+    def times(self, count: int) -> Spent:
+        sent = self.sent.times(count)
+        return Spent(self.one * count, self.memory * count, self.share * count, sent)
+
+
+@dataclass
+class Cost:
+    """What a program takes on one rank and on `ranks`, as far as that is known before it runs.
+
+    footprint: bytes of all its arrays.
+    """
+
+    ranks: int
+    cpu: Cpu
+    footprint: int = 0
+
+    def of(self, schedule: ir.Operation) -> Spent:
+        works = {op: _work(op) for op in operations_in(schedule) if op.name in PHASES}
+        sizes = {use.array: use.total * use.itemsize for w in works.values() for use in w.uses}
+        self.footprint = sum(sizes.values())
+        return self._block(schedule.regions[0].blocks[0], works, Layouts(self.ranks))
+
+    def joined(self, schedule: ir.Operation) -> float:
+        """Seconds on one rank with phases that go over the same arrays as one."""
+        copy = schedule.clone().operation
+        join_in(copy)
+        one = self.of(copy).one
+        copy.erase()
+        return one
+
+    def _block(
+        self, block: ir.Block, works: Mapping[ir.Operation, Work], layouts: Layouts
+    ) -> Spent:
+        spent = Spent()
+        for op in (view.operation for view in block.operations):
+            if op.name in PHASES:
+                spent += self._phase(works[op], layouts)
+            elif op.name == "avial.converge":
+                spent += self._block(op.regions[0].blocks[0], works, layouts)
+            elif op.name == "affine.for":
+                spent += self._loop(op, works, layouts)
+            elif len(op.regions):
+                raise Unknown
+        return spent
+
+    def _loop(
+        self, loop: ir.Operation, works: Mapping[ir.Operation, Work], layouts: Layouts
+    ) -> Spent:
+        """The first turn, and all others as the second: arrays then lie as a turn leaves them."""
+        count, body = _constant_trips(loop), loop.regions[0].blocks[0]
+        spent = Spent()
+        if count > 0:
+            spent += self._block(body, works, layouts)
+        if count > 1:
+            spent += self._block(body, works, layouts).times(count - 1)
+        return spent
+
+    def _phase(self, work: Work, layouts: Layouts) -> Spent:
+        arithmetic = work.flops / (CLOCK_HZ * BUSY * UNITS * 2 * self.cpu.lanes(work.itemsize))
+        speed, faster = self._stream()
+        memory = work.nbytes / speed
+        one = max(arithmetic, memory)
+        share = max(arithmetic / self.ranks, memory / faster) if work.divided else one
+        return Spent(one, memory, share, layouts.run(work))
+
+    def _stream(self) -> tuple[float, float]:
+        """Bytes a second that one rank goes through, and how many times as fast all of them do."""
+        if self.footprint <= self.cpu.l2_bytes:
+            return NEAR_BYTES_PER_S, self.ranks
+        if self.footprint <= self.cpu.last_bytes:
+            return LAST_BYTES_PER_S, self.ranks
+        return MEMORY_BYTES_PER_S, self.ranks / (1 + (self.ranks - 1) / CORES_FOR_MEMORY)
+
+
+def _work(phase: ir.Operation) -> Work:
+    scop = read_scop(phase)
+    divided = [loop for loop in scop.loops if SPLIT in loop.op.attributes]
+    return work_of(scop, divided, reduced_arrays(phase))
+
+
+def _constant_trips(loop: ir.Operation) -> int:
+    low, high = (
+        ir.AffineMapAttr(loop.attributes[name]).value.results
+        for name in ("lowerBoundMap", "upperBoundMap")
+    )
+    ends = [*low, *high]
+    if len(ends) != 2 or not all(isinstance(each, ir.AffineConstantExpr) for each in ends):
+        raise Unknown
+    first, stop = (ir.AffineConstantExpr(each).value for each in ends)
+    return max(0, -(-(stop - first) // ir.IntegerAttr(loop.attributes["step"]).value))

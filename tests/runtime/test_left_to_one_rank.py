@@ -1,0 +1,50 @@
+"""Programs that are left to one of several ranks: the others wait, and everything comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import avial_lab
+from tests.passes.test_keep_on_one import both_ways, two_sweeps
+
+if TYPE_CHECKING:
+    from avial_lab.runtime.cluster import Cluster
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.mark.parametrize("element", ["f64", "f32"])
+@pytest.mark.parametrize("text", [two_sweeps(1000, turned=True), both_ways(2000)])
+def test_the_values_are_the_reference_s(text: str, element: str, cluster: Cluster) -> None:
+    rng = np.random.default_rng(0)
+    size = 1000 if "@sweeps" in text else 2000
+    dtype = np.float64 if element == "f64" else np.float32
+    names = "ABDEC" if "@sweeps" in text else "Axyz"
+    arrays = {
+        name: rng.random((size, size) if name.isupper() else size).astype(dtype) for name in names
+    }
+    text = text.replace("f64", element)
+    program = avial_lab.compile(text, arrays=arrays, topology=cluster.topology)
+    program.run(cluster, check=True)
+
+
+def test_a_number_between_phases_is_known_to_all(
+    cluster: Cluster,
+) -> None:
+    """Every rank goes through the loops, whose ends may be what one of them has computed."""
+    rng = np.random.default_rng(0)
+    text = two_sweeps(1000, turned=True)
+    more = """
+  %zero = arith.constant 0 : index
+  %c00 = affine.load %C[%zero, 5] : memref<1000x1000xf64>
+  affine.store %c00, %A[3, 4] : memref<1000x1000xf64>
+  return"""
+    head, _, tail = text.rpartition("\n  return")
+    text = f"{head}{more}{tail}"
+    arrays = {name: rng.random((1000, 1000)) for name in "ABDEC"}
+    program = avial_lab.compile(text, arrays=arrays, topology=cluster.topology)
+    program.run(cluster, check=True)
+    assert arrays["A"][3, 4] == arrays["C"][0, 5]
