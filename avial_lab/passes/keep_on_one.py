@@ -76,9 +76,11 @@ class KeepOnOne:
         phases = [op for op in operations_in(schedule) if op.name in PHASES]
         if len(phases) < 2 or not any(op.name == "avial.replicate" for op in phases):
             return ""  # one phase alone waits for nothing
-        if any("avial.ranks" in op.attributes for op in phases):
+        placed = {_ranks(op) for op in phases}
+        ranks = len(placed.pop()) or self.ranks
+        if placed or ranks < 2:
             return ""  # devices that were chosen are used
-        cost = Cost(self.ranks, this_cpu())
+        cost = Cost(ranks, this_cpu())
         try:
             spent = cost.of(schedule)
             if spent.one < LEAST_S or cost.footprint > MOST_BYTES:
@@ -91,7 +93,14 @@ class KeepOnOne:
             )
         except Unknown:
             return ""
-        return spent.told(self.ranks) if sooner else ""
+        return spent.told(ranks) if sooner else ""
+
+
+def _ranks(phase: ir.Operation) -> tuple[int, ...]:
+    """Those it may run on; none where that is all."""
+    if "avial.ranks" not in phase.attributes:
+        return ()
+    return tuple(ir.DenseI64ArrayAttr(phase.attributes["avial.ranks"]))
 
 
 def _repeats(schedule: ir.Operation) -> bool:

@@ -347,11 +347,11 @@ class _Entry:
             ir.IntegerAttr(op.attributes[name]).value if name in op.attributes else 0
             for name in ("avial.block", "avial.columns")
         ]
-        ranks = (
-            list(ir.DenseI64ArrayAttr(op.attributes["avial.ranks"]))
-            if ("avial.ranks" in op.attributes)
-            else [0] * self.alone
-        )
+        ranks: list[int] = []
+        if "avial.ranks" in op.attributes:
+            ranks = list(ir.DenseI64ArrayAttr(op.attributes["avial.ranks"]))
+        if self.alone:
+            ranks = ranks[:1] or [0]
         if "avial.weights" in op.attributes and not any(words):
             self._weigh(list(ir.DenseI64ArrayAttr(op.attributes["avial.weights"])))
         if not any(words) and not ranks:

@@ -28,6 +28,9 @@ def test_the_values_are_the_reference_s(text: str, element: str, cluster: Cluste
     }
     text = text.replace("f64", element)
     program = avial_lab.compile(text, arrays=arrays, topology=cluster.topology)
+    assert program.plan is not None
+    if element == "f64" or "@both" in text:
+        assert not program.plan.moves
     program.run(cluster, check=True)
 
 
