@@ -64,10 +64,10 @@ def test_a_time_loop_is_one_phase_and_says_why() -> None:
     [
         (40, {}),
         (200, {"steps": 100}),
-        (large(), {"ranks": 2, "without": "widen-halos"}),
+        (large(), {"ranks": 3, "without": "widen-halos"}),
         (large(), {"without": "fuse-phases"}),
     ],
-    ids=["few steps", "longer ones, in a cache", "two ranks", "left out"],
+    ids=["few steps", "longer ones, in a cache", "three ranks", "left out"],
 )
 def test_otherwise_its_phases_stay(n: int, options: dict[str, Any]) -> None:
     assert phases(compiled(n, **options)) == ["S1", "S2"]
