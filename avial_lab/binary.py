@@ -137,7 +137,9 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
     """
     started = time.perf_counter()
     store = store if store is not None else Cache(default_folder() / "objects")
-    key = digest("machine code", llvm_ir, *_opt(), *LLC, *LINK, *_parts(llvm_ir), tool_versions())
+    key = digest(
+        "machine code and parts", llvm_ir, *_opt(), *LLC, *LINK, *_parts(llvm_ir), tool_versions()
+    )
     found = store.get(key)
     if found is None:
         code = _compile(llvm_ir, store)
