@@ -83,7 +83,8 @@ class BlockLoops:
 
     Factorisations become blocks of `steps`, each of which updates what is left by contractions; and
     so on in smaller blocks; in the smallest, lines beyond a block's own are strips that threads
-    share. `terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask for.
+    share. (Of panels without smaller blocks the first ones are narrower, if there are few.)
+    `terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask for.
 
     With `blas` contractions that are products of matrices call a BLAS in place of that, where no
     loop around is divided among threads.
@@ -163,10 +164,10 @@ class BlockLoops:
             if width == self.steps:
                 tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
             return None
-        told = f"blocks of {width} steps"
+        told = f"blocks of {steps.width} steps"
         if steps.updates:
             told += ", each of which updates what is left by contractions"
-        tell(loop, f"{NAME}{{steps={width}}}", told)
+        tell(loop, f"{NAME}{{steps={steps.width}}}", told)
         for update in steps.updates:
             saved = [value for save in update.saves for value in save.values]
             self._tell(loop, update.contraction, saved, inside=inside)

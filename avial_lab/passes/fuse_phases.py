@@ -142,7 +142,7 @@ class FusePhases:
             found = BlockLoops(steps=self.steps).blocks(loops[0])
             if found is not None:
                 what = "update the arrays at once" if found.updates else "stay in the cache"
-                return f"blocks of {self.steps} steps {what}"
+                return f"blocks of {found.width} steps {what}"
         return ""
 
     def _tiles_in(self, task: ir.Operation, converge: ir.Operation) -> str:

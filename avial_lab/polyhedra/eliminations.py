@@ -48,6 +48,11 @@ from avial_lab.polyhedra.saves import Saver, Update, is_read_before
 from avial_lab.polyhedra.strips import Strips, strips_of
 from avial_lab.polyhedra.units import Unit
 
+BLOCKS, NARROWEST = 16, 32
+"""Panels that have no blocks of their own (their steps save what they read) are narrow, so that a
+tenth of the work is in them; but not so that updates go by for a few terms.
+"""
+
 IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
 
 
@@ -92,7 +97,9 @@ def elimination_in(
 def _eliminated(
     scop: Scop, units: Sequence[Unit], width: int, first: str, *, saving: bool
 ) -> Elimination | None:
-    """With `saving`, steps of a block may change what earlier ones of it read for the update."""
+    """With `saving`, steps of a block may change what earlier ones of it read for the update; then
+    blocks may be narrower.
+    """
     drafts = {d.unit.name: d for unit in units for d in drafts_of(scop, unit)}
     drafts = {name: d for name, d in drafts.items() if not d.roles.around and one_element_each(d)}
     if not drafts:
@@ -104,6 +111,8 @@ def _eliminated(
     extent = extent_of(units, steps)
     if extent is None or known_length(extent) < 2 * width:
         return None
+    if saving:
+        width = min(width, max(NARROWEST, known_length(extent) // BLOCKS // 8 * 8))
     inside = {
         unit.name: within_block(unit, steps[unit.name], first, width, extent) for unit in units
     }

@@ -18,6 +18,7 @@ from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.pipelines import Pass, run_passes
+from avial_lab.polyhedra import eliminations
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 
@@ -391,6 +392,22 @@ def test_strips_of_several_lines_at_a_time(monkeypatch, body, lines):
     made = blocked(*[(text, (each,)) for text, each in texts][1], context)
     assert f"memref<16x{lines}xf64>" in made
     assert "avial.independent" in made
+    assert check(texts, "f64", special=True) == len(texts)
+
+
+@pytest.mark.parametrize(("n", "width"), [(270, 32), (1000, 56), (2100, 128)])
+def test_few_steps_are_in_narrow_blocks_where_panels_have_none_of_their_own(n, width):
+    text = factorisation(PATHS, n).replace("70x70", f"{n}x{n}")
+    made = blocked(text, (BlockLoops(cpu=WIDE),), ir.Context())
+    assert f"memref<{width}x?xf64>" in made  # what is saved of each step
+
+
+def test_narrow_blocks_compute_the_same_bits(monkeypatch):
+    monkeypatch.setattr(eliminations, "NARROWEST", 16)
+    monkeypatch.setattr(eliminations, "BLOCKS", 4)
+    sizes = BlockLoops(terms=8, block=16, steps=33, cpu=WIDE)
+    texts = [(factorisation(PATHS, n), sizes) for n in (66, 67, 70)]
+    assert "memref<16x?xf64>" in blocked(texts[0][0], (sizes,), ir.Context())
     assert check(texts, "f64", special=True) == len(texts)
 
 
