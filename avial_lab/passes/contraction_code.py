@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from mlir import ir
 from mlir.dialects import affine, memref, vector
@@ -189,17 +190,34 @@ class ContractionCode:
         store = self.found.store.op
         return _subscripts(store, self.computed(list(store.operands)[2:], at))
 
-    def combined(self, known: dict[ir.Value, ir.Value], at: Values, lanes: int) -> ir.Value:
-        """The inner operations on vectors of so many elements; `known` are those of their
-        operands.
+    @cached_property
+    def stages(self) -> tuple[tuple[ir.Operation, ...], ...]:
+        """The inner operations in parts, each of which needs nothing of the parts before but what
+        the last operation of them made of the element: a tile's elements go through one part
+        after the other, with the left and right values of that in registers alone.
+
+        x += a * b + c * d, in two operations on x: two parts
         """
-        for op in self.found.inner:
+        inner, parts = self.found.inner, [0]
+        own = {*self.found.element.op.results, *(v for op in inner for v in op.results)}
+        for end in range(1, len(inner) + 1):
+            later = {operand for op in inner[end:] for operand in op.operands}
+            made = own.difference(*(op.results for op in inner[end:]))
+            if made & later <= set(inner[end - 1].results):
+                parts.append(end)
+        return tuple(inner[a:b] for a, b in pairwise(parts))
+
+    def combined(
+        self, ops: Sequence[ir.Operation], known: dict[ir.Value, ir.Value], at: Values, lanes: int
+    ) -> ir.Value:
+        """Inner operations on vectors of so many elements; `known` are those of their operands."""
+        for op in ops:
             for operand in op.operands:
                 if operand not in known:
                     known[operand] = spread(self.computed([operand], at)[0], lanes)
             made = _on_vectors(op, [known[operand] for operand in op.operands], lanes)
             known.update(zip(op.results, made.results, strict=True))
-        return known[self.found.stored]
+        return known[ops[-1].results[0]]
 
 
 def _on_vectors(op: ir.Operation, operands: Sequence[ir.Value], lanes: int) -> ir.Operation:

@@ -3,11 +3,11 @@
 Contraction, Tiles -> loops and vector operations at the insertion point.
 
               columns in panels of `tiles.columns`
-              ┌────┬────┬──        right panel p   [term, column of the panel]   packed once
-    rows in   │ ▒▒ │    │          left panel      [term, row of the tile]       packed per block
+              ┌────┬────┬──     right panel p [term, column of the panel]   per block of terms
+    rows in   │ ▒▒ │    │       left panel    [term, row of the tile]       per block of rows, too
     blocks of ├────┼────┼──
-    tiles     │    │    │          ▒ register tile: rows × columns of elements, in registers
-    .block    └────┴────┴──          while the terms of a block go by, in their order
+    at most   │    │    │       ▒ register tile: rows × columns of elements, in registers
+    .block    └────┴────┴──       while the terms of a block go by, in their order
 
 Source: K. Goto, R. van de Geijn, Anatomy of high-performance matrix multiplication, TOMS 34 (2008);
 F. Van Zee, R. van de Geijn, BLIS: a framework for rapidly instantiating BLAS functionality, TOMS 41
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import memref
+from mlir.dialects import arith, memref
 
 from avial_lab.passes.contraction_code import ContractionCode, Values
 from avial_lab.passes.index_code import (
@@ -36,10 +36,15 @@ from avial_lab.passes.index_code import (
     times,
 )
 from avial_lab.passes.packing import Packing
-from avial_lab.passes.register_tiles import Packed, RegisterTile, Tiles
+from avial_lab.passes.register_tiles import Ends, Packed, RegisterTile, Tiles
 
 ALIGNMENT = 64
 """Bytes: a line of the cache, and no vector lies across two."""
+
+SHARES = 4
+"""Blocks of rows are a multiple of it, and of one size, so that two threads, or four, have the same
+to do.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,26 +73,24 @@ class Panels:
         space, tiles, found = self.code.found.space, self.tiles, self.code.found
         column = low_of(space.columns, names)
         first_term, last_term = low_of(space.terms, names), high_of(space.terms, names)
-        first_row, last_row = low_of(space.rows, names), high_of(space.rows, names)
+        ends = low_of(space.rows, names), high_of(space.rows, names)
+        blocks = RowBlocks.of(ends, tiles, last_first=self._grows)
         count = pieces(minus(high_of(space.columns, names), column), tiles.columns)
-        terms = most(minus(last_term, first_term), 0)
         packing = Packing(self.code, tiles, names)
         # Whole blocks of vectors are packed, beyond the last term too.
-        deep = plus(terms, tiles.lanes)
+        deep = plus(least(most(minus(last_term, first_term), 0), tiles.terms), tiles.lanes)
         right = [_panels(value.type, (count, deep, tiles.columns)) for value in found.right]
-        with loop(0, count, parallel=self.parallel) as panel:
-            first = plus(times(panel, tiles.columns), column)
-            packing.right(right, panel, first, (first_term, last_term))
         with loop(first_term, last_term, step=tiles.terms) as start:
             block = start, least(plus(start, tiles.terms), last_term)
-            with loop(first_row, last_row, step=tiles.block, parallel=self.parallel) as at:
-                top = self._turned(first_row, at, last_row) if self._grows else at
-                rows = top, least(plus(top, tiles.block), last_row)
+            with loop(0, count, parallel=self.parallel) as panel:
+                packing.right(right, panel, plus(times(panel, tiles.columns), column), block)
+            with loop(0, blocks.count, parallel=self.parallel) as number:
+                rows = blocks.rows(number)
                 shape = (tiles.block // tiles.rows, tiles.terms + tiles.rows, tiles.rows)
                 left = [_panels(value.type, shape) for value in found.left]
-                packed = Packed(right, left, first_term, block, rows)
+                packed = Packed(right, left, block, rows)
                 with loop(*rows, step=tiles.rows) as row:
-                    tile = divided(minus(row, top), tiles.rows)
+                    tile = divided(minus(row, rows[0]), tiles.rows)
                     packing.left(left, tile, row, rows, block)
                 with loop(0, count) as panel, loop(*rows, step=tiles.rows) as row:
                     at = plus(times(panel, tiles.columns), column)
@@ -106,10 +109,37 @@ class Panels:
         forms = (*space.terms_of_row.highs, *space.columns_of_row.highs)
         return any(name == row and factor > 0 for form in forms for name, factor in form.terms)
 
-    def _turned(self, first: ir.Value, at: ir.Value, last: ir.Value) -> ir.Value:
-        """The first row of the block that is as far from the last as `at` is from the first."""
-        blocks = pieces(minus(last, first), self.tiles.block)
-        return minus(plus(times(minus(blocks, 1), self.tiles.block), plus(first, first)), at)
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """The rows `ends` in `count` blocks of as many register tiles, or one more in the first `more`
+    of them; with `last_first` from the last to the first.
+    """
+
+    ends: Ends
+    count: ir.Value
+    tiles: ir.Value
+    more: ir.Value
+    height: int
+    last_first: bool
+
+    @staticmethod
+    def of(ends: Ends, tiles: Tiles, *, last_first: bool) -> RowBlocks:
+        """Their number is a multiple of `SHARES`."""
+        height = minus(ends[1], ends[0])
+        count = times(pieces(height, SHARES * tiles.block), SHARES)
+        all_tiles, some = pieces(height, tiles.rows), most(count, 1)
+        each, more = (of(all_tiles, some).result for of in (arith.DivUIOp, arith.RemUIOp))
+        return RowBlocks(ends, count, each, more, tiles.rows, last_first)
+
+    def rows(self, number: ir.Value) -> Ends:
+        if self.last_first:
+            number = minus(minus(self.count, 1), number)
+        return self._first(number), least(self._first(plus(number, 1)), self.ends[1])
+
+    def _first(self, number: ir.Value) -> ir.Value:
+        tile = plus(arith.MulIOp(number, self.tiles).result, least(number, self.more))
+        return plus(times(tile, self.height), self.ends[0])
 
 
 def _panels(kind: ir.Type, shape: Sequence[ir.Value | int]) -> ir.Value:

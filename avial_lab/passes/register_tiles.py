@@ -55,13 +55,12 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Packed:
-    """Panels: of right values `[panel, term, column of the panel]`, of left ones `[panel, term of
-    the block, row of the tile]`; and the terms and rows of the block.
+    """Panels of a block of terms: of right values `[panel, term, column of the panel]`, of left
+    ones `[panel, term, row of the tile]`; and the terms and rows of the block.
     """
 
     right: Sequence[ir.Value]
     left: Sequence[ir.Value]
-    first_term: ir.Value
     terms: Ends
     rows: Ends
 
@@ -238,26 +237,34 @@ class RegisterTile:
     ) -> list[ir.Value]:
         """One term for every element of so many rows."""
         found, lanes, packed = self.code.found, self.tiles.lanes, self.packed
-        at_right, at_left = minus(term, packed.first_term), minus(term, packed.terms[0])
+        at_term = minus(term, packed.terms[0])
         tile = divided(minus(self.row, packed.rows[0]), self.tiles.rows)
-        of_column: list[dict[ir.Value, ir.Value]] = [
-            {
-                value: vector.LoadOp(
-                    ir.VectorType.get([lanes], value.type),
-                    panel,
-                    [self.panel, at_right, number(k * lanes)],
-                ).result
-                for value, panel in zip(found.right, packed.right, strict=True)
-            }
-            for k in range(self._vectors)
-        ]
-        made: list[ir.Value] = []
-        for row in range(rows):
-            of_row = {
-                value: spread(memref.LoadOp(panel, [tile, at_left, plus(first, row)]).result, lanes)
-                for value, panel in zip(found.left, packed.left, strict=True)
-            }
-            for k in range(self._vectors):
-                old = {found.element.op.results[0]: elements[row * self._vectors + k]}
-                made.append(self.code.combined(of_column[k] | of_row | old, self.names, lanes))
+        of_column: list[dict[ir.Value, ir.Value]] = [{} for _ in range(self._vectors)]
+        of_row: list[dict[ir.Value, ir.Value]] = [{} for _ in range(rows)]
+
+        def load_right(value: ir.Value, panel: ir.Value) -> None:
+            kind = ir.VectorType.get([lanes], value.type)
+            for k, known in enumerate(of_column):
+                place = [self.panel, at_term, number(k * lanes)]
+                known[value] = vector.LoadOp(kind, panel, place).result
+
+        def load_left(value: ir.Value, panel: ir.Value, row: int) -> None:
+            one = memref.LoadOp(panel, [tile, at_term, plus(first, row)]).result
+            of_row[row][value] = spread(one, lanes)
+
+        made, old = list(elements), found.element.op.results[0]
+        for stage in self.code.stages:
+            used = {operand for op in stage for operand in op.operands}
+            for value, panel in zip(found.right, packed.right, strict=True):
+                if value in used and value not in of_column[0]:
+                    load_right(value, panel)
+            for row in range(rows):
+                for value, panel in zip(found.left, packed.left, strict=True):
+                    if value in used and value not in of_row[row]:
+                        load_left(value, panel, row)
+                for k in range(self._vectors):
+                    place = row * self._vectors + k
+                    known = of_column[k] | of_row[row] | {old: made[place]}
+                    made[place] = self.code.combined(stage, known, self.names, lanes)
+            old = stage[-1].results[0]
         return made
