@@ -57,7 +57,7 @@ def erf(x: Real) -> Real:
     below = fma(x, polynomial(x * x, own.below), x)
     beyond = size.at_most(own.most) - FROM
     first, *rest = own.above
-    k, part = exponential.less_one(-fma(beyond, polynomial(beyond, rest), first))
+    k, part = exponential.about_less_one(-fma(beyond, polynomial(beyond, rest), first))
     scale = kind.power_of_two(k + kind.bias)
     above = kind.number(1.0) - fma(scale, part, scale)
     return (size < FROM).choose(below, above.with_sign_of(x))

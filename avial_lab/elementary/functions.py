@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from avial_lab.elementary.error_function import erf
-from avial_lab.elementary.exponential import exp
-from avial_lab.elementary.logarithm import log
+from avial_lab.elementary.exponential import exp, exp2, expm1
+from avial_lab.elementary.hyperbolic import tanh
+from avial_lab.elementary.logarithm import log, log1p, log2, log10
 from avial_lab.elementary.numbers import Real
 
 FUNCTIONS: dict[str, Callable[[Real], Real]] = {
     "math.exp": exp,
+    "math.exp2": exp2,
+    "math.expm1": expm1,
     "math.log": log,
+    "math.log2": log2,
+    "math.log10": log10,
+    "math.log1p": log1p,
     "math.erf": erf,
+    "math.tanh": tanh,
 }

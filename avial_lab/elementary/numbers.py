@@ -76,6 +76,9 @@ class Real:
     def __sub__(self, other: Real | float) -> Real:
         return Real(self.kind, arith.subf(self.value, self.kind.number(other).value))
 
+    def __rsub__(self, other: float) -> Real:
+        return self.kind.number(other) - self
+
     def __mul__(self, other: Real | float) -> Real:
         return Real(self.kind, arith.mulf(self.value, self.kind.number(other).value))
 

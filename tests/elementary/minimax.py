@@ -14,7 +14,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from avial_lab.elementary import error_function, exponential, logarithm
+from avial_lab.elementary import error_function, exponential, hyperbolic, logarithm
 from avial_lab.elementary.error_function import FROM
 
 Number = Any
@@ -146,6 +146,17 @@ def _of_erf(z: Number) -> Number:
     return mpmath.erf(x) / x - 1
 
 
+def _of_power_of_two(r: Number) -> Number:
+    """(2^r - 1 - r ln 2) / r²."""
+    return _of_power(r * mpmath.ln2) * mpmath.ln2**2
+
+
+def _of_tangent(z: Number) -> Number:
+    """(tanh(x) / x - 1) / x² with x² = z."""
+    x = mpmath.sqrt(z)
+    return (mpmath.tanh(x) / x - 1) / z
+
+
 def _beyond(v: Number) -> Number:
     return -mpmath.log(mpmath.erfc(v + FROM))
 
@@ -155,14 +166,18 @@ SQUARE = ((2**0.5 - 1) / (2**0.5 + 1)) ** 2 * 1.01
 
 
 def fits() -> Iterator[Fit]:
-    for width, power, log, below, above in (
-        (32, -28.2, -30.0, -27.1, -26.6),
-        (64, -57.8, -59.3, -56.0, -55.7),
+    for width, power, log, below, above, tangent in (
+        (32, -28.2, -30.0, -27.1, -26.6, -29.1),
+        (64, -57.8, -59.3, -56.0, -55.7, -59.2),
     ):
         of_exp, of_log = exponential.OF_WIDTH[width].terms, logarithm.OF_WIDTH[width].terms
         of_erf = error_function.OF_WIDTH[width]
         yield Fit("exp", width, _of_power, lambda r: max(abs(r), 1e-3) ** 2 / mpmath.exp(r),
                   -HALF, HALF, of_exp, power)  # fmt: skip
+        yield Fit("exp2", width, _of_power_of_two, lambda r: max(abs(r), 1e-3) ** 2 / 2**r,
+                  -0.5005, 0.5005, exponential.OF_WIDTH[width].terms_of_two, power)  # fmt: skip
+        yield Fit("tanh", width, _of_tangent, lambda z: z / (1 + z * _of_tangent(z)),
+                  1e-12, hyperbolic.FROM**2, hyperbolic.OF_WIDTH[width].below, tangent)  # fmt: skip
         yield Fit("log", width, _of_logarithm, lambda z: z / 2, 1e-12, SQUARE, of_log, log)
         yield Fit("erf, P", width, _of_erf, lambda z: 1 / (1 + _of_erf(z)),
                   1e-24, FROM**2, of_erf.below, below)  # fmt: skip
