@@ -185,13 +185,14 @@ class BlockLoops:
         table = self._tiled(scop, units)
         if table is None:
             return False
+        by_name = {unit.name: unit for unit in units}
+        code = TableCode(loop, by_name, table, self.tiles(table.far), shared)
+        with loop.location, ir.InsertionPoint(loop):
+            if not code.write(parameter_values(scop)):
+                return False
         told = f"tiles of {table.width} × {table.width}, each of which begins with a contraction of"
         tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} those before it")
         self._tell(loop, table.far, (), inside=True)
-        with loop.location, ir.InsertionPoint(loop):
-            by_name = {unit.name: unit for unit in units}
-            code = TableCode(loop, scop, by_name, table, self.tiles(table.far), shared)
-            code.write(parameter_values(scop))
         loop.erase()
         return True
 

@@ -24,9 +24,8 @@ from avial_lab.passes.panels import Panels
 from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.polyhedra.affine import Affine
-from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.tables import Table
-from avial_lab.polyhedra.units import Unit
+from avial_lab.polyhedra.units import Immovable, Unit
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,30 @@ class TableCode:
     """`units` of the nest `root`, in the tiles of `table`; `tiles` are those of registers."""
 
     root: ir.Operation
-    scop: Scop
     units: Mapping[str, Unit]
     table: Table
     tiles: Tiles
     shared: SharedCode
 
-    def write(self, values: Mapping[str, ir.Value]) -> None:
+    def write(self, values: Mapping[str, ir.Value]) -> bool:
+        """Whether it could be written, before `root`; if not, nothing is left of it."""
+        before = [view.operation for view in self.root.block.operations]
+        try:
+            self._write(values)
+        except Immovable:
+            for op in reversed([view.operation for view in self.root.block.operations]):
+                if op not in before:
+                    op.erase()
+            return False
+        return True
+
+    def _write(self, values: Mapping[str, ir.Value]) -> None:
         table = self.table
         with self._tiles_of(values) as firsts:
             known = dict(values) | dict(zip(table.firsts, firsts, strict=True))
             code = ContractionCode(self.root, table.far, self.shared)
             Panels(code, self.tiles, parallel=False).write(known)
-            build = isl.AstBuild.from_context(self.scop.context.intersect(table.known))
+            build = isl.AstBuild.from_context(table.known)
             near = build.node_from_schedule_map(table.near)
             block = ir.InsertionPoint.current.block
             before = len(block.operations)

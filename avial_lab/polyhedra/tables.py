@@ -40,7 +40,8 @@ ROW, COLUMN, TERM = 0, 1, 2
 @dataclass(frozen=True)
 class Table:
     """A tile is `width` iterations of the outer loop from the parameter `firsts[0]` on, and of the
-    next one from `firsts[1]` on, which lie in the two `extents`; `known` is what is known of them.
+    next one from `firsts[1]` on, which lie in the two `extents`; `known` is what is known of them
+    and of other parameters.
 
     In each tile: the contraction `far`, then what else there is at the times `near`.
     """
@@ -71,7 +72,7 @@ def table_in(
     ordered = order_among(scop, units)
     if any(_goes_back(each, place) for each in _maps(ordered) for place in (ROW, COLUMN)):
         return None
-    known = starts(firsts[0], rows).intersect(starts(firsts[1], columns))
+    known = starts(firsts[0], rows).intersect(starts(firsts[1], columns)).intersect(scop.context)
     for draft in drafts:
         width = width_of(draft)
         if min(map(known_length, extents)) < 2 * width:

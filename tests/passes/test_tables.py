@@ -169,3 +169,39 @@ def test_what_is_no_such_table_stays(splits: Splits) -> None:
     text = tiled(splits)
     assert not is_tiled(text)
     check(splits, text)
+
+
+ANY_SIZE = """
+  #row = affine_map<(d)[n] -> (n - 1 - d)>
+  #after = affine_map<(d) -> (d + 1)>
+  #here = affine_map<(d) -> (d)>
+  func.func @f(%T: memref<?x?xi64>, %n: index) attributes {avial.apart} {
+    affine.for %s = 0 to %n {
+      %i = affine.apply #row(%s)[%n]
+      affine.for %j = #after(%i) to %n {
+        affine.for %k = #after(%i) to #here(%j) {
+          %a = affine.load %T[%i, %k] : memref<?x?xi64>
+          %b = affine.load %T[%k + 1, %j] : memref<?x?xi64>
+          %both = arith.addi %a, %b : i64
+          %old = affine.load %T[%i, %j] : memref<?x?xi64>
+          %new = arith.maxsi %old, %both : i64
+          affine.store %new, %T[%i, %j] : memref<?x?xi64>
+        }
+      }
+    }
+    return
+  }"""
+
+
+def test_a_table_of_any_size() -> None:
+    context = ir.Context()
+    module = ir.Module.parse(ANY_SIZE, context)
+    run_passes(module.operation, (BlockLoops(steps=16, cpu=Cpu(16, 16, fma=True)),))
+    assert is_tiled(str(module))
+    with context:
+        machine = Machine([("before", ANY_SIZE), ("after", str(module))], context)
+    for size in (1, 2, 3, 12, 13, 24, 25, 37, 70):
+        table = np.random.default_rng(size).integers(0, 1000, (size + 1, size + 1))
+        arguments = {"T": table, "n": np.int64(size)}
+        before, after = (machine.call(name, arguments)["T"] for name in ("before", "after"))
+        np.testing.assert_array_equal(after, before)
