@@ -22,7 +22,9 @@ from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.phases import ALONE, HALO, SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.promote_scalars import LOADS, STORES
+from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.tile_time import TileTime
+from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.time_tiles import LOOPS, Resident
 from avial_lab.polyhedra.units import Immovable
 from avial_lab.topology import is_gpu_arch
@@ -34,6 +36,11 @@ FUSED = "avial.fused"
 SHORT_BYTES = 1 << 17
 """Arrays of so few bytes, in a cache, are gone through in a few microseconds: less than threads
 take to meet, and not much more than what begins and ends a phase.
+"""
+
+SHORT_WORK = 1 << 16
+"""Accesses of a step that take some ten microseconds: what begins and ends its phases would be a
+good part of that.
 """
 
 MANY_STEPS = 64
@@ -159,6 +166,9 @@ class FusePhases:
                         "each shorter than it would take to begin its phases"
                     )
                 tell(converge, "tile-time", f"loop {loop_name(loop)} steps one by one: {reason}")
+                short = _short_steps(loop)
+                if short:
+                    return short
             else:
                 return f"several steps take a part of the arrays while it is in the cache ({tiles})"
         return ""
@@ -182,6 +192,24 @@ def _loops_in(task: ir.Operation) -> list[ir.Operation]:
 
 def _is_short(reason: Resident) -> bool:
     return reason.nbytes <= SHORT_BYTES and reason.steps >= MANY_STEPS
+
+
+def _short_steps(loop: ir.Operation) -> str:
+    """What makes its steps shorter than their phases; nothing where they are few or long."""
+    try:
+        scop = read_scop(loop)
+    except Immovable:
+        return ""
+    (own,) = scop.loops_of(loop)
+    steps, work = 0, 0
+    for statement in scop.statements:
+        place = statement.loops.index(own)
+        steps = max(steps, most_iterations(statement.domain, place))
+        inner = range(place + 1, len(statement.loops))
+        work += math.prod(most_iterations(statement.domain, k) for k in inner)
+    if steps < MANY_STEPS or work > SHORT_WORK:
+        return ""
+    return f"{steps:,} steps, each shorter than it would take to begin its phases"
 
 
 def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:

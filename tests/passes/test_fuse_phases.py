@@ -141,3 +141,28 @@ def _placed(text: str, *passes: Pass, ranks: int = 2) -> str:
         placed = take_apart(ir.Module.parse(text, context))
         run_passes(placed, (PlacePhasesHere(ranks), *passes))
         return str(placed)
+
+
+@pytest.mark.parametrize(
+    ("steps", "columns", "ranks", "fused"),
+    [(100, 5_000, 1, True), (100, 50_000, 1, False), (40, 5_000, 1, False), (100, 5_000, 2, False)],
+)
+def test_short_steps_that_are_many_are_one_phase(
+    steps: int, columns: int, ranks: int, fused: bool
+) -> None:
+    """Rows of a table one by one: nothing to tile, and each would begin a phase."""
+    table = f"memref<{steps}x{columns}xf64>"
+    text = f"""
+    func.func @best(%D: {table}) {{
+      affine.for %i = 1 to {steps} {{
+        affine.for %j = 5 to {columns} {{
+          %a = affine.load %D[%i - 1, %j] : {table}
+          %b = affine.load %D[%i - 1, %j - 5] : {table}
+          %best = arith.maximumf %a, %b : f64
+          affine.store %best, %D[%i, %j] : {table}
+        }}
+      }}
+      return
+    }}"""
+    placed = _placed(text, FusePhases(ranks=ranks), ranks=ranks)
+    assert ("avial.converge" not in placed) == fused
