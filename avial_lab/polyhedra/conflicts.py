@@ -56,11 +56,14 @@ class Conflicts:
     ) -> Iterator[Conflict]:
         """The conflicts of `statements`, in textual order.
 
-        `places` by the statement's name; `around`: how many loops are around all of them.
+        `places` by the statement's name; `around`: how many loops are around all of them. Takes
+        time for the pairs that touch one array, not for all.
         """
+        touching = _touching(statements)
         for k, first in enumerate(statements):
-            for second in statements[k:]:
-                yield from self.between(first, second, places, around)
+            arrays = {id(access.array) for access in first.accesses}
+            for other in sorted({m for each in arrays for m in touching.get(each, ()) if m >= k}):
+                yield from self.between(first, statements[other], places, around)
 
     def between(
         self, first: Statement, second: Statement, places: Mapping[str, Place], around: int
@@ -82,6 +85,18 @@ class Conflicts:
         return here.isdisjoint(there) and limited(
             lambda: _exactly(pair, p, q, around), lambda: True
         )
+
+
+def _touching(statements: Sequence[Statement]) -> dict[int, list[int]]:
+    """For each array that is written (by its identity) the numbers of those that touch it."""
+    found: dict[int, list[int]] = {}
+    written: set[int] = set()
+    for k, statement in enumerate(statements):
+        for access in statement.accesses:
+            found.setdefault(id(access.array), []).append(k)
+            if access.writes:
+                written.add(id(access.array))
+    return {array: numbers for array, numbers in found.items() if array in written}
 
 
 def _exactly(pair: Conflict, p: Place, q: Place, around: int) -> bool:

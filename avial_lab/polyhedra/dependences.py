@@ -17,6 +17,7 @@ for levels; W. Pugh, The Omega test, CACM 35 (1992), for exactness.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -136,14 +137,10 @@ def dependences(statements: Scop | Sequence[Statement]) -> tuple[Dependence, ...
     Read after read is none. Takes time proportional to the pairs of accesses of one array.
     """
     listed = statements.statements if isinstance(statements, Scop) else tuple(statements)
-    by_array: dict[str, list[tuple[Statement, Access]]] = {}
-    for statement in listed:
-        for access in statement.accesses:
-            by_array.setdefault(access.array.name, []).append((statement, access))
     order = {statement.name: k for k, statement in enumerate(listed)}
     found = [
         dependence
-        for accesses in by_array.values()
+        for accesses in map(list, _by_array(listed).values())
         for k, first in enumerate(accesses)
         for second in accesses[k:]
         if first[1].writes or second[1].writes
@@ -153,20 +150,30 @@ def dependences(statements: Scop | Sequence[Statement]) -> tuple[Dependence, ...
     return tuple(found)
 
 
+def _by_array(statements: Sequence[Statement]) -> dict[str, deque[Placed]]:
+    """The accesses of each array in textual order: no others can depend on each other."""
+    found: dict[str, deque[Placed]] = {}
+    for statement in statements:
+        for access in statement.accesses:
+            found.setdefault(access.array.name, deque()).append((statement, access))
+    return found
+
+
 def carried_among(loop: Loop, statements: Sequence[Statement]) -> tuple[Dependence, ...]:
     """The dependences that `loop` carries among the statements in it; cheaper than all of them.
 
     In the order of `carried_by`.
     """
     inside = [s for s in statements if loop in s.loops]
-    placed = [(statement, access) for statement in inside for access in statement.accesses]
+    later = _by_array(inside)
     found: list[Dependence] = []
-    for k, first in enumerate(placed):
-        for second in placed[k:]:
-            if first[1].array.name == second[1].array.name and (
-                first[1].writes or second[1].writes
-            ):
-                found += _between(first, second, only=loop)
+    for statement in inside:
+        for access in statement.accesses:
+            placed = later[access.array.name]
+            for other in placed:
+                if access.writes or other[1].writes:
+                    found += _between((statement, access), other, only=loop)
+            placed.popleft()
     return carried_by(loop, found)
 
 

@@ -248,7 +248,8 @@ def holds_loops(op: ir.Operation) -> bool:
 
 def _chosen(loops: Sequence[Loop], statements: Iterable[Statement]) -> dict[str, Loop]:
     """The one of `loops` that each statement is in, by its name; without those that are in none."""
-    return {s.name: loop for s in statements for loop in s.loops if loop in loops}
+    among = set(loops)  # there may be hundreds, one for each statement
+    return {s.name: loop for s in statements for loop in s.loops if loop in among}
 
 
 def _places(chosen: Mapping[str, Loop]) -> dict[str, int]:
