@@ -88,7 +88,7 @@ def parts_of(llvm_ir: str, exported: Sequence[str]) -> tuple[LlvmPart, ...]:
     top, functions = _read(llvm_ir)
     if sum(function.lines for function in functions.values()) < LEAST_LINES:
         return whole
-    variables = {found[1]: found for line in top if (found := _VARIABLE.match(line))}
+    variables = [named for line in top if (named := _VARIABLE.match(line))]
     rest = [line for line in top if not _VARIABLE.match(line)]
     if not all(line.startswith(_COPIED) for line in rest):
         return whole
@@ -102,7 +102,7 @@ def parts_of(llvm_ir: str, exported: Sequence[str]) -> tuple[LlvmPart, ...]:
         shared = [name for name in functions if name in own & elsewhere]
         text = [
             *rest,  # types before the variables of them
-            *(_variable(each, here=number == 0) for each in variables.values()),
+            *(_variable(each, here=number == 0) for each in variables),
             *(f"declare hidden {functions[n].head}" for n in functions if n in used[number] - own),
             *(functions[n].written(hidden=n in shared) for n in functions if n in own),
         ]

@@ -44,7 +44,7 @@ def operations_named(op: ir.Operation, *names: str) -> list[ir.Operation]:
     """
     found: list[ir.Operation] = []
 
-    def take(inner: ir.OpView, _: rewrite.PatternRewriter) -> bool:
+    def take(inner: ir.Operation, _: rewrite.PatternRewriter) -> bool:
         found.append(inner.operation)
         return True  # matches nothing: the operation stays as it is
 
