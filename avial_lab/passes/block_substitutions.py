@@ -17,16 +17,17 @@ from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.index_code import affine_loop, parameter_values
-from avial_lab.passes.mark_parallel import ORDERED, free_nests, nearest_loops
+from avial_lab.passes.mark_parallel import LOOPS, ORDERED, free_nests, nearest_loops
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.promote_scalars import LOADS, STORES
-from avial_lab.passes.reorder_sums import most_iterations, note_terms
+from avial_lab.passes.reorder_sums import longest_of, note_terms
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.parts import Part, times_of
-from avial_lab.polyhedra.substitutions import Substitution, substitution_in
+from avial_lab.polyhedra.substitutions import FEWEST, Substitution, substitution_in
 from avial_lab.polyhedra.units import Immovable, units_of
 
 NAME = "block-substitutions"
@@ -74,15 +75,27 @@ class BlockSubstitutions:
         first = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
         find = partial(substitution_in, scop, units, width=self.rows, first=first)
         found = limited(find, lambda: None, limit=OPERATIONS)
-        if found is None or not _write(loop, scop, found):
+        if found is None:
+            return False
+        terms = _terms(loop)
+        if terms < (FEWEST - 1) * self.rows or not _write(loop, scop, found):
             return False
         told = f"rows of {loop_name(loop)} wait for those before: {self.rows} at a time, of which "
         tell(loop, self, f"{told}a triangle is left for one thread")
         if not strict:  # a sum is cut in two, and both of its parts may be in any order
-            domains = [s.domain for s in scop.statements if len(s.loops) > 1]
-            note_terms(loop, max(most_iterations(domain, 1) for domain in domains))
+            note_terms(loop, terms)
         loop.erase()
         return True
+
+
+def _terms(loop: ir.Operation) -> int:
+    """The most iterations of a loop in it, wherever loops around are at."""
+    outermost = loop
+    while (around := parent_of(outermost)) is not None and around.name in LOOPS:
+        outermost = around
+    scop = read_scop(outermost)
+    inner = (each for row in nearest_loops(loop) for each in scop.loops_of(row))
+    return max(longest_of(each, scop) for each in inner)
 
 
 def _may_wait(loop: ir.Operation) -> bool:

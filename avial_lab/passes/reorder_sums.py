@@ -96,7 +96,7 @@ def _reorder(nest: ir.Operation) -> int:
             tell(loop, NAME, f"sums over {loop_name(loop)} are added up in parts, as vectors")
         for op in links_of_sums:
             _allow(op)
-            terms = max(terms, _most_iterations(own, scop))
+            terms = max(terms, longest_of(own, scop))
     return terms
 
 
@@ -151,7 +151,7 @@ def _allow(op: ir.Operation) -> None:
     op.erase()
 
 
-def _most_iterations(loop: Loop, scop: Scop) -> int:
+def longest_of(loop: Loop, scop: Scop) -> int:
     """Of one execution of `loop`, whatever the loops around are at."""
     step = abs(loop.step or 1)
     return max(most_iterations(s.domain, s.loops.index(loop), step) for s in scop.within(loop))

@@ -31,6 +31,9 @@ from avial_lab.polyhedra.units import Unit
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
+FEWEST = 4
+"""Blocks: of less there is little that threads could share."""
+
 ROUNDS = 4
 """Of looking what waits for what waits: dependences are known between all pairs, not only between
 neighbours, so that more would be a nest of another kind.
@@ -58,7 +61,7 @@ def substitution_in(
     """The scop in blocks of rows, where most of each row waits for earlier blocks only."""
     rows = [unit.name for unit in units if len(unit.loops) > 1]
     extent = extent_of(units, dict.fromkeys((unit.name for unit in units), 0))
-    if not rows or extent is None or known_length(extent) < 2 * width:
+    if not rows or extent is None or known_length(extent) < FEWEST * width:
         return None
     inside = {unit.name: within_block(unit, 0, first, width, extent) for unit in units}
     late = _late(inside, edges_among(units, dependences(scop)), first)

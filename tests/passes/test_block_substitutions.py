@@ -122,7 +122,7 @@ def test_what_waits_for_a_block_is_left_to_its_end(text: str, expected: list[lis
 
 
 STAYS = {
-    "too few rows": solve(n=2 * ROWS - 1),
+    "too few rows": solve(n=4 * ROWS - 1),
     "rows that wait for none": solve(column="%j + 50"),
     "all columns wait": solve(column="%i - 1"),
     "what is read is changed by every row": solve(
@@ -146,7 +146,7 @@ def test_what_stays(text: str) -> None:
     assert not blocked(text)[1]
 
 
-@pytest.mark.parametrize("n", [2 * ROWS, 17, 23, 31, 32, 33, 97])
+@pytest.mark.parametrize("n", [32, 33, 37, 39, 40, 41, 97])
 @pytest.mark.parametrize("after", ["", SCALED], ids=["unit", "scaled"])
 def test_rows_of_any_number(n: int, after: str) -> None:
     text = solve(n=n, after=after)
@@ -155,9 +155,26 @@ def test_rows_of_any_number(n: int, after: str) -> None:
     same_bits(text, module, module.context, seed=n)
 
 
+def inside_of_a_loop(n: int) -> str:
+    """Solves of more and more rows, one after the other."""
+    text = solve().replace("to 40 {", "to affine_map<(t) -> (t)>(%t) {")
+    start, end = text.index("  affine.for %i"), text.rindex("  return")
+    around = f"  affine.for %t = 0 to {n} {{\n{text[start:end]}  }}\n"
+    return text[:start] + around + text[end:]
+
+
+def test_inside_of_a_loop_as_many_terms_count_as_there_are() -> None:
+    text = inside_of_a_loop(97)
+    module = ir.Module.parse(text, ir.Context())
+    run_passes(module.operation, (BlockSubstitutions(ROWS),))
+    assert ir.IntegerAttr(module.body.operations[0].attributes[SUMS]).value == 95
+    same_bits(text, module, module.context)
+    assert not blocked(inside_of_a_loop(25))[1]
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(
-    st.integers(4, 13), st.integers(-3, 1), st.integers(-2, 4), st.sampled_from([1, 1, 1, 0, 2]),
+    st.integers(4, 23), st.integers(-3, 1), st.integers(-2, 4), st.sampled_from([1, 1, 1, 0, 2]),
     st.sampled_from(["%j", "%j", "%j", "%i", "%i - %j"]), st.integers(0, 2),
     st.sampled_from(["", SCALED]), st.integers(1, 4),
 )  # fmt: skip
