@@ -26,10 +26,16 @@ from functools import reduce
 import islpy as isl
 
 from avial_lab.polyhedra.contractions import Contraction, drafts_of, one_element_each, space_of
-from avial_lab.polyhedra.eliminations import convex_pieces, known_length, starts, within_ranges
+from avial_lab.polyhedra.eliminations import (
+    convex_pieces,
+    extent_of,
+    known_length,
+    starts,
+    within_ranges,
+)
 from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.orders import better_order, first_order, order_among
-from avial_lab.polyhedra.ranges import Range, range_of
+from avial_lab.polyhedra.ranges import Range
 from avial_lab.polyhedra.reductions import exact_families
 from avial_lab.polyhedra.units import Unit
 
@@ -106,12 +112,7 @@ def _share_loops(units: Sequence[Unit]) -> bool:
 
 def _extent(units: Sequence[Unit], place: int) -> Range | None:
     """From the first to the last value of a loop; None where that is not one form each."""
-    values = isl.Set("{ [x] : false }")
-    for unit in units:
-        points, count = unit.domain.reset_tuple_id(), len(unit.loops)
-        points = points.project_out(SET, place + 1, count - place - 1).project_out(SET, 0, place)
-        values = values.union(points)
-    found = range_of(values.coalesce(), 0, ["x"])
+    found = extent_of(units, {unit.name: place for unit in units})
     return found if found and len(found.lows) == len(found.highs) == 1 else None
 
 
