@@ -157,7 +157,7 @@ class BlockLoops:
         if found is not None:
             self._tell(loop, found, (), inside=inside)
             return [(each, width) for each in writer.apart(found)]
-        steps = _blocked(scop, units, width)
+        steps = _blocked(scop, units, width, self.cpu)
         if steps is None:
             if width == self.steps and not inside and self._table(loop, shared):
                 return []
@@ -215,7 +215,7 @@ class BlockLoops:
         Raises Immovable as `units_of` does.
         """
         scop = read_scop(loop)
-        return _blocked(scop, units_of(scop, apart=True), self.steps)
+        return _blocked(scop, units_of(scop, apart=True), self.steps, self.cpu)
 
     def _tell(
         self, loop: ir.Operation, found: Contraction, saved: Collection[ir.Value], *, inside: bool
@@ -280,10 +280,17 @@ class BlockLoops:
         return min(LINES, max(lanes, most // lanes * lanes))
 
 
-def _blocked(scop: Scop, units: Sequence[Unit], width: int) -> Elimination | None:
+def _blocked(scop: Scop, units: Sequence[Unit], width: int, cpu: Cpu) -> Elimination | None:
     name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
     find = partial(elimination_in, scop, units, width=width, first=name)
-    return limited(find, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
+    found = limited(find, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
+    return found if found is None or found.updates or _fits(scop.op, found, cpu) else None
+
+
+def _fits(loop: ir.Operation, found: Elimination, cpu: Cpu) -> bool:
+    """Whether a vector of lines that every step goes through stays in L2."""
+    codes = (StripCode(loop, each, found.first, found.width, "", LINES) for each in found.strips[1])
+    return all(code.turned and code.line_bytes * cpu.lanes(4) <= cpu.l2_bytes for code in codes)
 
 
 def _summed(found: Contraction) -> str:

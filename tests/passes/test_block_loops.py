@@ -428,11 +428,19 @@ def test_columns_take_all_steps_of_a_block_at_once(monkeypatch, n, lines, low):
     assert check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64", special=True) == 1
 
 
-@pytest.mark.parametrize(("l2", "lines"), [(1 << 20, 64), (66 * 8 * 4 * 33, 32), (1, 16)])
+@pytest.mark.parametrize(("l2", "lines"), [(1 << 20, 64), (66 * 8 * 4 * 33, 32), (66 * 8 * 16, 16)])
 def test_as_many_columns_at_a_time_as_a_quarter_of_the_cache_holds(l2, lines):
     text = factorisation(ORTHOGONAL, 65)
     sizes = BlockLoops(steps=16, cpu=replace(WIDE, l2_bytes=l2))
     assert f"memref<66x{lines}xf64>" in blocked(text, (sizes,), ir.Context())
+
+
+def test_columns_that_no_cache_holds_go_step_by_step():
+    text = factorisation(ORTHOGONAL, 65)
+    sizes = BlockLoops(steps=16, cpu=replace(WIDE, l2_bytes=66 * 8 * 16 - 1))
+    made = blocked(text, (sizes,), ir.Context())
+    assert "memref.alloc" not in made
+    assert "avial.parallel" not in made
 
 
 @pytest.mark.parametrize(
