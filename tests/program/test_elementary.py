@@ -31,16 +31,20 @@ func.func @f(%a: memref<{n}x{t}>, %b: memref<{n}x{t}>) {{
 }}
 """
 OF_THE_INDEX = """
-func.func @f(%b: memref<{n}x{t}>) {{
-  affine.for %i = 0 to {n} {{
+func.func @f(%a: memref<40x{t}>, %b: memref<{n}x{t}>) {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = arith.constant {n} : index
+  %more = arith.constant 1.75 : {t}
+  scf.for %i = %zero to %n step %one {{
     %k = arith.index_cast %i : index to i32
     %x = arith.sitofp %k : i32 to {t}
-    %third = arith.constant 0.3 : {t}
-    %v = arith.addf %x, %third : {t}
+    %v = arith.addf %x, %more : {t}
     %y = math.exp %v : {t}
-    %z = math.log %v : {t}
-    %w = arith.mulf %y, %z : {t}
-    affine.store %w, %b[%i] : memref<{n}x{t}>
+    memref.store %y, %b[%i] : memref<{n}x{t}>
+  }}
+  affine.for %i = 0 to 40 {{
+    affine.store %more, %a[%i] : memref<40x{t}>
   }}
   return
 }}
@@ -93,8 +97,10 @@ def test_a_run_has_the_bits_of_its_reference(element: str, size: int, ranks: int
 @every_kind
 @every_size
 def test_what_may_be_known_when_it_is_compiled(element: str, size: int) -> None:
-    """Loops of one iteration vanish, and with them what hangs on their variable alone."""
-    arrays = {"b": np.full(size, 7, KINDS[element])}
+    """Loops of one iteration vanish, and with them what hangs on their variable alone. (libm has
+    other last digits for 1.75.)
+    """
+    arrays = {"a": np.zeros(40, KINDS[element]), "b": np.full(size, 7, KINDS[element])}
     program = compiled(OF_THE_INDEX, element, arrays, ranks=1)
     program.run(check=True)
     assert "bit for bit" in str(program.check_report)
