@@ -74,7 +74,7 @@ def ulps(name: str, x: Any, value: Any) -> float:
     """How far `value` is from the function of x; infinitely far where it is special and wrong."""
     limits = np.finfo(type(x))
     with mpmath.workprec(200):
-        truth = TRUTH.get(name, getattr(mpmath, name, None))(mpmath.mpf(float(x)))
+        truth = (TRUTH.get(name) or getattr(mpmath, name))(mpmath.mpf(float(x)))
         if abs(truth) >= mpmath.mpf(float(limits.max)) * (1 + mpmath.mpf(2) ** -limits.nmant / 4):
             return 0.0 if value == (np.inf if truth > 0 else -np.inf) else np.inf
         if not np.isfinite(value):
