@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from mlir import ir
 
 from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.passes.fuse_phases import PHASES
 from avial_lab.passes.join_phases import join_in
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import ALONE, SPLIT, reduced_arrays
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.sharing import Layouts, Traffic, Unknown, Work, work_of
-
-PHASES = ("avial.replicate", "avial.task")
 
 LEAST_S = 1e-3
 """Of work on one rank: less is over soon in any case, and people may want to look at its parts."""

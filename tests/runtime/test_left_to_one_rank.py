@@ -50,3 +50,17 @@ def test_a_number_between_phases_is_known_to_all(
     program = avial_lab.compile(text, arrays=arrays, ranks=2)
     program.run(cluster, check=True)
     assert arrays["A"][3, 4] == arrays["C"][0, 5]
+
+
+@pytest.mark.parametrize(("size", "ranks"), [(1001, 2), (1301, 3)])
+def test_those_that_are_shared_send_long_messages_in_pieces(
+    size: int, ranks: int, cluster: Cluster
+) -> None:
+    """Of megabytes each, and so large that MPI takes them from where they lie."""
+    rng = np.random.default_rng(size)
+    arrays = {name: rng.random((size, size)) for name in "ABDEC"}
+    text = two_sweeps(size, turned=True, repeats=3)
+    program = avial_lab.compile(text, arrays=arrays, ranks=ranks, without="keep-on-one")
+    assert program.plan is not None
+    assert min(move.nbytes / move.messages for move in program.plan.moves) > 3 << 20
+    program.run(cluster, check=True)
