@@ -27,6 +27,7 @@ typedef struct {
 } block_t;
 
 static block_t blocks[BLOCKS];
+static int used; /* entries from there on have never been anybody's */
 static size_t kept; /* bytes of the blocks that nobody has */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
@@ -44,7 +45,7 @@ static void unlock(void)
 static void *kept_block(size_t bytes)
 {
     block_t *best = NULL;
-    for (block_t *each = blocks; each < blocks + BLOCKS; each++) {
+    for (block_t *each = blocks; each < blocks + used; each++) {
         int fits = each->memory && !each->taken && each->bytes >= bytes && each->bytes / 2 <= bytes;
         if (fits && (!best || each->bytes < best->bytes)) best = each;
     }
@@ -56,9 +57,17 @@ static void *kept_block(size_t bytes)
 
 static block_t *entry_of(const void *memory)
 {
-    for (block_t *each = blocks; each < blocks + BLOCKS; each++)
+    for (block_t *each = blocks; each < blocks + used; each++)
         if (each->memory == memory) return each;
     return NULL;
+}
+
+/* One that is nobody's; none where all are somebody's. */
+static block_t *free_entry(void)
+{
+    block_t *entry = entry_of(NULL);
+    if (!entry && used < BLOCKS) entry = &blocks[used++];
+    return entry;
 }
 
 static void *new_block(size_t bytes)
@@ -80,7 +89,7 @@ OWN void *avial_take(size_t bytes)
     unlock();
     if (memory || !(memory = new_block(bytes))) return memory;
     lock();
-    block_t *entry = entry_of(NULL);
+    block_t *entry = free_entry();
     if (entry) *entry = (block_t){memory, bytes, 1}; /* else it goes back to the system at once */
     unlock();
     return memory;
@@ -106,7 +115,7 @@ OWN void avial_give(void *memory)
 SHOWN void avial_drop(void)
 {
     lock();
-    for (block_t *each = blocks; each < blocks + BLOCKS; each++)
+    for (block_t *each = blocks; each < blocks + used; each++)
         if (each->memory && !each->taken) {
             kept -= each->bytes;
             free(each->memory);

@@ -72,6 +72,9 @@ FEWEST = 16
 FEWEST_OF_EACH = 8
 """Rows, columns and terms of a contraction that is worth its packing."""
 
+FEW_PRODUCTS = 1 << 18
+"""Of a contraction whose arrays stay in a core's caches: loops take no longer for them."""
+
 
 @dataclass(frozen=True)
 class BlockLoops:
@@ -151,7 +154,7 @@ class BlockLoops:
             if rest is not None:
                 return rest
         writer = _Writer(self, loop, scop, shared, inside)
-        if found is not None and (why := self._too_thin(found)):
+        if found is not None and (why := self._too_small(found)):
             tell(loop, NAME, f"{_summed(found)}, stays as it is: {why}")
             found = None
         if found is not None:
@@ -232,18 +235,19 @@ class BlockLoops:
         sized = replace(self, terms=tiles.terms, block=tiles.block, blas=False)
         tell(loop, sized, f"{summed}, {_described(found, tiles)}")
 
-    def _too_thin(self, found: Contraction) -> str:
+    def _too_small(self, found: Contraction) -> str:
         """Why packing would not pay: each value that it moves is used once for each row, or column,
         and each element it loads and stores is for so many terms. Who names sizes or a BLAS knows.
         """
         if self.terms or self.block or self.blas:
             return ""
-        roles = found.roles
+        roles, product = found.roles, 1
         for what, place in (("terms", roles.term), ("rows", roles.row), ("columns", roles.column)):
             count = most_iterations(found.unit.domain, place)
+            product *= count
             if count < FEWEST_OF_EACH:
                 return f"only {count} {what}"
-        return ""
+        return f"only {product:,} products" if product <= FEW_PRODUCTS else ""
 
     def products(
         self, root: ir.Operation, found: Contraction, saved: Collection[ir.Value], *, inside: bool

@@ -59,7 +59,7 @@ def assert_same_bits(sizes: tuple[int, ...], before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [(8, 8, 2, 2, 2), (9, 31, 3, 3, 3), (17, 56, 16, 3, 3), (8, 25, 1, 5, 7)]
+    "sizes", [(40, 800, 3, 3, 1), (9, 1100, 3, 3, 3), (33, 57, 16, 3, 3), (81, 95, 1, 5, 7)]
 )
 def test_a_convolution_is_a_product_of_matrices(sizes):
     text = convolution(sizes)
@@ -73,7 +73,7 @@ def test_a_convolution_is_a_product_of_matrices(sizes):
     "form", [{"first": 1}, {"weight": "%o, %c, %p, %q mod 2"}, {"weight": "%o, %c, %q, %p"}]
 )
 def test_weights_in_another_order(form):
-    sizes = (9, 20, 5, 3, 3)
+    sizes = (67, 191, 5, 3, 3)
     text = convolution(sizes, **form)
     after = blocked(text)
     assert "avial.parallel" in after
@@ -90,7 +90,13 @@ def test_loops_that_are_no_box_stay_loops():
 
 
 @pytest.mark.parametrize("thin", [0, 1])
-def test_few_rows_or_columns_stay_as_they_are(thin):
-    sizes = [9, 20, 16, 3, 3]
+def test_few_rows_or_columns_stay_loops(thin):
+    sizes = [900, 900, 16, 3, 3]
     sizes[thin] = 7
     assert "avial.parallel" not in blocked(convolution(tuple(sizes)))
+
+
+def test_few_products_stay_loops():
+    """32 x 64 x 128: their arrays stay in a core's caches."""
+    assert "avial.parallel" not in blocked(convolution((32, 64, 8, 4, 4)))
+    assert "avial.parallel" in blocked(convolution((32, 65, 8, 4, 4)))
