@@ -85,6 +85,7 @@ from avial_lab.passes.reorder_sums import ReorderSums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
+from avial_lab.passes.share_loads import ShareLoads
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.strict_arithmetic import StrictArithmetic
@@ -130,6 +131,7 @@ OURS: dict[str, type] = {
     "fuse-nests": FuseNests,
     "partial-sums": PartialSums,
     "jam-rows": JamRows,
+    "share-loads": ShareLoads,
     "reorder-sums": ReorderSums,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,

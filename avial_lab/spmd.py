@@ -54,6 +54,7 @@ from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.reorder_sums import ReorderSums, reordered_sums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
+from avial_lab.passes.share_loads import ShareLoads
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
@@ -201,6 +202,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         JamRows(**effort.options("jam-rows")),
         InterleaveRows(**effort.options("interleave-rows")),
         ThreadLoops(),
+        ShareLoads(),
     )
     return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))
 

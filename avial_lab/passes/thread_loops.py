@@ -28,6 +28,8 @@ on elements on a nest is divided.
 """
 
 NAME = "thread-loops"
+PART = ".part"
+"""After a phase's name, in those of the functions that threads call."""
 SLICES = 8
 """Parts for every thread where not all iterations take equally long."""
 
@@ -86,7 +88,7 @@ def _thread(function: ir.Operation) -> bool:
     loops = list(_marked(function))
     for number, loop in enumerate(loops):
         name = ir.StringAttr(function.attributes["sym_name"]).value
-        _Division(function, loop, f"{name}.part{number or ''}").write()
+        _Division(function, loop, f"{name}{PART}{number or ''}").write()
     return bool(loops)
 
 

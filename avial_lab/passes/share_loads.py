@@ -1,0 +1,116 @@
+"""Several rows at once where neighbours load the same elements: those are loaded once for all.
+
+Functions of loops -> the same operations on every element of memory.
+
+Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations
+in loops, TOPLAS 16 (1994), unroll-and-jam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.interleave_rows import put_side_by_side
+from avial_lab.passes.jam_rows import body_of, loops_over_columns
+from avial_lab.passes.notes import loop_name, tell
+from avial_lab.passes.program import text_attribute
+from avial_lab.passes.thread_loops import PART
+from avial_lab.polyhedra import read_scop
+from avial_lab.polyhedra.dependences import carried_among
+
+NAME = "share-loads"
+
+ROWS = 4
+"""At once."""
+
+MOST_LOADS = 9
+"""Of a row: those of four rows, and what is computed of them, are about as many as registers."""
+
+SHARED = 0.3
+"""Of all loads, that rows have to have in common: where it was less, stores decided."""
+
+
+@dataclass(frozen=True)
+class ShareLoads:
+    """Unroll a loop over rows, and make one loop over columns of those inside.
+
+    before:  affine.for %i { affine.for %j { B[i, j] = A[i - 1, j] + A[i, j] + A[i + 1, j] } }
+    after:   affine.for %i step 4 { affine.for %j {      (six loads in place of twelve)
+               B[i, j] = …  B[i + 1, j] = …  B[i + 2, j] = …  B[i + 3, j] = … } }
+
+    Only where iterations of both loops meet nowhere, and where rows have a good part of what they
+    load in common. Rows that are left over run one by one.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            functions = functions_of_arrays_apart(module)
+            phases = {text_attribute(each, "sym_name"): each for each in functions}
+            for function in functions:
+                name = text_attribute(function, "sym_name")
+                # What threads share is told of the phase that they share it for.
+                self._share_in(function, phases.get(name.partition(PART)[0], function))
+
+    def __str__(self) -> str:
+        return NAME
+
+    def _share_in(self, op: ir.Operation, phase: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in [view.operation for view in block.operations]:
+                    if inner.name != "affine.for" or not _share(inner, phase):
+                        self._share_in(inner, phase)
+
+
+def _share(loop: ir.Operation, phase: ir.Operation) -> bool:
+    """Whether its rows run side by side now."""
+    columns = loops_over_columns(loop)
+    if not columns or not all(INDEPENDENT in op.attributes for op in columns):
+        return False
+    if not all(_is_worth_it(loop, each) for each in columns) or not _meet_nowhere(loop):
+        return False
+    tell(phase, NAME, f"{ROWS} rows of {loop_name(loop)} at once, which load the same elements")
+    put_side_by_side(loop, ROWS)
+    return True
+
+
+def _meet_nowhere(loop: ir.Operation) -> bool:
+    scop = read_scop(loop)
+    (own,) = scop.loops_of(loop)
+    return not carried_among(own, scop.statements)
+
+
+def _is_worth_it(loop: ir.Operation, columns: ir.Operation) -> bool:
+    """Whether several rows load a good part less than each by itself."""
+    loads = [op for op in body_of(columns) if op.name == "affine.load"]
+    if len(columns.results) or any(_map(op).n_symbols for op in loads):
+        return False
+    each = _elements(loads, loop, 1)
+    return 0 < each <= MOST_LOADS and _elements(loads, loop, ROWS) <= (1 - SHARED) * ROWS * each
+
+
+def _map(load: ir.Operation) -> ir.AffineMap:
+    return ir.AffineMapAttr(load.attributes["map"]).value
+
+
+def _elements(loads: Sequence[ir.Operation], loop: ir.Operation, rows: int) -> int:
+    """That one column of so many rows loads."""
+    row = loop.regions[0].blocks[0].arguments[0]
+    operands = list(dict.fromkeys([row, *(v for op in loads for v in list(op.operands)[1:])]))
+    dims = [ir.AffineExpr.get_dim(k) for k in range(len(operands))]
+    found: set[tuple[ir.Value, str]] = set()
+    for op in loads:
+        form = _map(op)
+        own = [operands.index(value) for value in list(op.operands)[1:]]
+        for k in range(rows):
+            moved = [dims[0] + k, *dims[1:]]
+            taken = ir.AffineMap.get(len(operands), 0, [moved[each] for each in own])
+            places = [each.compose(taken) for each in form.results]
+            plain = [ir.AffineExpr.simplify_affine_expr(each, len(dims), 0) for each in places]
+            found.add((op.operands[0], ", ".join(map(str, plain))))
+    return len(found)

@@ -1,0 +1,85 @@
+"""Rows that load the same elements run side by side, and compute the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mlir import ir
+
+from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.share_loads import ROWS, ShareLoads
+from avial_lab.pipelines import run_passes
+from tests.kernels.jit import Machine
+
+SIDE = 23
+
+
+def stencil(low: int, high: int, loads: list[str], store: str = "%B[%i, %j]") -> str:
+    """The sum of what `loads` names, into B, for rows from `low` to `high`."""
+    array = f"memref<{SIDE}x{SIDE}xf64>"
+    lines = [f"%x0 = affine.load {loads[0]} : {array}"]
+    total = "%x0"
+    for k, load in enumerate(loads[1:], 1):
+        lines.append(f"%x{k} = affine.load {load} : {array}")
+        lines.append(f"%s{k} = arith.addf {total}, %x{k} : f64")
+        total = f"%s{k}"
+    body = "\n".join(lines)
+    return f"""
+    func.func @f(%A: {array}, %B: {array}) attributes {{avial.apart}} {{
+      affine.for %i = {low} to {high} {{
+        affine.for %j = 2 to {SIDE - 2} {{
+          {body}
+          affine.store {total}, {store} : {array}
+        }}
+      }}
+      return
+    }}"""
+
+
+def shared(text: str) -> str:
+    with ir.Context():
+        module = ir.Module.parse(text)
+        run_passes(module.operation, (IndependentAccesses(), ShareLoads()))
+        return str(module)
+
+
+def assert_same_bits(before: str, after: str) -> None:
+    rng = np.random.default_rng(5)
+    arrays = {name: rng.normal(size=(SIDE, SIDE)) for name in "AB"}
+    arrays["A"][rng.random((SIDE, SIDE)) < 0.05] = np.nan
+    machine = Machine([("before", before), ("after", after)], ir.Context())
+    want, got = (machine.call(name, arrays)["B"] for name in ("before", "after"))
+    np.testing.assert_array_equal(got, want)
+
+
+COLUMN = ["%A[%i - 1, %j]", "%A[%i, %j]", "%A[%i + 1, %j]"]
+CROSS = [*COLUMN, "%A[%i, %j - 1]", "%A[%i, %j + 1]"]
+SQUARE = [f"%A[%i + {p}, %j + {q}]" for p in (-1, 0, 1) for q in (-1, 0, 1)]
+TURNED = ["%A[%j, %i - 1]", "%A[%j, %i]", "%A[%j, %i + 1]"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 19])
+@pytest.mark.parametrize("loads", [COLUMN, CROSS, SQUARE, TURNED])
+def test_neighbours(loads: list[str], rows: int) -> None:
+    text = stencil(2, 2 + rows, loads)
+    after = shared(text)
+    assert f"step {ROWS}" in after
+    assert_same_bits(text, after)
+
+
+@pytest.mark.parametrize(
+    "loads",
+    [
+        ["%A[%i, %j]"],
+        ["%A[%i, %j - 1]", "%A[%i, %j]", "%A[%i, %j + 1]"],
+        ["%A[%i - 1, %j]", "%A[%i, %j]", "%B[%i, %j]"],  # one of three, for three rows of four
+        [f"%A[%i + {p}, %j + {q}]" for p in (-2, -1, 0, 1, 2) for q in (0, 1)],  # too many
+    ],
+)
+def test_little_in_common_or_much_to_hold(loads: list[str]) -> None:
+    assert f"step {ROWS}" not in shared(stencil(2, 20, loads))
+
+
+@pytest.mark.parametrize("store", ["%A[%i, %j]", "%A[%i + 2, %j]"])
+def test_rows_that_wait_for_rows_stay_in_order(store: str) -> None:
+    assert f"step {ROWS}" not in shared(stencil(2, 20, COLUMN, store))
