@@ -135,7 +135,13 @@ class BlockLoops:
         return any(found)
 
     def _split(
-        self, loop: ir.Operation, width: int, shared: SharedCode, *, inside: bool
+        self,
+        loop: ir.Operation,
+        width: int,
+        shared: SharedCode,
+        *,
+        inside: bool,
+        joined: bool = False,
     ) -> list[tuple[ir.Operation, int]] | None:
         """The loops of what is left of a nest that was taken apart, and of how many steps their
         blocks are; None where it stays as it was.
@@ -149,12 +155,12 @@ class BlockLoops:
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
         copy = None if found is None else joined_terms(loop, scop, found)
         if copy is not None:
-            rest = self._split(copy, width, shared, inside=inside)
+            rest = self._split(copy, width, shared, inside=inside, joined=True)
             (copy if rest is None else loop).erase()
             if rest is not None:
                 return rest
         writer = _Writer(self, loop, scop, shared, inside)
-        if found is not None and (why := self._too_small(found)):
+        if found is not None and (why := self._too_small(found, joined=joined)):
             tell(loop, NAME, f"{_summed(found)}, stays as it is: {why}")
             found = None
         if found is not None:
@@ -235,7 +241,7 @@ class BlockLoops:
         sized = replace(self, terms=tiles.terms, block=tiles.block, blas=False)
         tell(loop, sized, f"{summed}, {_described(found, tiles)}")
 
-    def _too_small(self, found: Contraction) -> str:
+    def _too_small(self, found: Contraction, *, joined: bool) -> str:
         """Why packing would not pay: each value that it moves is used once for each row, or column,
         and each element it loads and stores is for so many terms. Who names sizes or a BLAS knows.
         """
@@ -247,7 +253,8 @@ class BlockLoops:
             product *= count
             if count < FEWEST_OF_EACH:
                 return f"only {count} {what}"
-        return f"only {product:,} products" if product <= FEW_PRODUCTS else ""
+        # Loops in loops of a few iterations would be neither short nor vectors.
+        return f"only {product:,} products" if product <= FEW_PRODUCTS and not joined else ""
 
     def products(
         self, root: ir.Operation, found: Contraction, saved: Collection[ir.Value], *, inside: bool

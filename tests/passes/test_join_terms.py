@@ -96,7 +96,18 @@ def test_few_rows_or_columns_stay_loops(thin):
     assert "avial.parallel" not in blocked(convolution(tuple(sizes)))
 
 
-def test_few_products_stay_loops():
+@pytest.mark.parametrize(("columns", "blocks"), [(64, False), (65, True)])
+def test_few_products_of_one_loop_stay_loops(columns, blocks):
     """32 x 64 x 128: their arrays stay in a core's caches."""
-    assert "avial.parallel" not in blocked(convolution((32, 64, 8, 4, 4)))
-    assert "avial.parallel" in blocked(convolution((32, 65, 8, 4, 4)))
+    product = f"""
+    func.func @f(%A: memref<32x128xf64>, %B: memref<128x{columns}xf64>,
+                 %C: memref<32x{columns}xf64>) attributes {{avial.apart}} {{
+      affine.for %i = 0 to 32 {{ affine.for %j = 0 to {columns} {{ affine.for %k = 0 to 128 {{
+        %a = affine.load %A[%i, %k] : memref<32x128xf64>
+        %b = affine.load %B[%k, %j] : memref<128x{columns}xf64>
+        %old = affine.load %C[%i, %j] : memref<32x{columns}xf64>
+        %new = math.fma %a, %b, %old : f64
+        affine.store %new, %C[%i, %j] : memref<32x{columns}xf64> }} }} }}
+      return }}"""
+    assert ("avial.parallel" in blocked(product)) == blocks
+    assert "avial.parallel" in blocked(convolution((32, 8, 8, 4, 4)))
