@@ -72,7 +72,11 @@ def _element(kind: ir.Type) -> ir.Type:
 
 
 def _is_handed_on(op: ir.Operation) -> bool:
-    """Whether it is the least of all iterations: what a loop hands on goes in, and comes out."""
+    """Whether it is the least of all iterations: what a loop hands on goes in, and comes out. Of
+    vectors it is several already.
+    """
+    if isinstance(op.results[0].type, ir.VectorType):
+        return False
     taken = any(isinstance(value.owner, ir.Block) for value in op.operands)
     return taken and any(use.owner.name.endswith(".yield") for use in op.results[0].uses)
 

@@ -54,6 +54,24 @@ func.func @of_a_loop(%A: memref<9xf64>, %first: f64) -> f64 {
 
 // -----
 
+// What is vectors already takes three operations there too.
+// CHECK-LABEL: func.func @vectors_of_a_loop(
+// CHECK-NOT: llvm.intr.minimum
+// CHECK: arith.ori
+func.func @vectors_of_a_loop(%A: memref<9x8xf64>, %first: vector<8xf64>) -> vector<8xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %m = scf.for %i = %c0 to %c9 step %c1 iter_args(%old = %first) -> vector<8xf64> {
+    %x = vector.load %A[%i, %c0] : memref<9x8xf64>, vector<8xf64>
+    %new = arith.minimumf %old, %x : vector<8xf64>
+    scf.yield %new : vector<8xf64>
+  }
+  return %m : vector<8xf64>
+}
+
+// -----
+
 // MLIR takes vectors of vectors apart later.
 // CHECK-LABEL: func.func @planes(
 // CHECK: arith.maximumf
