@@ -15,6 +15,7 @@ from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.binary import Binary, MachineCode
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects.program import is_structured
+from avial_lab.elementary.functions import FUNCTIONS
 from avial_lab.errors import CellSpan, PassError
 from avial_lab.inside.demand import demands_in
 from avial_lab.messages import Build, Built, Source
@@ -23,6 +24,7 @@ from avial_lab.parse import is_plain, parse_cell
 from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.mark_math import functions_chosen
 from avial_lab.passes.one_task import OneTask
+from avial_lab.passes.operations import operations_named
 from avial_lab.pipelines import Watch, arithmetic, build, in_reading_order, run_passes
 from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
 from avial_lab.spmd import (
@@ -123,16 +125,23 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     watch.lap("schedule")
     stages, binary = build(module, schedule, strict=question.effort.strict)
     watch.lap("build")
-    chosen = module.operation.clone().operation
-    run_passes(chosen, arithmetic(strict=question.effort.strict))
     return Built(
         schedule,
         stages,
         binary,
         watch.seconds,
         contracted=_contracts(question),
-        functions=functions_chosen(chosen),
+        functions=_functions(module, strict=question.effort.strict),
     )
+
+
+def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, ...]:
+    """The elementary functions that became code; tasks have none as a rule, and may be many."""
+    if not operations_named(module.operation, *FUNCTIONS):
+        return ()
+    chosen = module.operation.clone().operation
+    run_passes(chosen, arithmetic(strict=strict))
+    return functions_chosen(chosen)
 
 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:

@@ -301,3 +301,17 @@ def _children(node: isl.AstNode) -> Iterator[isl.AstNode]:
     children = node.block_get_children()
     for k in range(children.n_ast_node()):
         yield children.get_at(k)
+
+
+def written_before(loop: ir.Operation, write: Callable[[], None]) -> bool:
+    """Whether `write`, which stands before `loop`, could say all of it; if not, nothing is left."""
+    before = [view.operation for view in loop.block.operations]
+    try:
+        with loop.location, ir.InsertionPoint(loop):
+            write()
+    except Immovable:
+        for op in reversed([view.operation for view in loop.block.operations]):
+            if op not in before:
+                op.erase()
+        return False
+    return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 
 import islpy as isl
 from mlir import ir
@@ -47,7 +46,7 @@ from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
 from avial_lab.polyhedra.eliminations import Elimination, elimination_in, starts
 from avial_lab.polyhedra.orders import OPERATIONS
-from avial_lab.polyhedra.parts import Part, times_of
+from avial_lab.polyhedra.parts import Part, times_of, together
 from avial_lab.polyhedra.products import NoProduct, Product, products_in
 from avial_lab.polyhedra.saves import Save, Update
 from avial_lab.polyhedra.tables import Table, table_in
@@ -196,9 +195,8 @@ class BlockLoops:
             return False
         by_name = {unit.name: unit for unit in units}
         code = TableCode(loop, by_name, table, self.tiles(table.far), shared)
-        with loop.location, ir.InsertionPoint(loop):
-            if not code.write(parameter_values(scop)):
-                return False
+        if not code.write(scop):
+            return False
         told = f"tiles of {table.width} × {table.width}, each of which begins with a contraction of"
         tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} those before it")
         self._tell(loop, table.far, (), inside=True)
@@ -206,11 +204,8 @@ class BlockLoops:
         return True
 
     def _tiled(self, scop: Scop, units: Sequence[Unit]) -> Table | None:
-        first, second = (
-            next(n for k in count() if (n := f"{name}{k}") not in scop.parameters)
-            for name in ("row", "column")
-        )
-        find = partial(table_in, scop, units, width_of=self._width, firsts=(first, second))
+        firsts = scop.free_name("row"), scop.free_name("column")
+        find = partial(table_in, scop, units, width_of=self._width, firsts=firsts)
         return limited(find, lambda: None, limit=OPERATIONS) if self.steps >= FEWEST else None
 
     def _width(self, found: Contraction) -> int:
@@ -292,8 +287,7 @@ class BlockLoops:
 
 
 def _blocked(scop: Scop, units: Sequence[Unit], width: int, cpu: Cpu) -> Elimination | None:
-    name = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
-    find = partial(elimination_in, scop, units, width=width, first=name)
+    find = partial(elimination_in, scop, units, width=width, first=scop.free_name("first"))
     found = limited(find, lambda: None, limit=OPERATIONS) if width >= FEWEST else None
     return found if found is None or found.updates or _fits(scop.op, found, cpu) else None
 
@@ -482,9 +476,7 @@ class _Writer:
             return []
         block = ir.InsertionPoint.current.block
         before = [view.operation for view in block.operations]
-        times = isl.UnionMap("{ }")
-        for time in (*times_of(parts).values(), *(save.times for save, _ in saves)):
-            times = times.union(isl.UnionMap.from_map(time))
+        times = together([*times_of(parts).values(), *(save.times for save, _ in saves)])
         known = self.scop.context if where is None else self.scop.context.intersect(where)
         ast = isl.AstBuild.from_context(known).node_from_schedule_map(times)
         leaves = {save.name: partial(code.keep, save.values) for save, code in saves}

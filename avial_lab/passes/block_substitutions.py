@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 
 import islpy as isl
 from mlir import ir
 
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
-from avial_lab.passes.ast_loops import AstLoops
+from avial_lab.passes.ast_loops import AstLoops, written_before
 from avial_lab.passes.index_code import affine_loop, parameter_values
 from avial_lab.passes.mark_parallel import LOOPS, ORDERED, free_nests, nearest_loops
 from avial_lab.passes.notes import loop_name, tell
@@ -26,7 +25,7 @@ from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.orders import OPERATIONS
-from avial_lab.polyhedra.parts import Part, times_of
+from avial_lab.polyhedra.parts import Part, times_of, together
 from avial_lab.polyhedra.substitutions import FEWEST, Substitution, substitution_in
 from avial_lab.polyhedra.units import Immovable, units_of
 
@@ -72,7 +71,7 @@ class BlockSubstitutions:
             units = units_of(scop)
         except Immovable:
             return False
-        first = next(n for k in count() if (n := f"first{k}") not in scop.parameters)
+        first = scop.free_name("first")
         find = partial(substitution_in, scop, units, width=self.rows, first=first)
         found = limited(find, lambda: None, limit=OPERATIONS)
         if found is None:
@@ -135,36 +134,26 @@ def _nests(scop: Scop, found: Substitution) -> Nests:
 
     def made() -> Nests:
         parts = (found.early, found.late)
-        return tuple((each, build.node_from_schedule_map(_times(each))) for each in parts)
+        return tuple(
+            (each, build.node_from_schedule_map(together(times_of(each).values())))
+            for each in parts
+        )
 
     return limited(made, tuple)
 
 
-def _times(parts: Sequence[Part]) -> isl.UnionMap:
-    every = isl.UnionMap("{ }")
-    for times in times_of(parts).values():
-        every = every.union(isl.UnionMap.from_map(times))
-    return every
-
-
 def _write(loop: ir.Operation, scop: Scop, found: Substitution) -> bool:
-    """Put the blocks before `loop`, where isl and affine can say them."""
+    """Whether the blocks are there, before `loop`: isl and affine may not be able to say them."""
     nests = _nests(scop, found)
-    before = [view.operation for view in loop.block.operations]
-    try:
-        with loop.location, ir.InsertionPoint(loop):
-            values = parameter_values(scop)
-            with affine_loop(found.rows, values, step=found.width) as start:
-                values[found.first] = start
-                for parts, nest in nests:
-                    units = {part.unit.name: part.unit for part in parts}
-                    AstLoops(loop, units, dict(values)).write(nest)
-                for made in nearest_loops(start.owner.owner):
-                    made.attributes[ORDERED] = ir.UnitAttr.get()
-    except Immovable:
-        nests = ()
-    if not nests:
-        for op in reversed([view.operation for view in loop.block.operations]):
-            if op not in before:
-                op.erase()
-    return bool(nests)
+
+    def write() -> None:
+        values = parameter_values(scop)
+        with affine_loop(found.rows, values, step=found.width) as start:
+            values[found.first] = start
+            for parts, nest in nests:
+                units = {part.unit.name: part.unit for part in parts}
+                AstLoops(loop, units, dict(values)).write(nest)
+            for made in nearest_loops(start.owner.owner):
+                made.attributes[ORDERED] = ir.UnitAttr.get()
+
+    return bool(nests) and written_before(loop, write)

@@ -20,7 +20,7 @@ Algorithms, 2nd edition 2002, section 4.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from mlir import ir, passmanager
@@ -60,13 +60,10 @@ class ContractProducts:
         if CONTRACTED in module.attributes:
             return
         with module.context:
-            if any(map(_is_named, operations_in(module))):
-                manager = passmanager.PassManager("builtin.module")
-                manager.add("linalg-generalize-named-ops")
-                manager.run(module)
+            show_bodies(module, SUMS)
             for rewrite in (_one_by_one, _contract):
                 for op in operations_in(module):
-                    if op.name in SUMS and _is_real(op.results[0].type):
+                    if op.name in SUMS and is_real(op.results[0].type):
                         rewrite(op)
             module.attributes[CONTRACTED] = ir.UnitAttr.get()
 
@@ -74,14 +71,23 @@ class ContractProducts:
         return "contract-products"
 
 
-def _is_named(op: ir.Operation) -> bool:
-    """Whether it is a linalg operation whose body is hidden in its name, and has such a sum."""
+def show_bodies(module: ir.Operation, wanted: Container[str]) -> None:
+    """Write out the linalg operations whose bodies are hidden in their names, if one of them has an
+    operation that is `wanted`.
+    """
+    if any(_hides(op, wanted) for op in operations_in(module)):
+        manager = passmanager.PassManager("builtin.module")
+        manager.add("linalg-generalize-named-ops")
+        manager.run(module)
+
+
+def _hides(op: ir.Operation, wanted: Container[str]) -> bool:
     if not op.name.startswith("linalg.") or op.name == "linalg.generic" or not len(op.regions):
         return False
-    return any(inner.name in SUMS for inner in operations_in(op))
+    return any(inner.name in wanted for inner in operations_in(op))
 
 
-def _is_real(kind: ir.Type) -> bool:
+def is_real(kind: ir.Type) -> bool:
     element = kind.element_type if isinstance(kind, ir.VectorType) else kind
     return isinstance(element, ir.F32Type | ir.F64Type)
 

@@ -14,12 +14,13 @@ from mlir import ir
 from mlir.dialects import affine, memref
 
 from avial_lab.passes.expand_scalars import extent_of
+from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.notes import name_of
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, loops_of_terms
-from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.nesting import defined_in, parent_of
 
 SET = isl.dim_type.set
 
@@ -56,7 +57,6 @@ def joined_terms(nest: ir.Operation, scop: Scop, found: Contraction) -> ir.Opera
     for each in ranges:
         del each.loop.attributes[_MARK]
     loops = [op for op in operations_in(copy) if _MARK in op.attributes]
-    loops.sort(key=_depth)
     _join(copy, [_Range(op, each.low, each.count) for op, each in zip(loops, ranges, strict=True)])
     return copy
 
@@ -64,13 +64,14 @@ def joined_terms(nest: ir.Operation, scop: Scop, found: Contraction) -> ir.Opera
 def _in_each_other(scop: Scop, found: Contraction) -> Iterator[_Range]:
     """The loops of terms, from the innermost on, each with nothing but the next in it."""
     terms = {loop.op for loop in loops_of_terms(found)}
-    loop, inner = found.unit.loops[found.roles.term].op, None
-    while loop in terms and (inner is None or list(_body(loop)) == [inner]):
+    loop: ir.Operation | None = found.unit.loops[found.roles.term].op
+    inner: ir.Operation | None = None
+    while loop is not None and loop in terms and (inner is None or body_of(loop) == [inner]):
         extent = extent_of(scop, loop)
         if extent is None or len(loop.results) or not _is_box(scop, loop, *extent):
             return
         yield _Range(loop, *extent)
-        loop, inner = loop.parent, loop
+        loop, inner = parent_of(loop), loop
 
 
 def _is_box(scop: Scop, loop: ir.Operation, low: int, count: int) -> bool:
@@ -80,14 +81,6 @@ def _is_box(scop: Scop, loop: ir.Operation, low: int, count: int) -> bool:
     box = points.project_out(SET, own.depth, 1).insert_dims(SET, own.depth, 1)
     box = box.lower_bound_val(SET, own.depth, low).upper_bound_val(SET, own.depth, low + count - 1)
     return limited(lambda: box.is_equal(points), lambda: False)
-
-
-def _body(loop: ir.Operation) -> Sequence[ir.Operation]:
-    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
-
-
-def _depth(op: ir.Operation) -> int:
-    return 0 if op.parent is None else 1 + _depth(op.parent.operation)
 
 
 def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> None:
@@ -111,7 +104,7 @@ def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> None:
             each.variable.replace_all_uses_with(affine.AffineApplyOp(form, [term]).result)
             inside *= each.count
         end = affine.AffineYieldOp([])
-    for op in _body(inner):
+    for op in body_of(inner):
         op.move_before(end.operation)
     outer.erase()
 

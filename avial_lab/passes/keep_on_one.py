@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from mlir import ir
 
 from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.fuse_phases import PHASES
 from avial_lab.passes.join_phases import join_in
 from avial_lab.passes.operations import operations_in
@@ -226,12 +227,7 @@ def _work(phase: ir.Operation) -> Work:
 
 
 def _constant_trips(loop: ir.Operation) -> int:
-    low, high = (
-        ir.AffineMapAttr(loop.attributes[name]).value.results
-        for name in ("lowerBoundMap", "upperBoundMap")
-    )
-    ends = [*low, *high]
-    if len(ends) != 2 or not all(isinstance(each, ir.AffineConstantExpr) for each in ends):
+    lows, highs = known_ends(loop)
+    if len(lows) != 1 or len(highs) != 1 or lows[0] is None or highs[0] is None:
         raise Unknown
-    first, stop = (ir.AffineConstantExpr(each).value for each in ends)
-    return max(0, -(-(stop - first) // ir.IntegerAttr(loop.attributes["step"]).value))
+    return max(0, -(-(highs[0] - lows[0]) // ir.IntegerAttr(loop.attributes["step"]).value))

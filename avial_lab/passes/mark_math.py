@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlir import ir, passmanager
+from mlir import ir
 from mlir.dialects import arith, math
 
 from avial_lab.elementary.functions import FUNCTIONS
+from avial_lab.passes.contract_products import is_real, show_bodies
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.nesting import parent_of
 
@@ -56,10 +57,7 @@ class MarkMath:
         if MARKED in module.attributes:
             return
         with module.context:
-            if any(map(_is_named, operations_in(module))):
-                manager = passmanager.PassManager("builtin.module")
-                manager.add("linalg-generalize-named-ops")
-                manager.run(module)
+            show_bodies(module, FUNCTIONS)
             how = ir.StringAttr.get("fused" if self.fused else "apart")
             for op in operations_in(module):
                 if op.name in FUNCTIONS and is_real(op.results[0].type) and _is_repeated(op):
@@ -76,18 +74,6 @@ def functions_chosen(module: ir.Module | ir.Operation) -> tuple[str, ...]:
     """The names of those that become code, as in ("exp", "log")."""
     chosen = (op for op in operations_in(module.operation) if CHOSEN in op.attributes)
     return tuple(sorted({op.name.removeprefix("math.") for op in chosen}))
-
-
-def _is_named(op: ir.Operation) -> bool:
-    """Whether it is a linalg operation whose body is hidden in its name, and has a function."""
-    if not op.name.startswith("linalg.") or op.name == "linalg.generic" or not len(op.regions):
-        return False
-    return any(inner.name in FUNCTIONS for inner in operations_in(op))
-
-
-def is_real(kind: ir.Type) -> bool:
-    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
-    return isinstance(element, ir.F32Type | ir.F64Type)
 
 
 def _is_repeated(op: ir.Operation) -> bool:

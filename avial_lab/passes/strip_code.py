@@ -27,6 +27,7 @@ from avial_lab.passes.operations import itemsize_of
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.model import Access, Array, Statement
 from avial_lab.polyhedra.orders import stride_of
+from avial_lab.polyhedra.parts import together
 from avial_lab.polyhedra.strips import Strip, Strips
 
 LINES = 64
@@ -221,12 +222,12 @@ class StripCode:
         }
         parts = {strip.part.unit.name: strip.part.unit for strip in self.strips.strips}
         of_unit, count = self.strips.times(), 0
-        times = isl.UnionMap("{ }")
+        times: list[isl.Map] = []
         for strip in self.strips.strips:
             name = strip.part.unit.name
             here = self._among(len(strip.part.unit.loops), strip.line, name)
             count = of_unit[name].dim(OUT)
-            times = times.union(isl.UnionMap.from_map(of_unit[name].intersect_domain(here)))
+            times.append(of_unit[name].intersect_domain(here))
         build = isl.AstBuild.from_context(known)
         if self.strips.late is not None:  # the first and the last step have not all units
             place = 2 * (self.strips.late.part.step or 0) + 1
@@ -234,7 +235,7 @@ class StripCode:
             build = build.set_options(isl.UnionMap(f"{{ [{names}] -> separate[{place}] }}"))
         marked = {f"c{count - 2}": INDEPENDENT}
         AstLoops(self.root, parts, dict(values), moved=moved, marked=marked).write(
-            build.node_from_schedule_map(times)
+            build.node_from_schedule_map(together(times))
         )
         for turned in self.turned:
             back = partial(self._empty, turned, local[turned.array], values)

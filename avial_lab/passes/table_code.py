@@ -17,15 +17,17 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import affine
 
-from avial_lab.passes.ast_loops import AstLoops
+from avial_lab.passes.ast_loops import AstLoops, written_before
 from avial_lab.passes.contraction_code import ContractionCode
+from avial_lab.passes.index_code import parameter_values
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL
 from avial_lab.passes.panels import Panels
 from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.polyhedra.affine import Affine
+from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.tables import Table
-from avial_lab.polyhedra.units import Immovable, Unit
+from avial_lab.polyhedra.units import Unit
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,9 @@ class TableCode:
     tiles: Tiles
     shared: SharedCode
 
-    def write(self, values: Mapping[str, ir.Value]) -> bool:
+    def write(self, scop: Scop) -> bool:
         """Whether it could be written, before `root`; if not, nothing is left of it."""
-        before = [view.operation for view in self.root.block.operations]
-        try:
-            self._write(values)
-        except Immovable:
-            for op in reversed([view.operation for view in self.root.block.operations]):
-                if op not in before:
-                    op.erase()
-            return False
-        return True
+        return written_before(self.root, lambda: self._write(parameter_values(scop)))
 
     def _write(self, values: Mapping[str, ir.Value]) -> None:
         table = self.table

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import count
 
 import islpy as isl
 from mlir import ir
@@ -175,6 +176,10 @@ class Scop:
     def loops_of(self, op: ir.Operation) -> tuple[Loop, ...]:
         """The loops that `op` is, one for each of its dimensions."""
         return tuple(loop for loop in self.loops if loop.op == op.operation)
+
+    def free_name(self, stem: str) -> str:
+        """`stem` with a number, as a parameter of that name would be new."""
+        return next(name for k in count() if (name := f"{stem}{k}") not in self.parameters)
 
     def loop_named(self, name: str) -> Loop:
         """The loop whose variable is `name`; where several are, the first."""

@@ -5,8 +5,9 @@ Units, dependences of their statements -> Parts with points in time, Edges.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import islpy as isl
 
@@ -25,6 +26,10 @@ class Part:
     unit: Unit
     points: isl.Set
     step: int | None = None
+
+
+def together(times: Iterable[isl.Map]) -> isl.UnionMap:
+    return reduce(isl.UnionMap.union, map(isl.UnionMap.from_map, times), isl.UnionMap("{ }"))
 
 
 def times_of(parts: Sequence[Part]) -> dict[str, isl.Map]:
