@@ -13,7 +13,7 @@ from typing import Any
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
+    "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
     "block-substitutions", "expand-scalars", "expand-arrays", "order-loops", "fuse-nests",
     "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums", "tile-time",
     "jam-rows", "interleave-rows", "thread-loops", "share-loads", "split-wraps",

@@ -86,6 +86,7 @@ from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.share_loads import ShareLoads
+from avial_lab.passes.share_rows import ShareRows
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.strict_arithmetic import StrictArithmetic
@@ -158,6 +159,7 @@ OURS: dict[str, type] = {
     "fuse-phases": FusePhases,
     "join-phases": JoinPhases,
     "keep-on-one": KeepOnOne,
+    "share-rows": ShareRows,
     "widen-halos": WidenHalos,
     "arrays-apart": ArraysApart,
     "apart-to-llvm": ApartToLlvm,

@@ -55,6 +55,7 @@ from avial_lab.passes.reorder_sums import ReorderSums, reordered_sums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.share_loads import ShareLoads
+from avial_lab.passes.share_rows import ShareRows, shared_sums
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
@@ -160,7 +161,8 @@ def to_one(topology: Topology, effort: Effort, *, given_up: bool) -> tuple[Pass,
     found: tuple[Pass, ...] = (fuse, join)
     if topology.ranks > 1:
         keep = KeepOnOne(topology.ranks)
-        found = (keep, widen, fuse, join) if given_up else (widen,)
+        share = ShareRows(topology.ranks)
+        found = (share, keep, widen, fuse, join) if given_up else (widen,)
     return tuple(each for each in found if effort.keeps(_name(each)))
 
 
@@ -242,6 +244,7 @@ def finished_phases(stages: Stages) -> Finished:
     phases: tuple[str, ...] = ()
     fused: dict[str, tuple[str, ...]] = {}
     sums: dict[str, int] = {}
+    shared: dict[str, int] = {}
     told: dict[str, tuple[str, ...]] = {}
     joined: dict[str, tuple[str, ...]] = {}
     alone: str | None = None
@@ -251,12 +254,13 @@ def finished_phases(stages: Stages) -> Finished:
             told[name] = (*told.get(name, ()), *lines)
 
     def watched() -> Stages:
-        nonlocal phases, sums, alone
+        nonlocal phases, sums, shared, alone
         for stage, module in stages:
             if stage.name == "placed" and isinstance(module, ir.Operation):
                 fused.update(fused_in(module))
                 joined.update(joined_in(module))
                 alone = alone_in(module)
+                shared = {} if alone else shared_sums(module)
                 hear(module)
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
@@ -268,6 +272,8 @@ def finished_phases(stages: Stages) -> Finished:
     made, code = finished(watched())
     _tell_joined(fused, joined)
     _tell_joined(sums, joined)
+    for name, terms in shared.items():
+        sums[name] = max(terms, sums.get(name, 0))
     _tell_joined(told, joined)
     return Finished(made, code, phases, fused, sums, told, alone)
 

@@ -212,10 +212,7 @@ def _fuse_outer(first: ir.Operation, second: ir.Operation, room: int) -> bool:
         for nest, inside in ((first, before), (second, after))
     ):
         return False
-    between = [
-        d for d in dependences([*before, *after]) if d.source in before and d.target in after
-    ]
-    if not limited(lambda: all(d.exact and _in_one_iteration(d) for d in between), lambda: False):
+    if not needs_own_iteration(before, after):
         return False
     told = f"two nests have one loop {loop_name(first)}, and find {listed(shared)} in the cache"
     tell(first, NAME, told)
@@ -233,6 +230,14 @@ def _is_plain_inside(loop: ir.Operation) -> bool:
 
 
 _ENDS = ("affine.yield",)
+
+
+def needs_own_iteration(before: Sequence[Statement], after: Sequence[Statement]) -> bool:
+    """Whether each iteration of the second nest's outermost loop needs the first's own alone."""
+    between = [
+        d for d in dependences([*before, *after]) if d.source in before and d.target in after
+    ]
+    return limited(lambda: all(d.exact and _in_one_iteration(d) for d in between), lambda: False)
 
 
 def _in_one_iteration(dependence: Dependence) -> bool:

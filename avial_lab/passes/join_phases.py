@@ -54,13 +54,13 @@ def joined_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for op in operations_in(module):
         if FUSED in op.attributes:
-            first, *others = _names(op)
+            first, *others = names_of(op)
             if first == text_attribute(op, "name"):
                 found[first] = tuple(others)
     return found
 
 
-def _names(phase: ir.Operation) -> list[str]:
+def names_of(phase: ir.Operation) -> list[str]:
     """Of the phases that it is."""
     if FUSED not in phase.attributes:
         return [text_attribute(phase, "name")]
@@ -82,55 +82,65 @@ def _join_in(op: ir.Operation, known: _Counts) -> None:
             before: ir.Operation | None = None
             for inner in [view.operation for view in block.operations]:
                 if inner.name in PHASES:
-                    before = _joined(before, inner, known) if _may_join(inner) else None
+                    may = may_join(inner) and FUSED not in inner.attributes
+                    before = _joined(before, inner, known) if may else None
                 elif not is_pure(inner):
                     before = None
                     _join_in(inner, known)
 
 
-def _may_join(phase: ir.Operation) -> bool:
+def may_join(phase: ir.Operation) -> bool:
     """Whether it runs on the CPU, and nobody waits for it by hand, nor it for others."""
     waits = operand_segments(phase)[3] or any(True for _ in phase.results[0].uses)
-    return on_cpu(phase) and not waits and FUSED not in phase.attributes
+    return on_cpu(phase) and not waits
 
 
 def _joined(before: ir.Operation | None, phase: ir.Operation, known: _Counts) -> ir.Operation:
     """A task of both where that is better, else the phase itself."""
-    if before is None or before.operands[0] != phase.operands[0] or not _common(before, phase):
+    if before is None or before.operands[0] != phase.operands[0] or not have_common(before, phase):
         return phase
     together, *alone = (_count(each, known) for each in ([before, phase], [before], [phase]))
     if together == sum(alone):
         return phase
-    names = [*_names(before), *_names(phase)]
-    reads, writes = (touched_by((before, phase), segment) for segment in (1, 2))
+    names = [*names_of(before), *names_of(phase)]
     why = f"{listed(names)} run as one on the one rank: they go over the same array"
-    task = ir.Operation.create(
-        "avial.task",
-        [phase.results[0].type],
-        [phase.operands[0], *reads, *writes],
-        attributes={
-            "name": before.attributes["name"],
-            SEGMENTS: ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0]),
-            "avial.why": ir.ArrayAttr.get([ir.StringAttr.get(why)]),
-            FUSED: ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
-        },
-        regions=1,
-        loc=before.location,
-        ip=ir.InsertionPoint(phase),
-    )
-    phase.regions[0].blocks[0].append_to(task.regions[0])
-    start = task.regions[0].blocks[0].operations[0].operation
-    for op in _body(before):
-        op.move_before(start)
-    for op in (before, phase):
-        op.erase()
+    task = as_joined(before, phase, "avial.task", (why,))
     for op in operations_in(task):
         if SPLIT in op.attributes:
             del op.attributes[SPLIT]
     return task
 
 
-def _common(a: ir.Operation, b: ir.Operation) -> bool:
+def as_joined(
+    before: ir.Operation, phase: ir.Operation, kind: str, why: Sequence[str]
+) -> ir.Operation:
+    """A task or replicate (`kind`) in place of the two, with what stands in both."""
+    names = [*names_of(before), *names_of(phase)]
+    reads, writes = (touched_by((before, phase), segment) for segment in (1, 2))
+    made = ir.Operation.create(
+        kind,
+        [phase.results[0].type],
+        [phase.operands[0], *reads, *writes],
+        attributes={
+            "name": before.attributes["name"],
+            SEGMENTS: ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0]),
+            "avial.why": ir.ArrayAttr.get([ir.StringAttr.get(line) for line in why]),
+            FUSED: ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
+        },
+        regions=1,
+        loc=before.location,
+        ip=ir.InsertionPoint(phase),
+    )
+    phase.regions[0].blocks[0].append_to(made.regions[0])
+    start = made.regions[0].blocks[0].operations[0].operation
+    for op in _body(before):
+        op.move_before(start)
+    for op in (before, phase):
+        op.erase()
+    return made
+
+
+def have_common(a: ir.Operation, b: ir.Operation) -> bool:
     """Whether both are given some array of two dimensions or more, and have no deeper nests than go
     over such: of those there is nothing to try.
     """
@@ -152,7 +162,7 @@ def _body(phase: ir.Operation) -> list[ir.Operation]:
 
 
 def _count(phases: Sequence[ir.Operation], known: _Counts) -> int:
-    key = tuple(name for phase in phases for name in _names(phase))
+    key = tuple(name for phase in phases for name in names_of(phase))
     if key not in known:
         known[key] = _nests(phases)
     return known[key]

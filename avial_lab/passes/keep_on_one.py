@@ -7,7 +7,7 @@ left to one rank; later passes treat it as a program of a single rank then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
@@ -76,9 +76,8 @@ class KeepOnOne:
         phases = [op for op in operations_in(schedule) if op.name in PHASES]
         if len(phases) < 2 or not any(op.name == "avial.replicate" for op in phases):
             return ""  # one phase alone waits for nothing
-        placed = {_ranks(op) for op in phases}
-        ranks = len(placed.pop()) or self.ranks
-        if placed or ranks < 2:
+        ranks = ranks_of(phases, self.ranks)
+        if ranks < 2:
             return ""  # devices that were chosen are used
         cost = Cost(ranks, this_cpu())
         try:
@@ -94,6 +93,13 @@ class KeepOnOne:
         except Unknown:
             return ""
         return spent.told(ranks) if sooner else ""
+
+
+def ranks_of(phases: Sequence[ir.Operation], all_ranks: int) -> int:
+    """How many ranks run each of the phases; 0 where not all have the same."""
+    placed = {_ranks(op) for op in phases}
+    ranks = len(placed.pop()) or all_ranks
+    return 0 if placed else ranks
 
 
 def _ranks(phase: ir.Operation) -> tuple[int, ...]:
@@ -163,7 +169,7 @@ class Cost:
     footprint: int = 0
 
     def of(self, schedule: ir.Operation) -> Spent:
-        works = {op: _work(op) for op in operations_in(schedule) if op.name in PHASES}
+        works = {op: work_in(op) for op in operations_in(schedule) if op.name in PHASES}
         sizes = {use.array: use.total * use.itemsize for w in works.values() for use in w.uses}
         self.footprint = sum(sizes.values())
         return self._block(schedule.regions[0].blocks[0], works, Layouts(self.ranks))
@@ -220,7 +226,8 @@ class Cost:
         return MEMORY_BYTES_PER_S, self.ranks / (1 + (self.ranks - 1) / CORES_FOR_MEMORY)
 
 
-def _work(phase: ir.Operation) -> Work:
+def work_in(phase: ir.Operation) -> Work:
+    """Raises Unknown."""
     scop = read_scop(phase)
     divided = [loop for loop in scop.loops if SPLIT in loop.op.attributes]
     return work_of(scop, divided, reduced_arrays(phase))

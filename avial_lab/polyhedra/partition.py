@@ -24,7 +24,7 @@ from avial_lab.polyhedra.model import ArrayKind, Loop, Scop, Statement
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.operations import LOOPS
 from avial_lab.polyhedra.reading import read_scop
-from avial_lab.polyhedra.splits import Nest, Split, Splitter, holds_loops
+from avial_lab.polyhedra.splits import Nest, Refusal, Split, Splitter, holds_loops
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,11 @@ def unsplit(function: ir.Operation) -> Iterator[tuple[Nest, Splitter]]:
     yield from found.unsplit(function)
 
 
+def summed(op: ir.Operation, nest: ir.Operation) -> Split | Refusal:
+    """The nest in `op`, divided by its outermost loop, with sums that parts combine."""
+    return _Partition(read_scop(op)).summed(nest)
+
+
 class _Partition:
     def __init__(self, scop: Scop) -> None:
         self._splitter = Splitter(scop)
@@ -106,6 +111,9 @@ class _Partition:
                         if node.op in self._loops:
                             yield self._nest(node.op), self._splitter
                         yield from self.unsplit(node.op)
+
+    def summed(self, op: ir.Operation) -> Split | Refusal:
+        return self._splitter.reduced(self._nest(op))
 
     def _nest(self, op: ir.Operation) -> Nest:
         """The nest whose outermost loop is `op`."""

@@ -114,7 +114,7 @@ class Splitter:
             return self._split(nest, choice, ())
         if nest.loops[0].kind is LoopKind.WHILE or trip_count(nest.loops[0]) in (0, 1):
             return Refusal(self._reasons(nest))
-        return self._reduced(nest)
+        return self.reduced(nest)
 
     # -- by loops that hold all statements
 
@@ -209,7 +209,7 @@ class Splitter:
 
     # -- with reductions
 
-    def _reduced(self, nest: Nest) -> Split | Refusal:
+    def reduced(self, nest: Nest) -> Split | Refusal:
         """The nest's own loop, with the reductions that make it parallel; or why none do."""
         loop = nest.loops[0]
         carried = carried_among(loop, nest.statements)
