@@ -269,12 +269,13 @@ class BlockLoops:
         is as large as L1, through which it streams once for each right one; all of a block's left
         panels fill a quarter of L2, so that the right ones have room beside them.
         """
-        item = max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
+        item = _itemsize(found)
         lanes = self.cpu.lanes(item)
         # Three vectors of a right panel, one spread left value, and the elements themselves.
         rows = 8 if self.cpu.vector_registers >= 32 else 4
-        terms = self.terms or max(64, self.cpu.l1_bytes // (rows * item))
-        block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * item))
+        nbytes = item * len(found.left)
+        terms = self.terms or max(64, self.cpu.l1_bytes // (rows * nbytes))
+        block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * nbytes))
         return Tiles(rows, 3 * lanes, lanes, terms, -(-block // rows) * rows)
 
     def lines(self, code: StripCode) -> int:
@@ -313,12 +314,17 @@ def _summed(found: Contraction) -> str:
 
 def _described(found: Contraction, tiles: Tiles) -> str:
     """In which blocks."""
-    item = max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
+    nbytes = tiles.terms * _itemsize(found) * len(found.left)
     return (
         f"in register tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
-        f"({_kib(tiles.terms * tiles.rows * item)} of left values a tile, through L1) and "
-        f"{tiles.block} rows ({_kib(tiles.terms * tiles.block * item)} of them, in L2)"
+        f"({_kib(nbytes * tiles.rows)} of left values a tile, through L1) and "
+        f"{tiles.block} rows ({_kib(nbytes * tiles.block)} of them, in L2)"
     )
+
+
+def _itemsize(found: Contraction) -> int:
+    """Bytes of the largest values that its tiles hold."""
+    return max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
 
 
 def _kib(nbytes: int) -> str:

@@ -11,8 +11,7 @@ Packed panels -> loops and vector operations at the insertion point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -20,12 +19,13 @@ from mlir.dialects import arith, memref, scf, vector
 
 from avial_lab.passes.contraction_code import ContractionCode, Values, spread
 from avial_lab.passes.index_code import (
+    chosen,
     divided,
+    either,
     every,
     high_of,
     least,
     less,
-    loop,
     low_of,
     minus,
     most,
@@ -81,19 +81,11 @@ class RegisterTile:
         rows = self._rows()
         columns = self._columns_of(rows if self._ragged else rows[:1])
         if not self._triangular:
-            first, end = self.packed.terms
-            self._add(columns, (plus(first, 0), plus(end, 0)))
+            self._add(columns, self.packed.terms)
             return
-        lows, highs = zip(*self._terms_of(rows), strict=True)
-        low = most(*dict.fromkeys(lows))
-        high = most(least(*dict.fromkeys(highs)), low)
-        # Terms that not all of the rows have are added row by row: before the others, and after.
-        if self._hangs_on_row(self.code.found.space.terms_of_row.lows):
-            self._row_by_row(lambda first, end: (first, least(end, low)))
-        with when(less(low, high)):
-            self._add(columns, (low, high))
-        if self._hangs_on_row(self.code.found.space.terms_of_row.highs):
-            self._row_by_row(lambda first, end: (most(first, high), end))
+        terms = self._ends(self._terms_of(rows))
+        with when(less(*terms)):
+            self._add(columns, terms)
 
     def _rows(self) -> list[ir.Value]:
         """Those that are not there are masked out, but their ends and addresses have to be some."""
@@ -146,6 +138,26 @@ class RegisterTile:
         low, high = least(*(low for low, _ in columns)), most(*(high for _, high in columns))
         return every(less(low, plus(self.column, self.tiles.columns)), less(self.column, high))
 
+    def _is_whole(self, columns: Sequence[Ends]) -> ir.Value:
+        """Whether all elements of the tile are there: most tiles are, and masks cost as much as
+        many terms do.
+        """
+        lows, highs = zip(*columns, strict=True)
+        row, column = (
+            plus(first, count - 1)
+            for first, count in ((self.row, self.tiles.rows), (self.column, self.tiles.columns))
+        )
+        inside = [less(row, self.packed.rows[1]), less(column, least(*highs))]
+        if self._ragged:
+            inside.append(less(most(*lows), plus(self.column, 1)))
+        return every(*inside)
+
+    def _masks_of(self, columns: Sequence[Ends]) -> list[ir.Value]:
+        """For each vector of the tile, row by row."""
+        each = [self._masks(ends) for ends in columns]
+        each = each if self._ragged else each * self.tiles.rows
+        return [mask for k, of_row in enumerate(each) for mask in self._if_there(k, of_row)]
+
     def _masks(self, columns: Ends) -> list[ir.Value]:
         """For each vector of a row, which of its columns are there."""
         low, high = columns
@@ -171,51 +183,90 @@ class RegisterTile:
     # -- terms
 
     def _add(self, columns: Sequence[Ends], terms: Ends) -> None:
-        """These terms to the elements of the tile. (They are values of their own, so that it is the
-        same code whether they are those of the block or not.)
-        """
+        """Those terms of the block that rows have to the elements of the tile."""
         work = self.tiles.rows * self.tiles.columns * len(self.code.found.inner)
-        with when(self._has_some(columns)), self._shared("add_terms", work):
-            rows, each = self._rows(), [self._masks(ends) for ends in columns]
-            each = each if self._ragged else each * len(rows)
-            masks = [m for k, of_row in enumerate(each) for m in self._if_there(k, of_row)]
-            self._through(rows, masks, terms, number(0))
-
-    def _shared(self, name: str, work: int) -> AbstractContextManager[None]:
-        """Code in a function of its own, that does so much in each term of the block."""
-        return self.code.shared.function(name, work, self.packed.terms)
-
-    def _row_by_row(self, part: Callable[[ir.Value, ir.Value], Ends]) -> None:
-        """Of the terms of each row those that `part` makes of their ends."""
-        with loop(self.row, least(plus(self.row, self.tiles.rows), self.packed.rows[1])) as row:
-            low, high = part(*self._terms_of([row])[0])
-            (columns,) = self._columns_of([row])
-            # What it does is counted among the terms that all rows have.
-            with when(less(low, high)), self._shared("add_to_row", 0):
-                self._through([row], self._masks(columns), (low, high), minus(row, self.row))
-
-    def _through(
-        self, rows: Sequence[ir.Value], masks: Sequence[ir.Value], terms: Ends, first: ir.Value
-    ) -> None:
-        """Load the elements of those rows, go through the terms, store them; `first` is the place
-        of the first of them in the tile.
-        """
-        array, lanes = self.code.array, self.tiles.lanes
-        places = [place for row in rows for place in self._places(row)]
-        kind = ir.VectorType.get([lanes], ir.MemRefType(array.type).element_type)
-        none = splat(kind, 0)
-        loaded = [
-            vector.MaskedLoadOp(kind, array, place, mask, none).result
-            for place, mask in zip(places, masks, strict=True)
-        ]
-        if len(rows) > 1:
+        shared = self.code.shared.function("add_terms", work, terms)
+        with when(self._has_some(columns)), shared:
+            rows, whole = self._rows(), self._is_whole(columns)
+            places = [place for row in rows for place in self._places(row)]
+            made = self._loaded(places, whole, columns)
             self._prefetch(rows)
-        steps = scf.ForOp(*terms, number(1), loaded)
+            for stretch, cut in self._stretches(rows):
+                made = self._go_through(stretch, made, cut)
+            self._put_back(made, places, whole, columns)
+
+    def _loaded(
+        self, places: Sequence[Sequence[ir.Value]], whole: ir.Value, columns: Sequence[Ends]
+    ) -> list[ir.Value]:
+        array = self.code.array
+        kind = ir.VectorType.get([self.tiles.lanes], ir.MemRefType(array.type).element_type)
+        branch = scf.IfOp(whole, [kind] * len(places), has_else=True)
+        with ir.InsertionPoint(branch.regions[0].blocks[0]):
+            scf.YieldOp([vector.LoadOp(kind, array, place).result for place in places])
+        with ir.InsertionPoint(branch.regions[1].blocks[0]):
+            none, each = splat(kind, 0), zip(places, self._masks_of(columns), strict=True)
+            scf.YieldOp([vector.MaskedLoadOp(kind, array, *at, none).result for at in each])
+        return list(branch.results)
+
+    def _put_back(
+        self,
+        made: Sequence[ir.Value],
+        places: Sequence[Sequence[ir.Value]],
+        whole: ir.Value,
+        columns: Sequence[Ends],
+    ) -> None:
+        def all_of_them() -> None:
+            for value, place in zip(made, places, strict=True):
+                vector.StoreOp(value, self.code.array, place)
+
+        def those_there() -> None:
+            masks = self._masks_of(columns)
+            for value, place, mask in zip(made, places, masks, strict=True):
+                vector.MaskedStoreOp(self.code.array, place, mask, value)
+
+        either(whole, all_of_them, those_there)
+
+    def _stretches(self, rows: Sequence[ir.Value]) -> Iterator[tuple[Ends, Sequence[Ends]]]:
+        """Stretches of terms in their order, with the ends of those that each row has where they
+        are not the same for all: before those that all rows have, and after.
+
+            row 0    ·········▒▒▒▒▒▒▒▒
+            row 1    ·········▒▒▒▒▒▒▒▒▒▒
+            row 2    ·········▒▒▒▒▒▒▒▒▒▒▒▒
+                     low      high    end
+        """
+        if not self._triangular:
+            yield self.packed.terms, ()
+            return
+        each, extent = self._terms_of(rows), self.code.found.space.terms_of_row
+        first, end = self._ends(each)
+        low = most(*dict.fromkeys(low for low, _ in each))
+        high = most(least(*dict.fromkeys(high for _, high in each)), low)
+        if self._hangs_on_row(extent.lows):
+            yield (first, least(end, low)), each
+        yield (low, high), ()
+        if self._hangs_on_row(extent.highs):
+            yield (high, end), each
+
+    def _ends(self, each: Sequence[Ends]) -> Ends:
+        """From the first term that some row has to the last."""
+        lows, highs = zip(*each, strict=True)
+        return least(*dict.fromkeys(lows)), most(*dict.fromkeys(highs))
+
+    def _go_through(
+        self, terms: Ends, elements: Sequence[ir.Value], cut: Sequence[Ends]
+    ) -> list[ir.Value]:
+        """The elements with these terms, each row those between its ends if it has such."""
+        steps = scf.ForOp(*terms, number(1), list(elements))
         with ir.InsertionPoint(steps.body):
-            elements = list(steps.inner_iter_args)
-            scf.YieldOp(self._step(steps.induction_variable, elements, len(rows), first))
-        for value, place, mask in zip(steps.results, places, masks, strict=True):
-            vector.MaskedStoreOp(array, place, mask, value)
+            term, old = steps.induction_variable, list(steps.inner_iter_args)
+            made = self._step(term, old)
+            for row, (low, high) in enumerate(cut):
+                there = every(less(minus(low, 1), term), less(term, high))
+                for place in range(row * self._vectors, (row + 1) * self._vectors):
+                    made[place] = chosen(there, made[place], old[place])
+            scf.YieldOp(made)
+        return list(steps.results)
 
     def _places(self, row: ir.Value) -> list[list[ir.Value]]:
         """The subscripts of the first element of each vector in a row."""
@@ -232,11 +283,9 @@ class RegisterTile:
             for place in self._places(least(plus(row, self.tiles.rows), last)):
                 memref.PrefetchOp(self.code.array, place, True, 3, True)
 
-    def _step(
-        self, term: ir.Value, elements: Sequence[ir.Value], rows: int, first: ir.Value
-    ) -> list[ir.Value]:
-        """One term for every element of so many rows."""
-        found, lanes, packed = self.code.found, self.tiles.lanes, self.packed
+    def _step(self, term: ir.Value, elements: Sequence[ir.Value]) -> list[ir.Value]:
+        """One term for every element."""
+        found, lanes, packed, rows = self.code.found, self.tiles.lanes, self.packed, self.tiles.rows
         at_term = minus(term, packed.terms[0])
         tile = divided(minus(self.row, packed.rows[0]), self.tiles.rows)
         of_column: list[dict[ir.Value, ir.Value]] = [{} for _ in range(self._vectors)]
@@ -249,7 +298,7 @@ class RegisterTile:
                 known[value] = vector.LoadOp(kind, panel, place).result
 
         def load_left(value: ir.Value, panel: ir.Value, row: int) -> None:
-            one = memref.LoadOp(panel, [tile, at_term, plus(first, row)]).result
+            one = memref.LoadOp(panel, [tile, at_term, number(row)]).result
             of_row[row][value] = spread(one, lanes)
 
         made, old = list(elements), found.element.op.results[0]

@@ -187,6 +187,18 @@ def test_blocks_compute_the_same_bits(data):
     event(f"{count} of {len(texts)} in blocks")
 
 
+RAGGED = ("terms before", "terms after", "a band", "both", "turned terms", "turned upper")
+
+
+@pytest.mark.parametrize("kind", ["f64", "f32"])
+@pytest.mark.parametrize("form", RAGGED)
+def test_terms_that_a_row_has_not_leave_its_elements_alone(form, kind):
+    """Though other rows of its tile have them, and they are no numbers, or infinite, or make +0."""
+    tiles = BlockLoops(terms=8, block=16, cpu=NARROW)
+    texts = [(text_of(form, kind, sizes), tiles) for sizes in ((9, 13, 11), (33, 26, 35))]
+    assert check(texts, kind, special=True) == len(texts)
+
+
 REFUSED = {
     "what is added was stored by an earlier row": """
       affine.for %i = 1 to 40 { affine.for %j = 0 to 40 { affine.for %p = 0 to 40 {

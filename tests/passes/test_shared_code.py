@@ -76,3 +76,59 @@ def test_what_is_called_counts_as_work(context: ir.Context) -> None:
     found = [ir.IntegerAttr(op.attributes["value"]).value for op in printed]
     assert len(found) == 2
     assert all(1 <= work / (90 * 70 * 50) <= 4 for work in found)
+
+
+TRIANGLE = """
+#id = affine_map<(d) -> (d)>
+func.func private @S1(%A: memref<90x90xf64>, %B: memref<90x90xf64>, %C: memref<90x90xf64>)
+    attributes {avial.apart} {
+  affine.for %i = 0 to 90 { affine.for %j = 0 to 70 { affine.for %p = 0 to #id(%i) {
+    %c = affine.load %C[%i, %j] : memref<90x90xf64>
+    %a = affine.load %A[%i, %p] : memref<90x90xf64>
+    %b = affine.load %B[%p, %j] : memref<90x90xf64>
+    %new = math.fma %a, %b, %c : f64
+    affine.store %new, %C[%i, %j] : memref<90x90xf64>
+  } } }
+  return
+}"""
+
+
+def test_a_tile_is_one_call_where_each_row_has_terms_of_its_own(context: ir.Context) -> None:
+    """Its elements are loaded and stored once, and not row by row for the terms of a diagonal."""
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(TRIANGLE).operation
+    run_passes(module, (BlockLoops(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
+    assert sorted(called(module)) == ["S1.add_terms2", "S1.pack_left1", "S1.pack_right"]
+
+
+ROOM = """
+func.func private @S1(%A: memref<900x900xf64>, %B: memref<900x900xf64>, %C: memref<900x900xf64>)
+    attributes {avial.apart} {
+  affine.for %i = 0 to 900 { affine.for %j = 0 to 900 { affine.for %p = 0 to 900 {
+    %c = affine.load %C[%i, %j] : memref<900x900xf64>
+    %a = affine.load %A[%i, %p] : memref<900x900xf64>
+    %b = affine.load %B[%j, %p] : memref<900x900xf64>
+    %one = math.fma %a, %b, %c : f64
+    MORE
+    affine.store %new, %C[%i, %j] : memref<900x900xf64>
+  } } }
+  return
+}"""
+
+MORE = """
+    %d = affine.load %B[%i, %p] : memref<900x900xf64>
+    %e = affine.load %A[%j, %p] : memref<900x900xf64>
+    %new = math.fma %d, %e, %one : f64"""
+
+
+def test_left_values_of_two_products_have_the_room_of_one(context: ir.Context) -> None:
+    """In L2, all of them together."""
+    cpu = Cpu(vector_bytes=32, vector_registers=16)
+    for more in ("%new = arith.addf %one, %one : f64", MORE):
+        with context, ir.Location.unknown():
+            module = ir.Module.parse(ROOM.replace("MORE", more)).operation
+        run_passes(module, (BlockLoops(cpu=cpu),))
+        made = (op.results[0].type for op in operations_in(module) if op.name == "memref.alloc")
+        left = [ir.MemRefType(kind).shape for kind in made if ir.MemRefType(kind).has_static_shape]
+        nbytes = sum(8 * panels * terms * rows for panels, terms, rows in left)
+        assert 0.9 <= nbytes / (cpu.l2_bytes // 4) <= 1.1
