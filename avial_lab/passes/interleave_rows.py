@@ -13,6 +13,7 @@ from mlir import ir
 from mlir.dialects import affine
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import attributes_of, operations_in
@@ -79,6 +80,8 @@ class InterleaveRows:
         variable = loop.regions[0].blocks[0].arguments[0]
         if any(_depends(each, variable, loop) for op in inner for each in op.operands):
             return False
+        if all(INDEPENDENT in op.attributes and not len(op.results) for op in inner):
+            return False  # none waits for itself: known without another look
         scop = read_scop(loop)
         (outer,) = scop.loops_of(loop)
         loops = [scop.loops_of(op)[0] for op in inner]

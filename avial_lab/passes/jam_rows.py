@@ -8,6 +8,7 @@ in loops, TOPLAS 16 (1994), unroll-and-jam.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -66,7 +67,7 @@ class JamRows:
     def _jam(self, loop: ir.Operation) -> bool:
         """Whether its rows run side by side now."""
         inner = loops_over_columns(loop)
-        if not inner:
+        if not any(_may_write_again(op, loop) for row in inner for op in body_of(row)):
             return False
         scop = read_scop(loop)
         (own,) = scop.loops_of(loop)
@@ -106,6 +107,27 @@ def _is_row(loop: ir.Operation) -> bool:
     return _steps_by_one(loop) and all(
         not len(op.regions) and (op.name in ACCESSES or is_pure(op)) for op in body_of(loop)
     )
+
+
+def _may_write_again(op: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether `op` is a store that may write the same elements in all iterations of `loop`, as far
+    as one sees without the polyhedral model.
+    """
+    if op.name not in STORES:
+        return False
+    variable, where = loop.regions[0].blocks[0].arguments[0], list(op.operands)[2:]
+    if op.name != "affine.store":
+        return variable not in where
+    form = ir.AffineMapAttr(op.attributes["map"]).value
+    text = str(form).partition("->")[2]
+    if any(word in text for word in ("mod", "div")):
+        return True  # whether these change, only the model knows
+    own = [
+        f"d{k}" if k < form.n_dims else f"s{k - form.n_dims}"
+        for k, value in enumerate(where)
+        if value == variable
+    ]
+    return not set(own) & set(re.findall(r"[ds]\d+", text))
 
 
 def _shared(row: ir.Operation, own: Loop, scop: Scop) -> Iterator[str]:

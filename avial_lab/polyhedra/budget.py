@@ -14,6 +14,8 @@ import islpy as isl
 
 T = TypeVar("T")
 
+_BY_VALUE = {str, int, bool}
+
 KEPT = 1 << 14
 """Results of one function that are remembered, of some hundred bytes to kilobytes each."""
 
@@ -60,7 +62,7 @@ def remembered(compute: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(compute)
     def once(*arguments: object) -> T:
-        key = tuple(each if isinstance(each, str | int) else id(each) for each in arguments)
+        key = tuple([each if type(each) in _BY_VALUE else id(each) for each in arguments])
         found = known.get(key)
         isl.DEFAULT_CONTEXT.reset_operations()
         if found is None:

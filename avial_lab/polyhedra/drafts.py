@@ -66,29 +66,44 @@ def statement_of(
 ) -> Statement:
     """The statement with its sets; what isl finds too hard is all there may be, with a note."""
     around = draft.scope
-    text = around.set_text(name, parameters, choices)
-    domain = set_within(text, context)
-    hard = domain is None
-    if domain is None:
-        domain = isl.Set(Scope(around.names).set_text(name, parameters, {}))
-    head = f"[{', '.join(parameters)}] -> {{ {name}[{', '.join(around.names)}] -> "
+    # Without the name: what stands in one nest, and what several passes read, is asked once.
+    points = set_within(around.set_text("", parameters, choices), context)
+    hard = points is None
+    if points is None:
+        points = isl.Set(Scope(around.names).set_text("", parameters, {}))
+    head = f"[{', '.join(parameters)}] -> {{ [{', '.join(around.names)}] -> "
     accesses: list[Access] = []
     for touch in draft.touches:
         for array, each in _arrays_of(touch, arrays):
             exactly = f"{head}{_range_text(array, each, choices)} }}"
-            relation = _relation_within(exactly, domain)
+            relation = _relation_within(exactly, points)
             exact = each.exact and relation is not None
             if relation is None:
                 hard = True
                 anywhere = _range_text(array, replace(each, window=None), choices)
-                relation = _relation(f"{head}{anywhere} }}", domain)
+                relation = _relation(f"{head}{anywhere} }}", points)
             forms = each.window.subscripts if each.window is not None else None
+            relation = _relation_of(name, relation)
             accesses.append(Access(array, each.writes, relation, exact, each.subscripts, forms))
     note = TOO_HARD.format(limit=OPERATIONS) if hard else draft.note
+    domain = _points_of(name, points)
     return Statement(
         name, draft.op, draft.loops, domain, draft.exact and not hard, draft.position,
         tuple(accesses), span_of(draft.op.location), note,
     )  # fmt: skip
+
+
+@remembered
+def _points_of(name: str, points: isl.Set) -> isl.Set:
+    """Iterations as those of a statement. (One object for all who ask: questions about it are
+    remembered by what it is.)
+    """
+    return points.set_tuple_name(name)
+
+
+@remembered
+def _relation_of(name: str, relation: isl.Map) -> isl.Map:
+    return relation.set_tuple_name(isl.dim_type.in_, name)
 
 
 def _arrays_of(touch: Touch, arrays: Collection[Array]) -> list[tuple[Array, Touch]]:

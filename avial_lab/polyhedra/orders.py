@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
-from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.budget import limited, remembered
 from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.model import Access, Scop
 from avial_lab.polyhedra.reductions import exact_families
@@ -129,7 +129,11 @@ def stride_of(access: Access, dim: int) -> int | None:
 
 def factors_of(access: Access, dim: int) -> tuple[int, ...] | None:
     """By how much each subscript changes with every value of the loop; None where that varies."""
-    relation = access.relation
+    return _factors(access.relation, dim)
+
+
+@remembered
+def _factors(relation: isl.Map, dim: int) -> tuple[int, ...] | None:
     rank = relation.dim(OUT)
     found: list[int] = []
     for place in range(rank):

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from avial_lab.passes import interleave_rows, jam_rows
 from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from tests.passes.rows import Rows, Step, changed, row_loops
 from tests.polyhedra.test_properties import SLOW
@@ -67,3 +69,11 @@ MUST_NOT = {
 @pytest.mark.parametrize("loops", MUST_NOT.values(), ids=MUST_NOT)
 def test_what_is_left_alone(loops: tuple[tuple[bool, tuple[Step, ...]], ...]) -> None:
     assert not changed(Rows(9, 7, loops), (JamRows(),))[1]
+
+
+def test_nobody_models_rows_that_plainly_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(To do so takes longer than all else that these passes do.)"""
+    monkeypatch.delattr(jam_rows, "read_scop")
+    monkeypatch.delattr(interleave_rows, "read_scop")
+    own = Rows(9, 7, ((True, (Step(("A", 0, 0), ("s", 0, 0), 3),)),))
+    assert not changed(own, (IndependentAccesses(), JamRows(), InterleaveRows()))[1]

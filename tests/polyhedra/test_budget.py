@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import count
 
 import islpy as isl
+import pytest
+from mlir import ir
 
+from avial_lab.polyhedra import drafts, read_scop
 from avial_lab.polyhedra.budget import forget, limited, remembered
 
 TEXT = "{ [i, j, k] : 0 <= i < 50 and i <= 3j <= 2k <= 70 and (exists e: k = 7e + i) }"
@@ -28,4 +31,51 @@ def test_an_answer_that_is_remembered_leaves_as_much_for_the_next_question() -> 
         for _ in range(3)
     ]
     assert outcomes == [(False, False, False)] * 3
+    forget()
+
+
+NEST = """
+func.func @f(%A: memref<9x9xf64>, %B: memref<9x9xf64>) {
+  affine.for %i = 0 to 9 {
+    affine.for %j = 1 to 9 {
+      %a = affine.load %A[%i, %j] : memref<9x9xf64>
+      %b = affine.load %A[%i, %j - 1] : memref<9x9xf64>
+      %s = arith.addf %a, %b : f64
+      affine.store %s, %A[%i, %j] : memref<9x9xf64>
+    }
+    BEFORE
+    affine.for %j = 1 to 9 {
+      %a = affine.load %A[%i, %j] : memref<9x9xf64>
+      affine.store %a, %B[%i, %j] : memref<9x9xf64>
+    }
+  }
+  return
+}
+"""
+MORE = """affine.for %j = 0 to 3 {
+  %z = affine.load %B[%i, %j] : memref<9x9xf64>
+}"""
+
+
+def test_accesses_that_are_the_same_are_asked_for_once_whatever_their_statements_are_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def note(text: str, points: isl.Set) -> isl.Map:
+        asked.append(text)
+        return relation(text, points)
+
+    relation = drafts._relation
+    monkeypatch.setattr(drafts, "_relation", note)
+    forget()
+    with ir.Context():
+        for before in ("", MORE):  # the second has more statements, and others of these names
+            module = ir.Module.parse(NEST.replace("BEFORE", before))
+            loop = module.body.operations[0].regions[0].blocks[0].operations[0]
+            scop = read_scop(loop)
+            names = [access.relation.get_tuple_name(isl.dim_type.in_)
+                     for s in scop.statements for access in s.accesses]  # fmt: skip
+            assert names == [s.name for s in scop.statements]
+            assert len(asked) == (3 if not before else 4), asked
     forget()
