@@ -24,7 +24,7 @@ from avial_lab import doctor, plot, program
 from avial_lab.bench import bench_self
 from avial_lab.demo import demo
 from avial_lab.division import DIVISION
-from avial_lab.effort import BLAS, SIZES_HELP, STRICT, WITHOUT
+from avial_lab.effort import BLAS, DYNAMIC, SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, BindError, CheckError
 from avial_lab.inputs import (
     RandomArguments,
@@ -235,6 +235,7 @@ def _machine_arguments(
     parser.add_argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
     parser.add_argument("--strict", action="store_true", help=STRICT)
     parser.add_argument("--blas", action="store_true", help=BLAS)
+    parser.add_argument("--dynamic", action="store_true", help=DYNAMIC)
 
 
 def _seconds(text: str) -> float:
@@ -344,6 +345,7 @@ def _compile(options: argparse.Namespace, question: _Question) -> Program:
         sizes=options.sizes,
         strict=options.strict,
         blas=options.blas,
+        dynamic=options.dynamic,
         cell=question.cell,
         name=options.program.stem,
     )

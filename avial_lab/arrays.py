@@ -39,6 +39,9 @@ ITEMSIZE = {
 }  # fmt: skip
 """Bytes of one element in memory, by MLIR's name of the type."""
 
+HANDED = ("index", "i64", "i32", "f64", "f32")
+"""Types of numbers that a program can be handed when it runs; others are constants in its code."""
+
 UNBOUNDED = 2**62
 """Stands for a size that is not known: a dynamic dimension to which no array is bound."""
 
@@ -98,6 +101,15 @@ class Storage:
     def shared(self) -> bool:
         """Whether several arrays lie in it; its regions then count bytes."""
         return len(self.buffers) > 1
+
+
+@dataclass(frozen=True)
+class Number:
+    """An argument of a program that it is handed when it runs; `element` is one of `HANDED`."""
+
+    name: str
+    element: str
+    value: int | float
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from avial_lab import ownership
-from avial_lab.arrays import Buffer, Storage
+from avial_lab.arrays import Buffer, Number, Storage
 from avial_lab.cache import Cache, default_folder, digest
 from avial_lab.cpu import instruction_sets
 from avial_lab.errors import InternalError
@@ -82,7 +82,8 @@ class Manifest:
     by number where it is, and its results are where it says at the end; `results` here are those
     foreseen.
 
-    `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
+    `instruction_sets` are those of the CPU it was compiled for, as Linux names them. `numbers` are
+    handed to the entry behind the storages: those that are no constants in the code.
     """
 
     entry: str
@@ -99,6 +100,7 @@ class Manifest:
     phases: tuple[str, ...] = ()
     edited: str = ""
     instruction_sets: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,33 +7,43 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from mlir import ir
 
 from avial_lab.accesses import read_groups, read_program
+from avial_lab.accesses.buffers import argument_name
 from avial_lab.accesses.rounding import reordered_storages
+from avial_lab.accesses.views import is_memref
+from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode
+from avial_lab.cache import digest
 from avial_lab.dag import TaskGraph, build_dag
-from avial_lab.dialects.program import is_structured
+from avial_lab.dialects import register
+from avial_lab.dialects.program import is_structured, program_function
 from avial_lab.elementary.functions import FUNCTIONS
-from avial_lab.errors import CellSpan, PassError
+from avial_lab.errors import AvialError, CellSpan, PassError
 from avial_lab.inside.demand import demands_in
-from avial_lab.messages import Build, Built, Source
+from avial_lab.messages import ANY_SIZE, Build, Built, Source
 from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
+from avial_lab.parse.arguments import bind_arguments
 from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.mark_math import functions_chosen
 from avial_lab.passes.one_task import OneTask
 from avial_lab.passes.operations import operations_named
-from avial_lab.pipelines import Watch, arithmetic, build, in_reading_order, run_passes
+from avial_lab.pipelines import Watch, arithmetic, build, in_reading_order, run_passes, text_of
 from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
 from avial_lab.spmd import (
+    Finished,
     finished_phases,
     lower_structured,
     planned_binary,
     take_apart,
+    to_checked,
     verdicts_on,
 )
+from avial_lab.stored import fingerprint, made_once
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.verdicts import Verdict
 
@@ -57,7 +67,7 @@ def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
     )
 
 
-def parse(source: Source) -> ir.Module:
+def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
     return parse_cell(
         source.text,
         cell=source.cell,
@@ -65,6 +75,7 @@ def parse(source: Source) -> ir.Module:
         binding=source.binding,
         scalars=source.scalars,
         function=source.function,
+        dynamic=dynamic,
     )
 
 
@@ -105,6 +116,8 @@ def taken_apart(
 
 def build_program(question: Build) -> Built:
     watch = Stopwatch()
+    if question.dynamic:
+        return build_dynamic(question, watch)
     module = parse(question.source)
     watch.lap("parse")
     if is_plain(module) or is_structured(module):
@@ -160,20 +173,88 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     return replace(built, verdicts=verdicts_in(apart.module, question.source))
 
 
+def build_dynamic(question: Build, watch: Stopwatch) -> Built:
+    """A plain function for arrays of any size and any numbers; where it cannot be that, for those
+    that it is given.
+    """
+    source = question.source
+    fixed = parse(source)
+    why = _fixed(fixed, source)
+    if not why:
+        # What these sizes make wrong is told as of any program.
+        checks = to_checked(strict=question.effort.strict)
+        run_passes(fixed.operation, checks)
+        watch.lap("check")
+        try:
+            module = parse(source, dynamic=True)
+            text = str(module.operation.get_asm(enable_debug_info=True))
+            structured = _apart(text, question.division.grid, question.effort.strict)
+            watch.lap("analysis")
+            built = build_apart(question, module, structured, watch)
+            return replace(built, sizes=ANY_SIZE)
+        except AvialError as error:
+            why = error.message
+    built = build_program(replace(question, dynamic=False))
+    return replace(built, sizes=f"compiled for these sizes and numbers alone: {why}")
+
+
+@lru_cache(maxsize=8)
+def _apart(text: str, grid: bool, strict: bool) -> ir.Operation:
+    """The program of that text, with its places, as loops around tasks; nobody changes it."""
+    context = ir.Context()
+    register(context)
+    with context:
+        module = ir.Module.parse(text)
+    return take_apart(module, grid=grid, strict=strict)
+
+
+def _fixed(module: ir.Module, source: Source) -> str:
+    """Why the program cannot do for other sizes; "" where it may."""
+    if not is_plain(module):
+        return "only plain functions are compiled for others"
+    binding = source.binding
+    if binding is None or any(storage.shared for storage in binding.storages):
+        return "its arrays share memory"
+    return ""
+
+
+def sized(structured: ir.Operation, source: Source) -> ir.Operation:
+    """The tasks of a program for arrays of any size, as they are with those of `source`.
+
+    before:  func.func @f(%A: memref<?xf64>, %n: index)
+    after:   func.func @f(%A: memref<8xf64>)
+    """
+    work = structured.clone().operation
+    with work.context:
+        bind_arguments(program_function(work), source.binding, source.scalars, all_known=False)
+    return work
+
+
+def numbers_of(module: ir.Operation, source: Source) -> tuple[Number, ...]:
+    """What the program's function is handed besides arrays, in its order."""
+    function = program_function(module)
+    names = function.attributes.get("arg_attrs")
+    return tuple(
+        Number(name, str(argument.type), source.scalars[name])
+        for k, argument in enumerate(function.regions[0].blocks[0].arguments)
+        if not is_memref(argument) and (name := argument_name(names, k))
+    )
+
+
 def build_apart(
     question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, watch: Stopwatch
 ) -> Built:
     """The program whose loops around tasks are `structured`; `module` is what it was before."""
-    graph = graph_of(structured, question.source)
+    placed = sized(structured, question.source) if question.dynamic else structured
+    numbers = numbers_of(structured, question.source) if question.dynamic else ()
+    graph = graph_of(placed, question.source)
     watch.lap("dag")
     topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
-    done = finished_phases(
-        lower_structured(module, structured, topology, question.division, question.effort)
-    )
+    done = lowered(question, module, structured, topology)
     watch.lap("build")
-    binary, plan, schedule = planned(done.code, graph, topology, done.phases)
+    binary, plan, schedule = planned(done.code, graph, topology, done.phases, numbers=numbers)
     watch.lap("plan")
-    demands = demands_in(structured)
+    demands = demands_in(placed)
     watch.lap("model")
     alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
     verdicts = tuple(
@@ -191,7 +272,7 @@ def build_apart(
     )
     binding = question.source.binding
     divided = topology.ranks > 1
-    reordered = reordered_storages(structured, binding, divided=divided, sums=done.sums)
+    reordered = reordered_storages(placed, binding, divided=divided, sums=done.sums)
     made = in_reading_order(done.stages)
     return Built(
         schedule,
@@ -206,6 +287,23 @@ def build_apart(
     )
 
 
+def lowered(
+    question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, topology: Topology
+) -> Finished:
+    """The program's code; that of a dynamic one is made once for all sizes."""
+
+    def make() -> Finished:
+        return finished_phases(
+            lower_structured(module, structured, topology, question.division, question.effort)
+        )
+
+    if not question.dynamic:
+        return make()
+    texts = (text_of(module.operation), text_of(structured))
+    how = (topology, question.division, question.effort)
+    return made_once("dynamic", digest(repr(fingerprint()), *texts, repr(how)), make)
+
+
 def planned(
     code: MachineCode,
     graph: TaskGraph,
@@ -213,9 +311,12 @@ def planned(
     phases: tuple[str, ...],
     *,
     edited: str = "",
+    numbers: tuple[Number, ...] = (),
 ) -> tuple[Binary, Plan, Schedule]:
     """A program of loops, the plan of its runs, and the schedule that follows from it."""
-    binary, plan = planned_binary(code, graph, topology.ranks, phases, edited=edited)
+    binary, plan = planned_binary(
+        code, graph, topology.ranks, phases, edited=edited, numbers=numbers
+    )
     schedule = schedule_phases(
         graph,
         topology,

@@ -29,6 +29,9 @@ WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIO
 STRICT = "every product and sum rounded on its own: the same bits on every machine, and slower"
 """For those who ask on a command line."""
 
+DYNAMIC = "compile a function once for arrays of any size that its text leaves open (?)"
+"""For those who ask on a command line."""
+
 BLAS = (
     "products of matrices call the BLAS that is there (NumPy's, SciPy's, MKL, BLIS, OpenBLAS): "
     "within the bound of a sum in another order, which BLAS chooses"

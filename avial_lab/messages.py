@@ -62,7 +62,8 @@ class Build:
     """Ask: lower the program for these devices and build its binary. Answer: `Built`.
 
     `ranks` and `gpus` describe emulated devices of this machine where no topology is given; gpus
-    None means one if some target asks for a GPU.
+    None means one if some target asks for a GPU. `dynamic`: what is compiled is to do for arrays of
+    any size and for any numbers.
     """
 
     source: Source
@@ -73,6 +74,11 @@ class Build:
     sync: Sync = Sync.EDGES
     division: Division = field(default_factory=Division)
     effort: Effort = field(default_factory=Effort)
+    dynamic: bool = False
+
+
+ANY_SIZE = "compiled for arrays of any size, and any numbers"
+"""What is said of a program that is."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,8 @@ class Built:
     """`plan` and `verdicts` are those of a structured program: what its runs will move, and why its
     loops became what they are. `contracted`: products are fused with the sums that they go into.
     `reordered`: storages whose values hang on floating-point sums in another order, with the number
-    of terms. `functions`: elementary ones that have code of their own in place of libm's.
+    of terms. `functions`: elementary ones that have code of their own in place of libm's. `sizes`:
+    whether a program that was asked for `dynamic` is, in a sentence.
     """
 
     schedule: Schedule
@@ -92,6 +99,12 @@ class Built:
     reordered: Mapping[str, int] = field(default_factory=dict[str, int])
     contracted: bool = False
     functions: tuple[str, ...] = ()
+    sizes: str = ""
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether its code is for arrays of any size and any numbers."""
+        return self.sizes == ANY_SIZE
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from enum import Enum, IntEnum
 from importlib import resources
 from itertools import pairwise
 
-from avial_lab.arrays import Storage
+from avial_lab.arrays import Number, Storage
 from avial_lab.errors import InternalError
 from avial_lab.regions import Box, union
 from avial_lab.schedule import Piece
@@ -265,6 +265,7 @@ def plan_run(
     temporary: Iterable[str] = (),
     phases: Sequence[str] = (),
     entry: str = "main",
+    numbers: Sequence[Number] = (),
 ) -> Plan:
     """What the program does on `ranks` ranks, found by running its control flow in this process.
 
@@ -273,7 +274,7 @@ def plan_run(
     program = load_program(shared_object, digest(shared_object), entry=entry)
     ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases))
     ownership.setup(ranks, None)
-    program.call_with(descriptor(0, storage.shape) for storage in storages)
+    program.call_with((descriptor(0, storage.shape) for storage in storages), numbers)
     if ownership.error:
         raise InternalError(f"the run could not be planned: {own_error(ownership.error)}")
     complete = ownership.complete

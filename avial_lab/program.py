@@ -8,11 +8,8 @@ MLIR.
 from __future__ import annotations
 
 import enum
-import io
 import operator
 import os
-import pickle
-import platform
 import re
 import shlex
 import struct
@@ -21,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -30,10 +27,10 @@ import numpy as np
 from avial_lab.agreement import agreement
 from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
 from avial_lab.binary import Binary
-from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.cache import digest
 from avial_lab.ceilings import Ceilings
 from avial_lab.compiler import shared_compiler
-from avial_lab.dag import TaskGraph
+from avial_lab.dag import Group, Task, TaskGraph
 from avial_lab.division import Division
 from avial_lab.effort import MODEL, Effort
 from avial_lab.errors import (
@@ -80,10 +77,11 @@ from avial_lab.runtime.printed import Printed
 from avial_lab.runtime.threads import Threads
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
+from avial_lab.stored import fingerprint, made_once
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.trace import Trace
 from avial_lab.tuning import Search, checked_budget, remember, remembered
-from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
+from avial_lab.verdicts import Choice, Demand, Explanation, Nest, Verdict, arithmetic_told
 
 DEFAULT_RANKS = 2
 
@@ -94,6 +92,7 @@ MOST_RANKS_PER_CORE = 32
 _WORD = struct.Struct("=q")
 
 Member = TypeVar("Member", bound=enum.Enum)
+Placed = TypeVar("Placed", Task, Group, Verdict)
 
 
 class Namespace(Mapping[str, object]):
@@ -129,6 +128,7 @@ def compile(
     strict: bool = False,
     sizes: str = "",
     blas: bool = False,
+    dynamic: bool = False,
     function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
@@ -150,7 +150,10 @@ def compile(
     product and sum is rounded on its own and in the program's order; else products that are only
     added are fused with the sum (`effort.Effort`). With `blas` products of matrices call the BLAS
     that each rank's machine has, on the threads of the run; a run is refused where there is none
-    (`runtime/blas.py`).
+    (`runtime/blas.py`). With `dynamic` a plain function is compiled once for arrays of whatever
+    size its text leaves open (`memref<?x?xf64>`) and for any numbers: for others only what its
+    accesses are is looked at again. Where that cannot be, it is compiled for what it is given;
+    `explain()` says why, and which passes did less for want of a size.
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died.
@@ -170,6 +173,7 @@ def compile(
         sync=_member(Sync, sync, "sync"),
         division=Division.parse(division) if isinstance(division, str) else division,
         effort=Effort.of(without, strict=strict, sizes="" if sizes == MODEL else sizes, blas=blas),
+        dynamic=dynamic,
     )
     choice = remembered(_tuning_key(question)) if not (sizes or question.effort.without) else None
     if choice is not None:
@@ -301,7 +305,7 @@ class Program:
             replace(verdict, model=_modelled(verdict.demand, ceilings))
             for verdict in self.built.verdicts
         )
-        return Explanation(verdicts, told, self.choice)
+        return Explanation(verdicts, told, self.choice, self.built.sizes)
 
     def tune(
         self, seconds: float = 10.0, *, threads: int | None = None, oversubscribe: bool = False
@@ -598,6 +602,8 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
         words.append("--strict")
     if question.effort.blas:
         words.append("--blas")
+    if question.dynamic:
+        words.append("--dynamic")
     for buffer in source.binding.buffers if source.binding else ():
         shape = "".join(f"{extent}x" for extent in buffer.shape)
         words += ["--in", f"{buffer.name}=random:{shape}{buffer.element}"]
@@ -726,10 +732,11 @@ def _tuning_key(question: Build) -> str:
     program = (source.text, source.function, source.binding, sorted(numbers.items()))
     return digest(
         "tuned",
-        repr(_fingerprint()),
+        repr(fingerprint()),
         repr(program),
         repr(question.effort.strict),
         repr(question.effort.blas),
+        *(["dynamic"] if question.dynamic else []),
     )
 
 
@@ -743,61 +750,36 @@ def _with_choice(question: Build, choice: Choice) -> Build:
 
 
 def _built(question: Build, timeout: float | None) -> Built:
-    """The answer to `question`, from the disk where it was asked before."""
-    key = _key(question)
-    programs = Cache(default_folder() / "programs")
-    stored = programs.get(key)
-    if stored is not None:
-        try:
-            return _Unpickler(io.BytesIO(stored)).load()
-        except (
-            pickle.UnpicklingError,
-            AttributeError,
-            EOFError,
-            ImportError,
-            IndexError,
-            TypeError,
-        ):
-            pass  # written by another version: build it again
-    built: Built = shared_compiler().ask(question, timeout_s=timeout)
-    programs.put(key, pickle.dumps(built))
-    return built
+    """The answer to `question`, from the disk where it was asked before, of whatever cell: one that
+    runs again has another number.
+    """
+    built = made_once(
+        "programs", _key(question), lambda: shared_compiler().ask(question, timeout_s=timeout)
+    )
+    return _in_cell(built, question.source)
+
+
+def _in_cell(built: Built, source: Source) -> Built:
+    """The same with its places in the cell of that name; those in other files (an MLIR text may
+    say that it was made of one) stay.
+    """
+    schedule = built.schedule
+    graph = replace(
+        schedule.graph,
+        tasks=tuple(_placed(task, source) for task in schedule.graph.tasks),
+        groups=tuple(_placed(group, source) for group in schedule.graph.groups),
+    )
+    verdicts = tuple(_placed(verdict, source) for verdict in built.verdicts)
+    return replace(built, schedule=replace(schedule, graph=graph), verdicts=verdicts)
+
+
+def _placed(item: Placed, source: Source) -> Placed:
+    span = item.span
+    if span is None or span.text != source.text:
+        return item
+    return replace(item, span=replace(span, cell=source.cell))
 
 
 def _key(question: Build) -> str:
-    return digest(repr(_fingerprint()), repr(question))
-
-
-@lru_cache
-def _fingerprint() -> tuple[object, ...]:
-    """What a stored program depends on besides the question: our own sources and the machine's
-    processor.
-    """
-    package = Path(__file__).parent
-    sources = tuple(
-        (str(path.relative_to(package)), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(package.rglob("*"))
-        if path.suffix in (".py", ".mlir", ".c", ".h", ".ll")
-    )
-    return (sources, _processor())
-
-
-def _processor() -> str:
-    """The processor's features: code built for one may not run on another."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    kept = [
-        line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))
-    ]
-    return "\n".join(dict.fromkeys(kept))
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads back our own dataclasses and nothing else."""
-
-    def find_class(self, module: str, name: str) -> object:
-        if module.startswith("avial_lab.") or (module, name) == ("builtins", "dict"):
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in a stored program")
+    anywhere = replace(question, source=replace(question.source, cell=""))
+    return digest(repr(fingerprint()), repr(anywhere))

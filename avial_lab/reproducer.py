@@ -81,6 +81,7 @@ program = avial_lab.compile(
     sizes={sizes!r},
     strict={strict!r},
     blas={blas!r},
+    dynamic={dynamic!r},
 )
 {edits}
 now = program.stages[{stage!r}].text
@@ -132,6 +133,7 @@ def reproducer(
         sizes=question.effort.told or MODEL,
         strict=question.effort.strict,
         blas=question.effort.blas,
+        dynamic=question.dynamic,
         edits="".join(
             f"program = program.resume({edited!r}, {_literal(text)})\n" for edited, text in edits
         ),

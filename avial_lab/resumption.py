@@ -64,6 +64,10 @@ def resumed(question: Resume) -> Built:
     not, and whatever the passes from there on find.
     """
     name, built = question.stage, question.built
+    if built.dynamic:
+        raise AvialError(
+            "the stages of a program for any sizes are not edited", hint="compile it for some"
+        )
     known = {stage.name: stage for stage in built.stages}
     if name not in known or known[name].language == "text":
         listed = ", ".join(s.name for s in built.stages if s.language != "text")
@@ -89,7 +93,10 @@ def is_program(question: Resume) -> bool:
 def edited_build(question: Resume) -> Build:
     """The question that the edited program would have been the answer to."""
     return replace(
-        question.build, source=question.source, topology=question.built.schedule.topology
+        question.build,
+        source=question.source,
+        topology=question.built.schedule.topology,
+        dynamic=False,
     )
 
 

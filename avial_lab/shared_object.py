@@ -14,10 +14,11 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from avial_lab.arrays import Storage, row_major
+from avial_lab.arrays import Number, Storage, row_major
 from avial_lab.errors import ClusterError, InternalError
 
 
@@ -50,20 +51,39 @@ class LoadedProgram:
         if self.exports("avial_drop"):
             self.library.avial_drop()
 
-    def call(self, storages: Sequence[Storage], memory: Sequence[np.ndarray]) -> None:
-        """Run the entry on `memory`, flat bytes for each of `storages`."""
+    def call(
+        self,
+        storages: Sequence[Storage],
+        memory: Sequence[np.ndarray],
+        numbers: Sequence[Number] = (),
+    ) -> None:
+        """Run the entry on `memory`, flat bytes for each of `storages`, and `numbers`."""
         self.call_with(
-            descriptor(data.ctypes.data, storage.shape)
-            for storage, data in zip(storages, memory, strict=True)
+            (
+                descriptor(data.ctypes.data, storage.shape)
+                for storage, data in zip(storages, memory, strict=True)
+            ),
+            numbers,
         )
 
-    def call_with(self, memrefs: Iterable[ctypes.Array[ctypes.c_int64]]) -> None:
-        """Run the entry on memref descriptors; the GIL is free."""
+    def call_with(
+        self, memrefs: Iterable[ctypes.Array[ctypes.c_int64]], numbers: Sequence[Number] = ()
+    ) -> None:
+        """Run the entry on memref descriptors, and numbers behind them; the GIL is free."""
         descriptors = list(memrefs)
         function = self.library[f"_mlir_ciface_{self.entry}"]
         function.restype = None
-        function.argtypes = [ctypes.c_void_p] * len(descriptors)
-        function(*(ctypes.addressof(words) for words in descriptors))
+        kinds = [_KINDS[number.element] for number in numbers]
+        function.argtypes = [ctypes.c_void_p] * len(descriptors) + kinds
+        addresses = [ctypes.addressof(words) for words in descriptors]
+        function(*addresses, *(number.value for number in numbers))
+
+
+_KINDS: dict[str, Any] = {
+    "index": ctypes.c_int64, "i64": ctypes.c_int64, "i32": ctypes.c_int32,
+    "f64": ctypes.c_double, "f32": ctypes.c_float,
+}  # fmt: skip
+"""Of numbers that a program is handed (`arrays.HANDED`)."""
 
 
 def digest(shared_object: bytes) -> str:

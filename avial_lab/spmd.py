@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from mlir import ir
 
+from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode, Manifest, binary_of
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
@@ -101,6 +102,12 @@ def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | s
         CutLoops(),
         DropIn(grid),
     )
+
+
+def to_checked(*, strict: bool = False) -> tuple[Pass | str, ...]:
+    """Of what a plain function goes through, up to where its accesses are checked."""
+    passes = to_tasks(plain=True, grid=False, strict=strict)
+    return passes[: passes.index(CheckAccesses()) + 1]
 
 
 def take_apart(
@@ -292,11 +299,24 @@ def phases_in(module: ir.Operation) -> tuple[str, ...]:
 
 
 def planned_binary(
-    code: MachineCode, graph: TaskGraph, ranks: int, phases: tuple[str, ...], *, edited: str = ""
+    code: MachineCode,
+    graph: TaskGraph,
+    ranks: int,
+    phases: tuple[str, ...],
+    *,
+    edited: str = "",
+    numbers: tuple[Number, ...] = (),
 ) -> tuple[Binary, Plan]:
     """Machine code with the plan of its runs on that many ranks in the manifest."""
     temporary = {buffer.storage for buffer in graph.buffers if buffer.temporary}
-    plan = plan_run(code.shared_object, graph.storages, ranks, temporary=temporary, phases=phases)
+    plan = plan_run(
+        code.shared_object,
+        graph.storages,
+        ranks,
+        temporary=temporary,
+        phases=phases,
+        numbers=numbers,
+    )
     manifest = Manifest(
         "main",
         ranks,
@@ -311,6 +331,7 @@ def planned_binary(
         owned=True,
         phases=phases,
         edited=edited,
+        numbers=numbers,
     )
     return binary_of(code, manifest, ptx={}), plan
 

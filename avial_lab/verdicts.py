@@ -63,13 +63,14 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdicts on a whole program, in textual order, a sentence on how it rounds, and what
-    tuning chose; its text is what a cell prints.
+    """The verdicts on a whole program, in textual order, a sentence on how it rounds, what
+    tuning chose, and whether its code is for any sizes; its text is what a cell prints.
     """
 
     verdicts: tuple[Verdict, ...]
     arithmetic: str = ""
     choice: Choice | None = None
+    sizes: str = ""
 
     def __str__(self) -> str:
         lines = list(map(str, self.verdicts))
@@ -77,6 +78,8 @@ class Explanation:
             lines = ["the program is made of tasks, each on the device its target asks for"]
         if self.arithmetic:
             lines.append(f"arithmetic  {self.arithmetic}")
+        if self.sizes:
+            lines.append(f"sizes       {self.sizes}")
         if self.choice is not None:
             lines.append(str(self.choice))
         return "\n".join(lines)

@@ -139,7 +139,7 @@ def _look(question: Look) -> Inside:
 
 
 def _look_at_all(build: Build, built: Built) -> Inside:
-    module = parse(build.source)
+    module = parse(build.source, dynamic=built.dynamic)
     strict = build.effort.strict
     plain = is_plain(module) or is_structured(module)
     log = PassLog(text_of(module.operation), "source.mlir")

@@ -24,7 +24,7 @@ from traitlets import Float
 
 import avial_lab
 from avial_lab.division import DIVISION
-from avial_lab.effort import BLAS, SIZES_HELP, STRICT, WITHOUT
+from avial_lab.effort import BLAS, DYNAMIC, SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
@@ -91,6 +91,7 @@ class AvialMagics(Magics):
     @argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
     @argument("--strict", action="store_true", help=STRICT)
     @argument("--blas", action="store_true", help=BLAS)
+    @argument("--dynamic", action="store_true", help=DYNAMIC)
     @argument("--tune", type=float, metavar="SECONDS", help=TUNE)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
@@ -167,6 +168,7 @@ class AvialMagics(Magics):
             sizes=options.sizes,
             strict=options.strict,
             blas=options.blas,
+            dynamic=options.dynamic,
             function=options.fn,
             cell=f"In [{number}]",
             name=options.name or options.out or f"cell{number}",

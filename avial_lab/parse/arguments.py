@@ -6,14 +6,14 @@ Function arguments and a Binding -> arguments of the arrays' own types; numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from mlir import ir
 from mlir.dialects import arith, memref
 
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.arrays import Binding, Buffer
+from avial_lab.arrays import HANDED, Binding, Buffer
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import BindError, VerifyError
 from avial_lab.notation.elaboration import Scalar
@@ -27,12 +27,14 @@ def bind_arguments(
     scalars: Mapping[str, Scalar],
     *,
     all_known: bool = True,
+    dynamic: bool = False,
 ) -> frozenset[ir.Value]:
     """Every argument of the program's function gets its name, its array's type or its number.
 
     An argument with `?` in its type becomes static, and a memref.cast gives the body the type it
     was written for. Without `all_known`, numbers that the function never uses may be missing, and
-    sizes. Returns the arguments whose arrays are read-only.
+    sizes. With `dynamic` what is `?` stays so, and what a run can be handed (`HANDED`) stays an
+    argument. Returns the arguments whose arrays are read-only.
     """
     names = _names(function)
     block = function.regions[0].blocks[0]
@@ -52,11 +54,13 @@ def bind_arguments(
                 )
             buffer = binding.buffer(name) if binding is not None else None
             if buffer is not None:
-                _bind_array(argument, buffer, block)
+                _bind_array(argument, buffer, block, dynamic=dynamic)
                 if not buffer.writable:
                     read_only.add(argument)
             elif binding is not None and all_known:
                 _check_size(argument, name)
+        elif name in scalars and dynamic and str(argument.type) in HANDED:
+            keep.append(k)
         elif name in scalars:
             _bind_number(argument, name, scalars[name], block)
         elif not _is_number(argument.type):
@@ -122,11 +126,16 @@ def _check_known(
             )
 
 
-def _bind_array(argument: ir.BlockArgument, buffer: Buffer, block: ir.Block) -> None:
+def _bind_array(
+    argument: ir.BlockArgument, buffer: Buffer, block: ir.Block, *, dynamic: bool
+) -> None:
     written = argument.type
     if str(written.element_type) == "index" and buffer.element == "i64":
         buffer = replace(buffer, element="index")  # NumPy has no other integers of that size
     wanted = ir.Type.parse(buffer_type(buffer))
+    if dynamic:
+        with argument.location:
+            wanted = _as_open(written, ir.MemRefType(wanted))
     if written == wanted:
         return
     if isinstance(written, ir.MemRefType):
@@ -143,6 +152,17 @@ def _bind_array(argument: ir.BlockArgument, buffer: Buffer, block: ir.Block) -> 
     with ir.InsertionPoint.at_block_begin(block), location:
         cast = memref.CastOp(written, argument)
     argument.replace_all_uses_except(cast.result, cast.operation)
+
+
+def _as_open(written: ir.Type, bound: ir.MemRefType) -> ir.MemRefType:
+    """The row-major memref with `?` where it is `written`, and elsewhere the array's sizes."""
+    open_ = (
+        [size == DYNAMIC for size in written.shape]
+        if isinstance(written, ir.MemRefType) and len(written.shape) == len(bound.shape)
+        else [True] * len(bound.shape)
+    )
+    shape = [DYNAMIC if o else size for o, size in zip(open_, bound.shape, strict=True)]
+    return ir.MemRefType.get(shape, bound.element_type)
 
 
 def _check_fit(
@@ -216,12 +236,13 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
     argument.replace_all_uses_with(constant.result)
 
 
-def check_sizes(function: ir.Operation) -> None:
-    """BindError where an array's size is not known."""
+def check_sizes(function: ir.Operation, *, but: Collection[str] = ()) -> None:
+    """BindError where an array's size is not known; those called as in `but` are not looked at."""
     for argument, name in zip(
         function.regions[0].blocks[0].arguments, _names(function), strict=True
     ):
-        _check_size(argument, name)
+        if name not in but:
+            _check_size(argument, name)
 
 
 def _check_size(argument: ir.BlockArgument, name: str) -> None:

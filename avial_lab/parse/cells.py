@@ -45,14 +45,16 @@ def parse_cell(
     binding: Binding | None = None,
     scalars: Mapping[str, Scalar] = NO_SCALARS,
     function: str | None = None,
+    dynamic: bool = False,
 ) -> ir.Module:
     """The program in `text`, which its user knows as `cell`.
 
     `binding` gives the types that buffers of the program leave out; `scalars` replace arguments of
     int, float or index type. A text without an avial operation is MLIR of another compiler, of
     which `function` is meant (by default the only one it can be): in the module that is the one
-    public function, with its helpers inlined and its results made arguments. Raises ParseError,
-    VerifyError or BindError with the place in `text`.
+    public function, with its helpers inlined and its results made arguments; with `dynamic` it
+    stays one for arrays of any size and any numbers. Raises ParseError, VerifyError or BindError
+    with the place in `text`.
     """
     register(context)
     source = Source(text, cell)
@@ -61,7 +63,7 @@ def parse_cell(
             if holds_schedule(text):
                 module = _program(source, context, binding, scalars)
             else:
-                module = _plain(source, context, binding, scalars, function)
+                module = _plain(source, context, binding, scalars, function, dynamic=dynamic)
             _verified(module, source)
     except AvialError as error:
         if error.span is None and isinstance(error, VerifyError):
@@ -98,6 +100,8 @@ def _plain(
     binding: Binding | None,
     scalars: Mapping[str, Scalar],
     name: str | None,
+    *,
+    dynamic: bool,
 ) -> ir.Module:
     """A text without: any func.func that MLIR reads, in short notation too."""
     module = _read_plain(source, context, binding, scalars)
@@ -110,10 +114,11 @@ def _plain(
     function = program_function(module)
     results_to_arguments(function, handed_back=tensors)
     # C compiled by Polygeist hands sizes over that nobody looks at.
-    read_only = bind_arguments(function, binding, scalars, all_known=False)
+    read_only = bind_arguments(function, binding, scalars, all_known=False, dynamic=dynamic)
     check_unwritten(function, read_only)
     if binding is not None:
-        check_sizes(settle_open_results(module, function))
+        known = [*(buffer.name for buffer in binding.buffers), *scalars] if dynamic else []
+        check_sizes(settle_open_results(module, function), but=known)
     return module
 
 

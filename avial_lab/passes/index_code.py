@@ -12,6 +12,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import affine, arith, memref, scf, vector
 
+from avial_lab.accesses.views import DYNAMIC
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.model import Scop
@@ -201,3 +202,13 @@ def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[]
         with ir.InsertionPoint(region.blocks[0]):
             write()
             scf.YieldOp([])
+
+
+def open_sizes(array: ir.Value) -> list[ir.Value]:
+    """The sizes of a memref that its type leaves open: what an allocation of that type takes."""
+    kind = ir.MemRefType(array.type)
+    return [
+        memref.dim(array, arith.constant(ir.IndexType.get(), dim))
+        for dim, extent in enumerate(kind.shape)
+        if extent == DYNAMIC
+    ]

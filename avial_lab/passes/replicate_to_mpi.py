@@ -13,11 +13,12 @@ from enum import IntEnum
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
-from avial_lab.accesses.views import view_chain
+from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.dialects.avial import CAST
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import program_function
 from avial_lab.errors import PassError
+from avial_lab.passes.index_code import open_sizes
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phase_touches import element_touches, phase_touches
 from avial_lab.passes.phases import (
@@ -129,9 +130,13 @@ class _Entry:
             )
 
     def _number_storages(self) -> None:
-        """Arguments in their order, then what the function allocates, which become arguments."""
+        """Arrays in their order, then what the function allocates, which become arguments, then
+        the numbers that it is handed.
+        """
+        numbers = [each for each in self.block.arguments if not is_memref(each)]
         for argument in self.block.arguments:
-            self.storages[argument] = len(self.storages)
+            if is_memref(argument):
+                self.storages[argument] = len(self.storages)
         for op in allocations_of(self.function):
             if op.block != self.block or not ir.MemRefType(op.result.type).has_static_shape:
                 # It has no place among the arrays that are known before the run.
@@ -143,6 +148,11 @@ class _Entry:
             op.result.replace_all_uses_with(argument)
             op.erase()
             self.storages[argument] = len(self.storages)
+        for number in numbers:
+            argument = self.block.add_argument(number.type, number.location)
+            number.replace_all_uses_with(argument)
+        for number in reversed(numbers):
+            self.block.erase_argument(number.arg_number)
 
     def _unfold(self) -> None:
         """What stood in schedules and converges stands where they were."""
@@ -385,7 +395,7 @@ class _Entry:
     def _scratch(self, array: ir.Value) -> ir.Value:
         """Memory of this rank's own in which its part of a reduction accumulates."""
         with ir.InsertionPoint.at_block_begin(self.block):
-            memory = memref.alloc(array.type, [], [])
+            memory = memref.alloc(array.type, open_sizes(array), [])
         pointer = self._pointer_of(memref.ExtractAlignedPointerAsIndexOp(memory).result)
         number = arith.constant(self.i64, self.storages[array])
         self._call("avial_scratch", [number, pointer])

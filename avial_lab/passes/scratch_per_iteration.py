@@ -11,6 +11,7 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf
 
 from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.index_code import open_sizes
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.partition import unsplit
 from avial_lab.polyhedra.scratch import Scratch, scratch
@@ -112,14 +113,8 @@ def _own(each: Scratch, is_last: ir.Value) -> ir.Value:
     array = each.array.value
     assert array is not None
     kind = ir.MemRefType(array.type)
-    index = ir.IndexType.get()
-    sizes = [
-        memref.dim(array, arith.constant(index, dim))
-        for dim, extent in enumerate(kind.shape)
-        if extent == ir.ShapedType.get_dynamic_size()
-    ]
     # It is settled later where it stands best: on the stack, or on the heap.
-    own = memref.alloca(ir.MemRefType.get(kind.shape, kind.element_type), sizes, [])
+    own = memref.alloca(ir.MemRefType.get(kind.shape, kind.element_type), open_sizes(array), [])
     if not each.whole:
         branch = scf.IfOp(is_last)
         with ir.InsertionPoint(branch.then_block):

@@ -236,7 +236,7 @@ def _run_owned(
     books.give(manifest.inputs)
     communicator = _set_globals(program, manifest, journal, notes)
     if not books.error:
-        program.call(manifest.storages, list(memory.values()))
+        program.call(manifest.storages, list(memory.values()), manifest.numbers)
         books.finish()
     done_ns = time.monotonic_ns()
     if books.error:

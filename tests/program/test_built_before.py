@@ -51,3 +51,35 @@ print(avial_lab.compile({TEXT!r}, arrays=arrays, ranks=1, cell="In [3]").binary.
     root = Path(__file__).parents[2]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     assert said.stdout.strip() == first.binary.key
+
+
+def test_another_cell_of_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook counts on whenever a cell runs again."""
+    first = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1, cell="In [3]")
+    monkeypatch.setattr(program_module, "shared_compiler", lambda: pytest.fail("it was asked"))
+    again = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1, cell="In [7]")
+    assert again.binary.key == first.binary.key
+    assert [str(task.span) for task in first.graph.tasks] == ["In [3]:5:3"]
+    assert [str(task.span) for task in again.graph.tasks] == ["In [7]:5:3"]
+    assert [str(verdict.span) for verdict in again.explain().verdicts] == ["In [7]:5:3"]
+
+
+def test_arrays_that_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off every alignment, in strides, in another order: how they lie is no part of the program."""
+    avial_lab.compile(TEXT, arrays=arrays(31), ranks=1)
+    monkeypatch.setattr(program_module, "shared_compiler", lambda: pytest.fail("it was asked"))
+    raw = np.zeros(31 * 8 + 1, np.uint8)[1:].view(float)
+    backwards, apart = np.ones(31)[::-1], np.zeros(62)[::2]
+    for other in ({"A": raw, "B": apart}, {"A": backwards, "B": raw}):
+        program = avial_lab.compile(TEXT, arrays=other, ranks=1)
+        program.run()
+        np.testing.assert_array_equal(other["B"], 2 * other["A"])
+
+
+def test_arrays_that_overlap_are_another_program_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = np.arange(40.0)
+    first = avial_lab.compile(TEXT, arrays={"A": both[:31], "B": both[9:]}, ranks=1)
+    monkeypatch.setattr(program_module, "shared_compiler", lambda: pytest.fail("it was asked"))
+    other = np.arange(50.0)
+    again = avial_lab.compile(TEXT, arrays={"A": other[5:36], "B": other[14:45]}, ranks=1)
+    assert again.binary.key == first.binary.key
