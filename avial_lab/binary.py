@@ -50,8 +50,13 @@ OPT = (
     "opt",
     "-mcpu=native",
     "-passes=internalize,default<O3>",
+    "-enable-load-in-loop-pre=false",
     f"-internalize-public-api-list={','.join(EXPORTED)}",
 )
+"""No load is left out because the iteration before loaded the same: of `A[j - 1], A[j], A[j + 1]`
+one would be left, and vectors would shuffle the others together.
+"""
+
 LLC = ("llc", "-O3", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
 """No contraction by LLVM, whose choice depends on the code around: which product and sum are
 rounded at once stands in the IR (`passes/contract_products.py`), the same for every rank.

@@ -94,6 +94,7 @@ from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unroll_short import UnrollShort
+from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.schedule import Schedule
@@ -127,6 +128,7 @@ OURS: dict[str, type] = {
     "expand-arrays": ExpandArrays,
     "split-wraps": SplitWraps,
     "unroll-short": UnrollShort,
+    "unroll-sums": UnrollSums,
     "expand-scalars": ExpandScalars,
     "order-loops": OrderLoops,
     "fuse-nests": FuseNests,

@@ -61,6 +61,7 @@ from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unroll_short import UnrollShort
+from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.pipelines import (
     TO_HOST,
@@ -196,6 +197,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     blocks = effort.keeps("block-loops")
     optional: tuple[Pass, ...] = (
         SplitWraps(),
+        UnrollSums(),
         ExpandScalars(blocks),
         *([ExpandArrays()] if blocks else []),
         BlockLoops(**effort.options("block-loops"), blas=effort.blas),

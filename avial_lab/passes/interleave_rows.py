@@ -273,10 +273,10 @@ class _Rows:
         self._one_by_one(op, bounds, ([low], [later]), first)
         middle = bounds.loop([later], [high])
         with ir.InsertionPoint(_end(middle)):
-            column = _variable_of(middle)
+            column = variable_of(middle)
             for number, known in enumerate(rows):
                 place = _shifted(column, -self.lag * number)
-                copy_with(_body(op), {**known, _variable_of(op): place})
+                copy_with(_body(op), {**known, variable_of(op): place})
         # Where a row is short the head has gone on beyond its end.
         self._one_by_one(op, bounds, ([high, later], [high + late]), first)
 
@@ -298,14 +298,14 @@ class _Rows:
             with ir.InsertionPoint(each.operation.regions[0].blocks[0]):
                 end = affine.AffineYieldOp([])
             with ir.InsertionPoint(end):
-                number, column = each.induction_variable, _variable_of(columns)
+                number, column = each.induction_variable, variable_of(columns)
                 d0, d1 = ir.AffineDimExpr.get(0), ir.AffineDimExpr.get(1)
                 row = affine.AffineApplyOp(ir.AffineMap.get(2, 0, [d0 + d1]), [first, number])
                 form = ir.AffineMap.get(2, 0, [d0 - d1 * self.lag])
                 place = affine.AffineApplyOp(form, [column, number]).result
                 branch = bounds.inside(place)
                 with ir.InsertionPoint(_end_of(branch.regions[0])):
-                    known = {self._variable: row.result, _variable_of(op): place}
+                    known = {self._variable: row.result, variable_of(op): place}
                     for outer in _body(self.loop):
                         if outer != op:  # what the row is computed from
                             copy_with([outer], known)
@@ -348,7 +348,7 @@ class _Bounds:
             low, high, 1, iter_args=[],
             lower_bound_operands=operands, upper_bound_operands=operands,
         ).operation  # fmt: skip
-        made.regions[0].blocks[0].arguments[0].set_location(_variable_of(self.like).location)
+        made.regions[0].blocks[0].arguments[0].set_location(variable_of(self.like).location)
         with ir.InsertionPoint(made.regions[0].blocks[0]):
             affine.AffineYieldOp([])
         return made
@@ -369,7 +369,7 @@ class _Bounds:
         return branch
 
 
-def _variable_of(loop: ir.Operation) -> ir.Value:
+def variable_of(loop: ir.Operation) -> ir.Value:
     return loop.regions[0].blocks[0].arguments[0]
 
 
@@ -387,9 +387,7 @@ def _loop_like(loop: ir.Operation, attributes: dict[str, ir.Attribute]) -> ir.Op
     made = ir.Operation.create(
         "affine.for", operands=list(loop.operands), attributes=attributes, regions=1
     )
-    block = made.regions[0].blocks.append(
-        ir.IndexType.get(), arg_locs=[_variable_of(loop).location]
-    )
+    block = made.regions[0].blocks.append(ir.IndexType.get(), arg_locs=[variable_of(loop).location])
     with ir.InsertionPoint(block):
         affine.AffineYieldOp([])
     return made

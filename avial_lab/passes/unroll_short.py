@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.passes.empty_loops import known_ends
-from avial_lab.passes.interleave_rows import Values, copy_with
+from avial_lab.passes.interleave_rows import Values, copy_with, variable_of
 from avial_lab.passes.mark_parallel import LOOPS, nearest_loops
 from avial_lab.passes.operations import operations_in
 
@@ -55,16 +55,16 @@ def _write_out_in(loop: ir.Operation, stored: Set[ir.Value]) -> None:
     """The loops in this one first, then it itself, where nothing is left of those."""
     for inner in list(nearest_loops(loop)):
         _write_out_in(inner, stored)
-    steps = _steps(loop)
+    steps = steps_of(loop)
     if steps is None or any(op.name in LOOPS for op in operations_in(loop)):
         return
     small = len(steps) * len(list(operations_in(loop))) <= MOST_OPERATIONS
     if small and _looks_around(loop, stored):
-        _write_out(loop, steps)
+        write_out(loop, steps)
 
 
-def _steps(loop: ir.Operation) -> range | None:
-    """The values of its variable, if they are few and known."""
+def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS) -> range | None:
+    """The values of its variable, if they are few (not more than `most`, and some) and known."""
     if loop.name != "affine.for":
         return None
     lows, highs = known_ends(loop)
@@ -72,14 +72,14 @@ def _steps(loop: ir.Operation) -> range | None:
     if low is None or high is None:
         return None
     steps = range(low, high, ir.IntegerAttr(loop.attributes["step"]).value)
-    return steps if 1 <= len(steps) <= MOST_ITERATIONS else None
+    return steps if 1 <= len(steps) <= most else None
 
 
 def _looks_around(loop: ir.Operation, stored: Set[ir.Value]) -> bool:
     """Whether its iterations read different elements of an array in `stored`, and write none that
     are different.
     """
-    moving: set[ir.Value] = {loop.regions[0].blocks[0].arguments[0]}
+    moving: set[ir.Value] = {variable_of(loop)}
     found = False
     for op in operations_in(loop):
         moves = any(operand in moving for operand in op.operands)
@@ -91,7 +91,7 @@ def _looks_around(loop: ir.Operation, stored: Set[ir.Value]) -> bool:
     return found
 
 
-def _write_out(loop: ir.Operation, steps: range) -> None:
+def write_out(loop: ir.Operation, steps: range) -> None:
     """Its body once for each step; what one hands on is known to the next."""
     block = loop.regions[0].blocks[0]
     *body, end = [view.operation for view in block.operations]

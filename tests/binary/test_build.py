@@ -117,6 +117,38 @@ def test_only_what_engines_look_up_is_exported(tmp_path: Path) -> None:
     assert names == set(EXPORTED) - of_loops
 
 
+def test_vectors_load_neighbours() -> None:
+    """In place of putting them together from what the iteration before has loaded."""
+    made = binary.optimised(_NEIGHBOURS)
+    assert "fadd <" in made
+    assert "shufflevector" not in made
+
+
+_NEIGHBOURS = f"""
+define void @{EXPORTED[0]}(ptr noalias %a, ptr noalias %b) {{
+  br label %loop
+loop:
+  %j = phi i64 [ 1, %0 ], [ %next, %loop ]
+  %before = sub i64 %j, 1
+  %next = add i64 %j, 1
+  %p = getelementptr double, ptr %a, i64 %before
+  %q = getelementptr double, ptr %a, i64 %j
+  %r = getelementptr double, ptr %a, i64 %next
+  %x = load double, ptr %p
+  %y = load double, ptr %q
+  %z = load double, ptr %r
+  %s = fadd double %x, %y
+  %t = fadd double %s, %z
+  %to = getelementptr double, ptr %b, i64 %j
+  store double %t, ptr %to
+  %done = icmp eq i64 %next, 1001
+  br i1 %done, label %end, label %loop
+end:
+  ret void
+}}
+"""
+
+
 def test_one_rank_calls_no_mpi(tmp_path: Path) -> None:
     _, built = pipelines.build(deck.module(), deck.schedule(ranks=1))
     assert not built.manifest.uses_mpi

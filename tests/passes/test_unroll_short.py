@@ -9,6 +9,7 @@ from mlir import ir
 
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.unroll_short import MOST_ITERATIONS, UnrollShort
+from avial_lab.passes.unroll_sums import MOST_TERMS, UnrollSums
 from avial_lab.pipelines import run_passes
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
@@ -72,9 +73,32 @@ def test_random_neighbours(rows: range, columns: range, swapped: bool, inner: bo
     event(f"{left} loops are left")
     whole = all(1 <= len(each) <= MOST_ITERATIONS for each in (rows, columns))
     assert (left == 0) == whole
-    with context:
-        machine = Machine([("before", text), ("after", str(module))], context)
-    rng = np.random.default_rng(len(rows) * 10 + len(columns))
+    same_values(text, module, seed=len(rows) * 10 + len(columns))
+
+
+def same_values(before: str, after: ir.Module, *, seed: int) -> None:
+    """Of `A`, from random ones of `A` and `W`."""
+    with after.context:
+        machine = Machine([("before", before), ("after", str(after))], after.context)
+    rng = np.random.default_rng(seed)
     arrays = {name: rng.integers(-99, 99, (30, 30)) for name in "AW"}
-    before, after = machine.call("before", arrays), machine.call("after", arrays)
-    np.testing.assert_array_equal(after["A"], before["A"])
+    first, then = machine.call("before", arrays), machine.call("after", arrays)
+    np.testing.assert_array_equal(then["A"], first["A"])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@given(rows=short(), columns=short(), swapped=st.booleans(), inner=st.booleans())
+def test_random_sums(rows: range, columns: range, swapped: bool, inner: bool) -> None:
+    """Also where the window's elements are those that the nest changes: the order is the text's."""
+    text = (
+        weighted(rows, columns, swapped=swapped, inner=inner)
+        .replace("@f(%A", "private @f(%A")
+        .replace("xi64>) {", 'xi64>) attributes {avial.task = "S1"} {', 1)
+    )
+    context = ir.Context()
+    module = ir.Module.parse(text, context)
+    run_passes(module.operation, (UnrollSums(),))
+    left = sum(op.name == "affine.for" for op in operations_in(module.operation)) - 2
+    assert (left == 0) == all(1 <= len(each) <= MOST_TERMS for each in (rows, columns))
+    public = ir.Module.parse(str(module).replace("func private", "func"), context)
+    same_values(text.replace("private ", ""), public, seed=len(rows) * 10 + len(columns))

@@ -1,0 +1,111 @@
+"""Sums of a few terms for each element, written out: the loop over elements is the innermost one.
+
+Functions of loops -> the same operations in the same order, so the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.passes.interleave_rows import variable_of
+from avial_lab.passes.mark_parallel import LOOPS, free_nests, nearest_loops
+from avial_lab.passes.notes import listed, loop_name, tell
+from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.phases import OF_TASK
+from avial_lab.passes.program import is_pure
+from avial_lab.passes.promote_scalars import LOADS, STORES
+from avial_lab.passes.unroll_short import MOST_OPERATIONS, steps_of, write_out
+
+NAME = "unroll-sums"
+
+MOST_TERMS = 8
+"""Of one loop: a point's coordinates, a window's row; longer ones are vectors by themselves."""
+
+LEAST_ELEMENTS = 4
+"""As many as a vector has."""
+
+
+@dataclass(frozen=True)
+class UnrollSums:
+    """Write out loops of few iterations that sum up something for each element of the loop around.
+
+    before:  affine.for %j { %s = affine.for %q = 0 to 5 iter_args(%a = %zero) -> (f64) {
+               %t = math.fma %W[%q], %A[%j + %q], %a  affine.yield %t }  affine.store %s, %B[%j] }
+    after:   affine.for %j { %a = math.fma %W[0], %A[%j + 0], %zero  …
+               %s = math.fma %W[4], %A[%j + 4], %d  affine.store %s, %B[%j] }
+
+    Lanes of a vector then are elements, each of which adds up its terms in the order of the text.
+    Within a loop that carries the sum on it stays: that is a longer sum.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
+                for nest in list(free_nests(function)):
+                    _write_out_in(nest)
+
+    def __str__(self) -> str:
+        return NAME
+
+
+def _write_out_in(loop: ir.Operation) -> None:
+    """The short loops of this one, if it is one over elements; else of those inside."""
+    inside = [op for op in operations_in(loop) if op.name in LOOPS and op != loop]
+    if not inside:
+        return
+    if not _is_over_elements(loop, inside):
+        for each in list(nearest_loops(loop)):
+            _write_out_in(each)
+        return
+    names = listed(dict.fromkeys(loop_name(each) for each in inside))
+    tell(loop, NAME, f"{names} written out in each iteration of {loop_name(loop)}")
+    for each in reversed(inside):  # those inside of another come after it
+        steps = steps_of(each, MOST_TERMS)
+        assert steps is not None
+        write_out(each, steps)
+
+
+def _is_over_elements(loop: ir.Operation, inside: Sequence[ir.Operation]) -> bool:
+    """Whether each iteration begins sums of its own, all of them short."""
+    few = steps_of(loop, LEAST_ELEMENTS - 1) is not None
+    if loop.name != "affine.for" or few or not all(map(_may_be_copied, operations_in(loop))):
+        return False
+    terms = {each: len(steps_of(each, MOST_TERMS) or ()) for each in inside}
+    if not all(terms.values()) or _written_out(loop, terms) > MOST_OPERATIONS:
+        return False
+    variable, *carried = loop.regions[0].blocks[0].arguments
+    fresh = not any(start in carried for each in inside for start in each.operands)
+    stores = [op for op in operations_in(loop) if op.name in STORES]
+    return fresh and all(
+        _moves(store, variable) and not any(_moves(store, variable_of(each)) for each in inside)
+        for store in stores
+    )
+
+
+def _may_be_copied(op: ir.Operation) -> bool:
+    return op.name in (*LOADS, *STORES, "affine.for", "affine.yield") or is_pure(op)
+
+
+def _written_out(op: ir.Operation, terms: Mapping[ir.Operation, int]) -> int:
+    """Operations that come of all that is in `op`."""
+    return sum(
+        terms[each] * _written_out(each, terms) if each in terms else 1
+        for each in (view.operation for view in op.regions[0].blocks[0].operations)
+    )
+
+
+def _moves(store: ir.Operation, variable: ir.Value) -> bool:
+    """Whether where it stores to is computed from the variable."""
+    return any(_is_from(index, variable) for index in list(store.operands)[2:])
+
+
+def _is_from(value: ir.Value, variable: ir.Value) -> bool:
+    if value == variable:
+        return True
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and any(
+        _is_from(each, variable) for each in owner.operation.operands
+    )
