@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,9 @@ from avial_lab.tuning import TUNE
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        return options.command(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return options.command(options)
     except AvialError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
@@ -57,6 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *_place: object, **_more: object
+) -> None:
+    """Without the line of ours that it comes from."""
+    print(f"{category.__name__}: {message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

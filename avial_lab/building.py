@@ -22,7 +22,7 @@ from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
 from avial_lab.elementary.functions import FUNCTIONS
-from avial_lab.errors import AvialError, CellSpan, PassError
+from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.inside.demand import demands_in
 from avial_lab.messages import ANY_SIZE, Build, Built, Source
 from avial_lab.ownership import Plan
@@ -160,7 +160,10 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
     strict = question.effort.strict
-    apart = taken_apart(module, question.source, grid=question.division.grid, strict=strict)
+    if question.whole and is_plain(module):
+        apart = Apart(as_one(module, question.whole, strict=strict), whole=True)
+    else:
+        apart = taken_apart(module, question.source, grid=question.division.grid, strict=strict)
     watch.lap("analysis")
     if not apart.whole:
         try:
@@ -192,6 +195,8 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
             watch.lap("analysis")
             built = build_apart(question, module, structured, watch)
             return replace(built, sizes=ANY_SIZE)
+        except InternalError:
+            raise  # a fault of ours is told
         except AvialError as error:
             why = error.message
     built = build_program(replace(question, dynamic=False))

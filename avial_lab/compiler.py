@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, overload
 
 from avial_lab.cache import default_folder
-from avial_lab.errors import AvialError, CompilerCrash
+from avial_lab.errors import AvialError, CompilerCrash, CompilerTimeout
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -187,9 +187,8 @@ class Compiler:
         try:
             self._pipe.send(question)
             if not self._pipe.poll(limit_s):
-                raise self._crash(
-                    question, f"the compiler took longer than {limit_s:g} s and was stopped"
-                )
+                what = f"the compiler took longer than {limit_s:g} s and was stopped"
+                raise self._crash(question, what, CompilerTimeout)
             # A large graph is a million objects without a cycle among them.
             gc.disable()
             try:
@@ -199,7 +198,9 @@ class Compiler:
         except (EOFError, OSError):  # OSError: it died in the middle of its answer
             raise self._crash(question, _cause_of_death(self._process)) from None
 
-    def _crash(self, question: Question, what: str) -> AvialError:
+    def _crash(
+        self, question: Question, what: str, kind: type[CompilerCrash] = CompilerCrash
+    ) -> AvialError:
         assert self._stderr is not None
         self._stderr.seek(0)
         output = self._stderr.read().decode(errors="replace")
@@ -207,9 +208,9 @@ class Compiler:
         if last.startswith("ModuleNotFoundError: No module named 'mlir"):
             return ToolError(f"the compiler cannot start: {last}", hint=install_hint("mlir-opt"))
         where = save_reproducer(question, what, output)
-        message = f"{what}: {last.strip()}" if last and "took longer" not in what else what
+        message = f"{what}: {last.strip()}" if last and kind is CompilerCrash else what
         saved = f"a reproducer is in {where}; " if where is not None else ""
-        return CompilerCrash(
+        return kind(
             message, hint=f"{saved}your variables are untouched and a fresh compiler stands ready"
         )
 

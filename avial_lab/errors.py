@@ -123,6 +123,14 @@ class CompilerCrash(AvialError):
     """The compiler's process died or was stopped; the caller's process and arrays are untouched."""
 
 
+class CompilerTimeout(CompilerCrash):
+    """The compiler took longer than it was allowed."""
+
+
+class FaultWarning(UserWarning):
+    """One of our passes failed on a program, which was compiled without it: slower, and right."""
+
+
 class InternalError(AvialError):
     """A fault in avial_lab, not in the user's cell; it keeps its traceback."""
 

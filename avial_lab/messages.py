@@ -63,7 +63,7 @@ class Build:
 
     `ranks` and `gpus` describe emulated devices of this machine where no topology is given; gpus
     None means one if some target asks for a GPU. `dynamic`: what is compiled is to do for arrays of
-    any size and for any numbers.
+    any size and for any numbers. With `whole`, a plain function is one task, for that reason.
     """
 
     source: Source
@@ -75,6 +75,7 @@ class Build:
     division: Division = field(default_factory=Division)
     effort: Effort = field(default_factory=Effort)
     dynamic: bool = False
+    whole: str = ""
 
 
 ANY_SIZE = "compiled for arrays of any size, and any numbers"
@@ -87,7 +88,8 @@ class Built:
     loops became what they are. `contracted`: products are fused with the sums that they go into.
     `reordered`: storages whose values hang on floating-point sums in another order, with the number
     of terms. `functions`: elementary ones that have code of their own in place of libm's. `sizes`:
-    whether a program that was asked for `dynamic` is, in a sentence.
+    whether a program that was asked for `dynamic` is, in a sentence. `fault`: what failed in the
+    compiler, and what was done without for that.
     """
 
     schedule: Schedule
@@ -100,6 +102,7 @@ class Built:
     contracted: bool = False
     functions: tuple[str, ...] = ()
     sizes: str = ""
+    fault: str = ""
 
     @property
     def dynamic(self) -> bool:

@@ -422,12 +422,33 @@ def run_passes(
                     continue
                 _run_mlirs(module, names)
                 names = []
-                item(module)
+                _run_ours(module, item)
             _run_mlirs(module, names)
-            module.verify()
+            _verify(module, passes)
     except ir.MLIRError as error:
         raise _pass_error(error, passes) from None
     return time.perf_counter() - started
+
+
+def _run_ours(module: ir.Operation, item: Pass) -> None:
+    """InternalError where it cannot make the IR that it wants to make."""
+    try:
+        item(module)
+    except ir.MLIRError as error:
+        raise InternalError(f"{_said(error)} in the pass {item}\n{error}") from error
+
+
+def _verify(module: ir.Operation, passes: Sequence[Pass | str]) -> None:
+    """InternalError where they left IR that cannot be."""
+    try:
+        module.verify()
+    except ir.MLIRError as error:
+        names = ",".join(map(str, passes))
+        raise InternalError(f"{_said(error)} after the passes {names}\n{error}") from None
+
+
+def _said(error: ir.MLIRError) -> str:
+    return error.error_diagnostics[0].message if error.error_diagnostics else str(error)
 
 
 def _run_mlirs(module: ir.Operation, names: Sequence[str]) -> None:

@@ -29,8 +29,9 @@ from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_
 from avial_lab.binary import Binary
 from avial_lab.cache import digest
 from avial_lab.ceilings import Ceilings
+from avial_lab.compilation import build
 from avial_lab.compiler import shared_compiler
-from avial_lab.dag import Group, Task, TaskGraph
+from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
 from avial_lab.effort import MODEL, Effort
 from avial_lab.errors import (
@@ -77,11 +78,11 @@ from avial_lab.runtime.printed import Printed
 from avial_lab.runtime.threads import Threads
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
-from avial_lab.stored import fingerprint, made_once
+from avial_lab.stored import fingerprint
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.trace import Trace
 from avial_lab.tuning import Search, checked_budget, remember, remembered
-from avial_lab.verdicts import Choice, Demand, Explanation, Nest, Verdict, arithmetic_told
+from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
 
 DEFAULT_RANKS = 2
 
@@ -92,7 +93,6 @@ MOST_RANKS_PER_CORE = 32
 _WORD = struct.Struct("=q")
 
 Member = TypeVar("Member", bound=enum.Enum)
-Placed = TypeVar("Placed", Task, Group, Verdict)
 
 
 class Namespace(Mapping[str, object]):
@@ -156,7 +156,8 @@ def compile(
     `explain()` says why, and which passes did less for want of a size.
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
-    program, and CompilerCrash where the compiler's process died.
+    program, and CompilerCrash where the compiler's process died. Warns with FaultWarning where one
+    of our own passes failed, and the program was compiled without it.
     """
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     ranks = _rank_count(ranks)
@@ -178,7 +179,7 @@ def compile(
     choice = remembered(_tuning_key(question)) if not (sizes or question.effort.without) else None
     if choice is not None:
         question = _with_choice(question, choice)
-    built = _built(question, timeout)
+    built = build(question, timeout)
     arrays = bound | _result_arrays(source, bound, built)
     return Program(name, arrays, question, built, choice=choice)
 
@@ -305,7 +306,7 @@ class Program:
             replace(verdict, model=_modelled(verdict.demand, ceilings))
             for verdict in self.built.verdicts
         )
-        return Explanation(verdicts, told, self.choice, self.built.sizes)
+        return Explanation(verdicts, told, self.choice, self.built.sizes, self.built.fault)
 
     def tune(
         self, seconds: float = 10.0, *, threads: int | None = None, oversubscribe: bool = False
@@ -334,7 +335,7 @@ class Program:
         self._agreement(best, left, before, self._referenced(before, timeout=None))
         remember(_tuning_key(self.question), choice)
         question = _with_choice(self.question, choice)
-        return Program(self.name, self.arrays, question, _built(question, None), choice=choice)
+        return Program(self.name, self.arrays, question, build(question, None), choice=choice)
 
     def _check_tunable(self) -> None:
         effort = self.question.effort
@@ -744,42 +745,3 @@ def _with_choice(question: Build, choice: Choice) -> Build:
     chosen = Effort.of(choice.without, sizes=choice.sizes)
     effort = replace(question.effort, without=chosen.without, sizes=chosen.sizes)
     return replace(question, effort=effort)
-
-
-# The cache of whole compilations ------------------------------------------------------------------
-
-
-def _built(question: Build, timeout: float | None) -> Built:
-    """The answer to `question`, from the disk where it was asked before, of whatever cell: one that
-    runs again has another number.
-    """
-    built = made_once(
-        "programs", _key(question), lambda: shared_compiler().ask(question, timeout_s=timeout)
-    )
-    return _in_cell(built, question.source)
-
-
-def _in_cell(built: Built, source: Source) -> Built:
-    """The same with its places in the cell of that name; those in other files (an MLIR text may
-    say that it was made of one) stay.
-    """
-    schedule = built.schedule
-    graph = replace(
-        schedule.graph,
-        tasks=tuple(_placed(task, source) for task in schedule.graph.tasks),
-        groups=tuple(_placed(group, source) for group in schedule.graph.groups),
-    )
-    verdicts = tuple(_placed(verdict, source) for verdict in built.verdicts)
-    return replace(built, schedule=replace(schedule, graph=graph), verdicts=verdicts)
-
-
-def _placed(item: Placed, source: Source) -> Placed:
-    span = item.span
-    if span is None or span.text != source.text:
-        return item
-    return replace(item, span=replace(span, cell=source.cell))
-
-
-def _key(question: Build) -> str:
-    anywhere = replace(question, source=replace(question.source, cell=""))
-    return digest(repr(fingerprint()), repr(anywhere))

@@ -63,14 +63,16 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdicts on a whole program, in textual order, a sentence on how it rounds, what
-    tuning chose, and whether its code is for any sizes; its text is what a cell prints.
+    """The verdicts on a whole program, in textual order, a sentence on how it rounds, what tuning
+    chose, whether its code is for any sizes, and what failed in the compiler; its text is what a
+    cell prints.
     """
 
     verdicts: tuple[Verdict, ...]
     arithmetic: str = ""
     choice: Choice | None = None
     sizes: str = ""
+    fault: str = ""
 
     def __str__(self) -> str:
         lines = list(map(str, self.verdicts))
@@ -82,6 +84,8 @@ class Explanation:
             lines.append(f"sizes       {self.sizes}")
         if self.choice is not None:
             lines.append(str(self.choice))
+        if self.fault:
+            lines.append(self.fault)
         return "\n".join(lines)
 
 

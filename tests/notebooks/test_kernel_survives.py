@@ -213,7 +213,7 @@ def test_the_compiler_takes_too_long(session: Session) -> None:
     _, error = session.run(
         "os.kill(shared_compiler().pid, signal.SIGSTOP)\navial_lab.compile('', timeout=0.3)"
     )
-    assert "CompilerCrash: the compiler took longer than 0.3 s and was stopped" in error
+    assert "CompilerTimeout: the compiler took longer than 0.3 s and was stopped" in error
 
 
 def test_the_stop_button_during_a_compile(session: Session, tmp_path: Path) -> None:

@@ -55,8 +55,6 @@ HUGE = Source(
     ),
     "In [5]",
 )
-NEXT_S = 3.0
-"""The next cell works within so long."""
 
 
 @pytest.fixture(autouse=True)
@@ -86,10 +84,8 @@ def stopped(compiler: Compiler) -> int:
 
 
 def works(compiler: Compiler) -> bool:
-    """Whether it answers again, soon and rightly."""
-    started = time.monotonic()
-    tasks = compiler.ask(Analyse(GOOD)).graph.tasks
-    return [task.name for task in tasks] == ["t"] and time.monotonic() - started < NEXT_S
+    """Whether it answers again, and rightly."""
+    return [task.name for task in compiler.ask(Analyse(GOOD)).graph.tasks] == ["t"]
 
 
 def left_of(processes: list[psutil.Process]) -> list[psutil.Process]:
