@@ -31,12 +31,14 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import (
     HALO,
     LEAN,
+    SPLIT,
     alone_in,
     reduced_arrays,
     split_dimensions,
     split_loops,
 )
 from avial_lab.passes.program import text_attribute
+from avial_lab.passes.promote_scalars import STORES, constant_in
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.time_tiles import LOOPS, Cone, cone
 from avial_lab.polyhedra.units import Immovable
@@ -86,6 +88,8 @@ class WidenHalos:
             return
         one = as_one(converge, phases, "avial.replicate")
         inner = next(op for op in operations_in(one) if op.name == time.name)
+        for sweep in [view.operation for view in inner.regions[0].blocks[0].operations]:
+            _go_over_rows(sweep)
         try:
             found = cone(inner)
             steps = self._steps(found)
@@ -146,6 +150,53 @@ def _in_blocks(op: ir.Operation) -> bool:
     )
 
 
+def _go_over_rows(sweep: ir.Operation) -> None:
+    """A sweep over a single row of what it writes becomes one over rows, from that to the next.
+
+    before:  affine.for %j { affine.store %s, %A[0, %j] } {avial.split = 0}
+    after:   affine.for %i = 0 to 1 { affine.for %j { affine.store %s, %A[%i, %j] } }
+             {avial.split = 0}
+    """
+    stores = _stores_in(sweep)
+    row = _row_of(stores) if sweep.name in LOOPS and SPLIT in sweep.attributes else None
+    if row is None:
+        return
+    with sweep.location, ir.InsertionPoint(sweep):
+        rows = affine.AffineForOp(row, row + 1)
+        with ir.InsertionPoint(rows.body):
+            end = affine.AffineYieldOp([])
+    rows.operation.attributes[SPLIT] = sweep.attributes[SPLIT]
+    del sweep.attributes[SPLIT]
+    sweep.move_before(end.operation)
+    for op in stores:
+        _store_in_row(op, rows.induction_variable)
+
+
+def _stores_in(op: ir.Operation) -> list[ir.Operation]:
+    return [inner for inner in operations_in(op) if inner.name in STORES]
+
+
+def _row_of(stores: Sequence[ir.Operation]) -> int | None:
+    """The only row that they store to."""
+    if any(op.name != "affine.store" for op in stores):
+        return None
+    forms = [ir.AffineMapAttr(op.attributes["map"]).value.results for op in stores]
+    found = {constant_in(form[0]) if len(form) > 1 else None for form in forms}
+    return found.pop() if len(found) == 1 else None
+
+
+def _store_in_row(op: ir.Operation, row: ir.Value) -> None:
+    value, array, *indices = op.operands
+    form = ir.AffineMapAttr(op.attributes["map"]).value
+    dims = form.n_dims
+    results = [ir.AffineDimExpr.get(dims), *list(form.results)[1:]]
+    where = ir.AffineMap.get(dims + 1, form.n_symbols, results)
+    with ir.InsertionPoint(op), op.location:
+        operands = [value, array, *indices[:dims], row, *indices[dims:]]
+        ir.Operation.create(op.name, [], operands, {"map": ir.AffineMapAttr.get(where)})
+    op.erase()
+
+
 # Writing ------------------------------------------------------------------------------------------
 
 
@@ -167,10 +218,11 @@ def _write(one: ir.Operation, phases: Sequence[ir.Operation], found: Cone, steps
     one.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
     one.attributes[HALO] = ir.DenseI64ArrayAttr.get([below, above])
     one.attributes["avial.bounds0"] = ir.DenseI64ArrayAttr.get([low, high, 1])
+    by_rows = [op for op in phases if _row_of(_stores_in(op)) is None]
     owned = {str(op.attributes["avial.owned0"]) if "avial.owned0" in op.attributes else ""
-             for op in phases}  # fmt: skip
+             for op in by_rows}  # fmt: skip
     if len(owned) == 1 and owned != {""}:
-        one.attributes["avial.owned0"] = phases[0].attributes["avial.owned0"]
+        one.attributes["avial.owned0"] = by_rows[0].attributes["avial.owned0"]
 
 
 def _block(time: ir.Operation, one: ir.Operation, found: Cone, steps: int) -> None:

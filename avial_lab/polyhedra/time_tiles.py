@@ -502,6 +502,11 @@ def _walks(loop: ir.Operation, dim: int, statements: Iterable[Statement]) -> boo
         for access in statement.accesses:
             if not access.writes or not places or access.array.rank <= dim:
                 continue
+            form = access.forms[dim] if access.forms is not None else None
+            if form is not None and any(
+                n == statement.loops[places[0]].name for n, _ in form.terms
+            ):
+                return True  # also where the loop has a single iteration
             relation = access.relation
             moves = relation.project_out(OUT, dim + 1, relation.dim(OUT) - dim - 1)
             moves = moves.project_out(OUT, 0, dim)

@@ -95,15 +95,17 @@ def test_what_stands_between_phases_goes_along(elsewhere: bool) -> None:
 
 @pytest.mark.parametrize(("ranks", "alone"), [(2, True), (3, False)])
 def test_two_ranks_leave_tiles_in_time_to_one_of_them(ranks: int, alone: bool) -> None:
-    """Of waves, whose first row is set apart, so that no halo serves all of a step."""
-    assert ("loop1 = task" in _waves(ranks, 1200)) == alone
+    """Where no wide halo serves them, or these are left out."""
+    assert ("loop1 = task" in _waves(ranks, 1200, FusePhases(ranks=ranks))) == alone
 
 
 def test_ranks_share_steps_in_their_own_caches_and_wide_halos() -> None:
-    assert "loop1 = task" not in _waves(2, 60)
-    placed = _placed(SWEEPS, WidenHalos(2), FusePhases(ranks=2))
-    assert "avial.halo" in placed
-    assert "avial.task" not in placed.replace("avial.task_ref", "")
+    assert "loop1 = task" not in _waves(2, 60, FusePhases(ranks=2))
+    both = WidenHalos(2), FusePhases(ranks=2)
+    for placed in (_placed(SWEEPS, *both), _waves(2, 1200, *both)):
+        assert "avial.halo" in placed
+        assert "avial.task" not in placed.replace("avial.task_ref", "")
+        assert "loop1 = task" not in placed
 
 
 SWEEPS = """
@@ -128,10 +130,9 @@ func.func @sweeps(%A: memref<1300x1300xf64>, %B: memref<1300x1300xf64>) {
 }"""
 
 
-def _waves(ranks: int, n: int) -> str:
+def _waves(ranks: int, n: int, *passes: Pass) -> str:
     text = load("fdtd-2d").mlir("f64", {"TMAX": 500, "NX": n, "NY": n})
-    placed = _placed(text, WidenHalos(ranks), FusePhases(ranks=ranks), ranks=ranks)
-    return placed.replace('"avial.task"', "loop1 = task")
+    return _placed(text, *passes, ranks=ranks).replace('"avial.task"', "loop1 = task")
 
 
 def _placed(text: str, *passes: Pass, ranks: int = 2) -> str:

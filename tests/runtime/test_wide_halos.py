@@ -72,7 +72,27 @@ NEIGHBOURS = """
 beyond them runs over what the rest of the part begins with.
 """
 
+ONE_ROW = """
+    affine.for %j = 0 to 4 {{
+      %n = arith.index_cast %t : index to i64
+      %x = arith.sitofp %n : i64 to f64
+      affine.store %x, %A[0, %j] : {kind} }}
+    affine.for %i = 1 to {last} {{ affine.for %j = 0 to 4 {{
+      %up = affine.load %A[%i - 1, -%j + 3] : {kind}
+      %here = affine.load %B[%i, %j] : {kind}
+      %m = arith.mulf %up, %third : f64
+      %s = arith.addf %m, %here : f64
+      affine.store %s, %B[%i, %j] : {kind} }} }}
+    affine.for %i = 1 to {last} {{ affine.for %j = 0 to 4 {{
+      %here = affine.load %B[%i, %j] : {kind}
+      %down = affine.load %B[%i + 1, %j] : {kind}
+      %s = arith.addf %here, %down : f64
+      %m = arith.mulf %s, %third : f64
+      affine.store %m, %A[%i, %j] : {kind} }} }}"""
+"""A source in the first row: the rank that has that row goes over it, and whose halo it is in."""
+
 STEPS = {
+    "one row": ONE_ROW,
     "neighbours": NEIGHBOURS,
     "there and back": THERE_AND_BACK,
     "two rows off": TWO_ROWS_OFF,
