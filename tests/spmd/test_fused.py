@@ -38,6 +38,11 @@ def large() -> int:
     return isqrt(this_cpu().l2_bytes // 8) + 30
 
 
+def in_cache() -> int:
+    """Rows of arrays that together fit into that."""
+    return isqrt(this_cpu().l2_bytes // 16) - 10
+
+
 def compiled(n: int, steps: int = 5, *, between: str = "", **options: Any) -> Program:
     rng = np.random.default_rng(n)
     arrays = {name: rng.random((n, n)) for name in "AB"} | {"norm": np.zeros(())}
@@ -63,7 +68,7 @@ def test_a_time_loop_is_one_phase_and_says_why() -> None:
     ("n", "options"),
     [
         (40, {}),
-        (200, {"steps": 100}),
+        (in_cache(), {"steps": 100}),
         (large(), {"ranks": 3, "without": "widen-halos"}),
         (large(), {"without": "fuse-phases"}),
     ],
