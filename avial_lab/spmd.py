@@ -197,7 +197,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     blocks = effort.keeps("block-loops")
     optional: tuple[Pass, ...] = (
         SplitWraps(),
-        UnrollSums(),
+        *([] if effort.blas else [UnrollSums()]),  # a BLAS takes small products too
         ExpandScalars(blocks),
         *([ExpandArrays()] if blocks else []),
         BlockLoops(**effort.options("block-loops"), blas=effort.blas),

@@ -209,6 +209,8 @@ class _Map:
     def _named(self, name: str) -> ir.AffineExpr:
         if name not in self.loops.values:
             raise Immovable(f"{name} has no value here")
+        if not _is_affine(self.loops.values[name]):
+            raise Immovable(f"{name} is counted by a loop that is not affine")
         if name in self.loops.variables or _is_dimension(self.loops.values[name]):
             known, get = self.dims, ir.AffineDimExpr.get
         else:
@@ -234,6 +236,17 @@ def _is_dimension(value: ir.Value) -> bool:
     if isinstance(owner, ir.Block):
         return owner.owner.operation.name != "func.func"
     return owner.operation.name != "arith.constant"
+
+
+def _is_affine(value: ir.Value) -> bool:
+    """Whether affine operations take it as a dimension or symbol."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return owner.owner.operation.name in ("func.func", "affine.for", "affine.parallel")
+    op = owner.operation
+    if op.name == "affine.apply":
+        return all(map(_is_affine, op.operands))
+    return op.name == "arith.constant" or op.parent.name == "func.func"
 
 
 def _variable(loop: Loop) -> ir.Value:

@@ -77,7 +77,10 @@ def test_a_graph_with_a_hole_is_refused(deck: TaskGraph) -> None:
 def test_a_png_has_the_pictures_size_and_its_words(deck_schedule: Schedule) -> None:
     pytest.importorskip("resvg_py", reason="resvg-py (extra `png`) is not installed")
     picture = plot.dag_svg(deck_schedule.graph, deck_schedule)
-    pixels = plot.exported("png", deck_schedule.graph, deck_schedule)
+    try:
+        pixels = plot.exported("png", deck_schedule.graph, deck_schedule)
+    except BindError as error:
+        pytest.skip(error.message)  # this machine has no fonts
     assert pixels.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", pixels[16:24])
     for pixels_there, points in zip((width, height), SIZE.findall(picture)[:2], strict=True):
