@@ -218,7 +218,9 @@ def _fixed(module: ir.Module, source: Source) -> str:
     if not is_plain(module):
         return "only plain functions are compiled for others"
     binding = source.binding
-    if binding is None or any(storage.shared for storage in binding.storages):
+    if binding is None:
+        return "it is given no arrays"
+    if any(storage.shared for storage in binding.storages):
         return "its arrays share memory"
     return ""
 

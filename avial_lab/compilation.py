@@ -37,26 +37,33 @@ def build(question: Build, timeout: float | None) -> Built:
     """
     anywhere = replace(question, source=replace(question.source, cell=""))
     key = digest(repr(fingerprint()), repr(anywhere))
-    built = made_once("programs", key, lambda: _asked(question, timeout))
+    try:
+        built = made_once("programs", key, lambda: _asked(question, timeout))
+    except CompilerTimeout:
+        raise
+    except CompilerCrash as crash:  # which may not come again: the answer is not kept
+        built = _asked_plainer(question, crash, timeout)
     if built.fault:
         warnings.warn(built.fault, FaultWarning, stacklevel=3)
     return _in_cell(built, question.source)
 
 
 def _asked(question: Build, timeout: float | None) -> Built:
-    """The compiler's answer; where it fails, the answer to the first plainer question with one."""
     try:
         return shared_compiler().ask(question, timeout_s=timeout)
-    except CompilerTimeout:
-        raise
-    except (InternalError, CompilerCrash) as fault:
-        for plainer, what in _plainer(question, fault):
-            try:
-                built: Built = shared_compiler().ask(plainer, timeout_s=timeout)
-            except AvialError:
-                continue
-            return replace(built, fault=_told(question, fault, what))
-        raise
+    except InternalError as fault:
+        return _asked_plainer(question, fault, timeout)
+
+
+def _asked_plainer(question: Build, fault: AvialError, timeout: float | None) -> Built:
+    """The answer to the first plainer question that has one; else the fault is raised."""
+    for plainer, what in _plainer(question, fault):
+        try:
+            built: Built = shared_compiler().ask(plainer, timeout_s=timeout)
+        except AvialError:
+            continue
+        return replace(built, fault=_told(question, fault, what))
+    raise fault
 
 
 def _plainer(question: Build, fault: AvialError) -> Iterator[tuple[Build, str]]:

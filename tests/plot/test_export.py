@@ -80,7 +80,9 @@ def test_a_png_has_the_pictures_size_and_its_words(deck_schedule: Schedule) -> N
     try:
         pixels = plot.exported("png", deck_schedule.graph, deck_schedule)
     except BindError as error:
-        pytest.skip(error.message)  # this machine has no fonts
+        if "this machine has no fonts" not in error.message:
+            raise
+        pytest.skip(error.message)
     assert pixels.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", pixels[16:24])
     for pixels_there, points in zip((width, height), SIZE.findall(picture)[:2], strict=True):

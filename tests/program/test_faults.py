@@ -144,6 +144,24 @@ def test_a_crash_is_a_fault_and_a_time_limit_is_not(
     assert compiler.asked == asked
 
 
+def test_what_a_crash_left_is_not_kept(
+    compiler: InThisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker may have been killed: the next time the program is compiled as ever."""
+    ask = compiler.ask
+
+    def once(question: Build, *, timeout_s: float | None = None) -> object:
+        monkeypatch.setattr(compiler, "ask", ask)
+        raise CompilerCrash(
+            "the compiler's process died of SIGKILL", hint="a reproducer is in x; …"
+        )
+
+    monkeypatch.setattr(compiler, "ask", once)
+    with pytest.warns(FaultWarning, match="SIGKILL.*a reproducer is in x$"):
+        assert compiled().explain().fault
+    assert not compiled().explain().fault
+
+
 def test_on_the_command_line(tmp_path: Path) -> None:
     """A worker whose passes fail: the run ends well, and says so in one line."""
     (tmp_path / "sums.mlir").write_text(SUMS)
