@@ -246,7 +246,9 @@ def _is_affine(value: ir.Value) -> bool:
     op = owner.operation
     if op.name == "affine.apply":
         return all(map(_is_affine, op.operands))
-    return op.name in ("arith.constant", "memref.dim") or op.parent.name == "func.func"
+    return (
+        op.name in ("arith.constant", "memref.dim") or op.block.owner.operation.name == "func.func"
+    )
 
 
 def _variable(loop: Loop) -> ir.Value:
