@@ -16,7 +16,8 @@ OPTIONAL = (
     "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
     "block-substitutions", "expand-scalars", "expand-arrays", "order-loops", "fuse-nests",
     "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums", "tile-time",
-    "jam-rows", "interleave-rows", "thread-loops", "share-loads", "split-wraps", "unroll-sums",
+    "jam-rows", "vectorise-rows", "interleave-rows", "thread-loops", "share-loads", "split-wraps",
+    "unroll-sums",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
 of sums, with reorder-sums, only within the rounding of another order.)
@@ -90,6 +91,7 @@ SIZES: Mapping[str, Mapping[str, Size]] = {
     },
     "widen-halos": {"steps": Size("steps of time between two exchanges of halos", 1, 1 << 12)},
     "jam-rows": {"rows": Size("rows at once", 2, 16)},
+    "vectorise-rows": {"lanes": Size("iterations in the lanes of vectors", 2, 64)},
     "interleave-rows": {"rows": Size("rows side by side", 2, 64)},
 }
 """Options of optional passes that are sizes, which otherwise follow from the machine's."""

@@ -96,6 +96,7 @@ from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
+from avial_lab.passes.vectorise_rows import VectoriseRows
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -142,6 +143,7 @@ OURS: dict[str, type] = {
     "independent-accesses": IndependentAccesses,
     "keep-independent": KeepIndependent,
     "tile-time": TileTime,
+    "vectorise-rows": VectoriseRows,
     "interleave-rows": InterleaveRows,
     "block-loops": BlockLoops,
     "block-substitutions": BlockSubstitutions,

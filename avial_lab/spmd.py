@@ -62,6 +62,7 @@ from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.unroll_sums import UnrollSums
+from avial_lab.passes.vectorise_rows import VectoriseRows
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.pipelines import (
     TO_HOST,
@@ -211,6 +212,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         PartialSums(),
         MarkParallel(),
         JamRows(**effort.options("jam-rows")),
+        VectoriseRows(**effort.options("vectorise-rows")),
         InterleaveRows(**effort.options("interleave-rows")),
         ThreadLoops(),
         ShareLoads(),

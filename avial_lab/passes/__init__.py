@@ -27,8 +27,9 @@ mpi         what every rank runs
 loops       a rank's loops, fast
             arrays_apart, split_wraps, unroll_sums, expand_scalars, expand_arrays, order_loops,
             fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
-            partial_sums, mark_parallel, jam_rows, interleave_rows, thread_loops, share_loads
-                ast_loops, elements, loop_bounds, loop_work, cut_at_element
+            partial_sums, mark_parallel, jam_rows, vectorise_rows, interleave_rows, thread_loops,
+            share_loads
+                ast_loops, elements, loop_bounds, loop_work, cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions
                 join_terms, contraction_code, panels, packing, register_tiles, gemm_calls,
                 strip_code, table_code, shared_code, index_code

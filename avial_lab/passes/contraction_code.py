@@ -171,7 +171,7 @@ class ContractionCode:
                 array, places = self.loaded_from(value, at)
                 made[value] = vector.MaskedLoadOp(kind, array, places, mask, splat(kind, 0)).result
                 return made[value]
-            again = _on_vectors(op, [copy(operand) for operand in op.operands], lanes)
+            again = on_vectors(op, [copy(operand) for operand in op.operands], lanes)
             made.update(zip(op.results, again.results, strict=True))
             return made[value]
 
@@ -215,12 +215,12 @@ class ContractionCode:
             for operand in op.operands:
                 if operand not in known:
                     known[operand] = spread(self.computed([operand], at)[0], lanes)
-            made = _on_vectors(op, [known[operand] for operand in op.operands], lanes)
+            made = on_vectors(op, [known[operand] for operand in op.operands], lanes)
             known.update(zip(op.results, made.results, strict=True))
         return known[ops[-1].results[0]]
 
 
-def _on_vectors(op: ir.Operation, operands: Sequence[ir.Value], lanes: int) -> ir.Operation:
+def on_vectors(op: ir.Operation, operands: Sequence[ir.Value], lanes: int) -> ir.Operation:
     return ir.Operation.create(
         op.name,
         results=[ir.VectorType.get([lanes], result.type) for result in op.results],

@@ -195,6 +195,58 @@ def _depends(value: ir.Value, on: ir.Value, loop: ir.Operation) -> bool:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """Iterations so many at a time: `first` is the first one's variable, and what they do goes
+    before `end`; `left` is the loop over those that are left over.
+    """
+
+    first: ir.Value
+    end: ir.Operation
+    left: ir.Operation
+
+
+def in_blocks(loop: ir.Operation, count: int) -> Blocks:
+    """A loop before `loop` over blocks of `count` iterations, which are still to be written, and
+    those that are left over; `loop` stays.
+
+    before:  affine.for %i = 0 to %n { … }
+    after:   affine.for %first = 0 to %n step 4 {
+               affine.if (%first + 4 <= %n) { } else { affine.for %i = %first to %n { … } } }
+    """
+    attributes = attributes_of(loop)
+    attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), count)
+    with ir.InsertionPoint(loop), loop.location:
+        blocks = _loop_like(loop, attributes)
+    first = variable_of(blocks)
+    upper = ir.AffineMapAttr(loop.attributes["upperBoundMap"]).value
+    lows, *_ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
+    highs = list(loop.operands)[lows:]
+    with ir.InsertionPoint(_end(blocks)), loop.location:
+        dims = upper.n_dims
+        room = [each - ir.AffineDimExpr.get(dims) - count for each in upper.results]
+        where = ir.IntegerSet.get(dims + 1, upper.n_symbols, room, [False] * len(room))
+        choice = ir.Operation.create(
+            "affine.if",
+            operands=[*highs[:dims], first, *highs[dims:]],
+            attributes={"condition": ir.IntegerSetAttr.get(where)},
+            regions=2,
+        )
+        for region in choice.regions:
+            with ir.InsertionPoint(region.blocks.append()):
+                affine.AffineYieldOp([])
+        full, rest = (_end_of(region) for region in choice.regions)
+        with ir.InsertionPoint(rest):
+            left = affine.AffineForOp(
+                ir.AffineMap.get(1, 0, [ir.AffineDimExpr.get(0)]), upper, 1, iter_args=[],
+                lower_bound_operands=[first], upper_bound_operands=highs,
+            )  # fmt: skip
+            with ir.InsertionPoint(left.operation.regions[0].blocks[0]):
+                copy_with(_body(loop), {variable_of(loop): left.induction_variable})
+                affine.AffineYieldOp([])
+    return Blocks(first, full, left.operation)
+
+
+@dataclass(frozen=True)
 class _Rows:
     """Writes `count` iterations of `loop` side by side, each `lag` columns behind the one before.
 
@@ -211,44 +263,12 @@ class _Rows:
 
     def write(self) -> ir.Operation:
         """The loop over the rows that are left over."""
-        loop, last = self.loop, self.count - 1
-        attributes = attributes_of(loop)
-        attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), self.count)
-        with ir.InsertionPoint(loop), loop.location:
-            blocks = _loop_like(loop, attributes)
-        first = blocks.regions[0].blocks[0].arguments[0]
-        upper = ir.AffineMapAttr(loop.attributes["upperBoundMap"]).value
-        lows, *_ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
-        highs = list(loop.operands)[lows:]
-        with ir.InsertionPoint(blocks.regions[0].blocks[0].operations[0]), loop.location:
-            dims = upper.n_dims
-            room = [each - ir.AffineDimExpr.get(dims) - last - 1 for each in upper.results]
-            where = ir.IntegerSet.get(dims + 1, upper.n_symbols, room, [False] * len(room))
-            operands = [*highs[:dims], first, *highs[dims:]]
-            choice = ir.Operation.create(
-                "affine.if",
-                operands=operands,
-                attributes={"condition": ir.IntegerSetAttr.get(where)},
-                regions=2,
-            )
-            for region in choice.regions:
-                with ir.InsertionPoint(region.blocks.append()):
-                    affine.AffineYieldOp([])
-            start = ir.AffineMap.get(1, 0, [ir.AffineDimExpr.get(0)])
-            full, rest = (_end_of(region) for region in choice.regions)
-            with ir.InsertionPoint(rest):
-                left = affine.AffineForOp(
-                    start, upper, 1, iter_args=[],
-                    lower_bound_operands=[first], upper_bound_operands=highs,
-                )  # fmt: skip
-                with ir.InsertionPoint(left.operation.regions[0].blocks[0]):
-                    copy_with(_body(loop), {self._variable: left.induction_variable})
-                    affine.AffineYieldOp([])
-            with ir.InsertionPoint(full):
-                names = [_shifted(first, row) for row in range(self.count)]
-                self._side_by_side([{self._variable: name} for name in names], first)
-        loop.erase()
-        return left.operation
+        blocks = in_blocks(self.loop, self.count)
+        with self.loop.location, ir.InsertionPoint(blocks.end):
+            names = [_shifted(blocks.first, row) for row in range(self.count)]
+            self._side_by_side([{self._variable: name} for name in names], blocks.first)
+        self.loop.erase()
+        return blocks.left
 
     @property
     def _variable(self) -> ir.Value:
