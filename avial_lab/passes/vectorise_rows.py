@@ -137,7 +137,8 @@ def _lanes_of(loop: ir.Operation) -> Strides | None:
     try:
         strides = Strides(loop)
     except NoLanes as reason:
-        tell(loop, NAME, f"iterations of {loop_name(loop)} are no lanes: {reason}")
+        if _needs_lanes(loop):
+            tell(loop, NAME, f"iterations of {loop_name(loop)} are no lanes: {reason}")
         return None
     if not _gains(strides) or not _needs_lanes(loop):
         return None
