@@ -14,9 +14,10 @@ from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
     "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
-    "block-substitutions", "expand-scalars", "expand-arrays", "order-loops", "fuse-nests",
-    "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums", "tile-time",
-    "jam-rows", "vectorise-rows", "interleave-rows", "thread-loops", "share-loads", "split-wraps",
+    "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
+    "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums",
+    "tile-time", "jam-rows", "vectorise-rows", "interleave-rows", "thread-loops", "share-loads",
+    "split-wraps",
     "unroll-sums",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values. (Those

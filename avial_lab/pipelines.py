@@ -68,6 +68,7 @@ from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndepend
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases
+from avial_lab.passes.join_sums import JoinSums
 from avial_lab.passes.keep_memory import KeepMemory
 from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.mark_math import MarkMath
@@ -131,6 +132,7 @@ OURS: dict[str, type] = {
     "unroll-short": UnrollShort,
     "unroll-sums": UnrollSums,
     "expand-scalars": ExpandScalars,
+    "join-sums": JoinSums,
     "order-loops": OrderLoops,
     "fuse-nests": FuseNests,
     "partial-sums": PartialSums,

@@ -42,6 +42,7 @@ from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases, joined_in
+from avial_lab.passes.join_sums import JoinSums
 from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.normalise import Normalise
@@ -196,10 +197,13 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     blocks = effort.keeps("block-loops")
+    # A BLAS takes no matrix that is mirrored as it is read.
+    joins = blocks and effort.keeps("join-sums") and not (effort.strict or effort.blas)
     optional: tuple[Pass, ...] = (
         SplitWraps(),
         *([] if effort.blas else [UnrollSums()]),  # a BLAS takes small products too
-        ExpandScalars(blocks),
+        ExpandScalars(blocks, sums=joins),
+        *([JoinSums()] if joins else []),
         *([ExpandArrays()] if blocks else []),
         BlockLoops(**effort.options("block-loops"), blas=effort.blas),
         BlockSubstitutions(**effort.options("block-substitutions")),

@@ -25,8 +25,8 @@ mpi         what every rank runs
                 task_functions, phases, phase_touches, touches, affine_values
 
 loops       a rank's loops, fast
-            arrays_apart, split_wraps, unroll_sums, expand_scalars, expand_arrays, order_loops,
-            fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
+            arrays_apart, split_wraps, unroll_sums, expand_scalars, join_sums, expand_arrays,
+            order_loops, fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
             partial_sums, mark_parallel, jam_rows, vectorise_rows, interleave_rows, thread_loops,
             share_loads
                 ast_loops, elements, loop_bounds, loop_work, cut_at_element, lane_strides, lane_code

@@ -6,8 +6,8 @@ Contraction, values of its loops' variables -> copies of its operations at the i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -52,13 +52,15 @@ class Kept:
 @dataclass(frozen=True)
 class ContractionCode:
     """`root` is the nest that the contraction stands in; values that are `kept` are taken from
-    there. `shared` holds the pieces that other contractions may have as well.
+    there. `shared` holds the pieces that other contractions may have as well; `known` are values
+    in whose place others may stand, where the code is for.
     """
 
     root: ir.Operation
     found: Contraction
     shared: SharedCode
     kept: Mapping[ir.Value, Kept] = field(default_factory=dict[ir.Value, Kept])
+    known: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
 
     @property
     def row(self) -> Loop:
@@ -96,9 +98,10 @@ class ContractionCode:
         inside: dict[ir.Value, ir.Value] = {}
         for loop in self.found.unit.loops:
             if loop.name in at:
-                inside[loop.op.regions[0].blocks[0].arguments[loop.dimension]] = at[loop.name]
+                inside[_variable(loop)] = at[loop.name]
 
         def copy(value: ir.Value) -> ir.Value:
+            value = self.known.get(value, value)
             if value in self.kept and not keeping:
                 kept = self.kept[value]
                 return memref.LoadOp(kept.memory, kept.subscripts(at)).result
@@ -136,15 +139,57 @@ class ContractionCode:
             return True
         # The same said of a view, where the array itself is met at every so many elements of a row.
         hanging = [each for each in list(op.operands)[1:] if self._hangs_on(each, along)]
-        variable = along.op.regions[0].blocks[0].arguments[along.dimension]
-        return hanging == [variable] and _is_last_subscript(op, variable)
+        hanging = [self.known.get(each, each) for each in hanging]
+        variable = _variable(along)
+        return hanging == [variable] and self._is_last_subscript(op, variable)
+
+    def _is_last_subscript(self, load: ir.Operation, variable: ir.Value) -> bool:
+        """Whether the value is the last subscript, and in no other."""
+        if load.name != "affine.load":
+            last = load.operands[-1]
+            return self.known.get(last, last) == variable
+        *others, last = ir.AffineMapAttr(load.attributes["map"]).value.results
+        own = ir.AffineExpr.get_dim(list(load.operands)[1:].index(variable))
+        return last == own and not any(re.search(rf"\b{own}\b", str(each)) for each in others)
+
+    def beside(self, wanted: Sequence[ir.Value], other: Loop) -> tuple[ContractionCode, ...]:
+        """The code where the term comes before that loop's variable, and where it comes after it:
+        which of both is the greater, in what `wanted` are computed from. None where nobody asks.
+
+        A[max(i, k), min(i, k)]          A[i, k] where k < i, A[k, i] where k > i
+        """
+        both = [_variable(other), _variable(self.term)]
+        extremes = [op for op in self._behind(wanted) if _is_extreme(op, both)]
+        if not extremes:
+            return ()
+        found: list[ContractionCode] = []
+        for greater, lesser in (both, both[::-1]):
+            known = {
+                op.results[0]: greater if op.name.endswith("max") else lesser for op in extremes
+            }
+            found.append(replace(self, known=known))
+        return tuple(found)
+
+    def _behind(self, wanted: Sequence[ir.Value]) -> Iterator[ir.Operation]:
+        """The operations of the nest that they are computed by."""
+        todo, seen = list(wanted), set[ir.Operation]()
+        while todo:
+            value = todo.pop()
+            if isinstance(value.owner, ir.Block) or not defined_in(self.root, value):
+                continue
+            op = value.owner.operation
+            if op not in seen and value not in self.kept:
+                seen.add(op)
+                todo += list(op.operands)
+                yield op
 
     @cached_property
     def _loads(self) -> dict[ir.Operation, Statement]:
         return {s.op: s for s in (*self.found.unit.statements, *self.found.unit.sunk)}
 
     def _hangs_on(self, value: ir.Value, along: Loop) -> bool:
-        if value == along.op.regions[0].blocks[0].arguments[along.dimension]:
+        value = self.known.get(value, value)
+        if value == _variable(along):
             return True
         if isinstance(value.owner, ir.Block) or not defined_in(self.root, value):
             return False
@@ -220,6 +265,19 @@ class ContractionCode:
         return known[ops[-1].results[0]]
 
 
+def _variable(loop: Loop) -> ir.Value:
+    return loop.op.regions[0].blocks[0].arguments[loop.dimension]
+
+
+def _is_extreme(op: ir.Operation, both: Sequence[ir.Value]) -> bool:
+    """Whether it is the greater or the lesser of these two."""
+    if op.name not in ("affine.max", "affine.min"):
+        return False
+    form = ir.AffineMapAttr(op.attributes["map"]).value
+    mine = list(op.operands)
+    return form == ir.AffineMap.get_identity(2) and mine in (list(both), list(both)[::-1])
+
+
 def on_vectors(op: ir.Operation, operands: Sequence[ir.Value], lanes: int) -> ir.Operation:
     return ir.Operation.create(
         op.name,
@@ -243,15 +301,6 @@ def _again(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Operation:
     for k, operand in enumerate(operands):
         made.operands[k] = operand
     return made
-
-
-def _is_last_subscript(load: ir.Operation, variable: ir.Value) -> bool:
-    """Whether the value is the last subscript, and in no other."""
-    if load.name != "affine.load":
-        return load.operands[-1] == variable
-    *others, last = ir.AffineMapAttr(load.attributes["map"]).value.results
-    own = ir.AffineExpr.get_dim(list(load.operands)[1:].index(variable))
-    return last == own and not any(re.search(rf"\b{own}\b", str(each)) for each in others)
 
 
 def _subscripts(op: ir.Operation, operands: Sequence[ir.Value]) -> list[ir.Value]:

@@ -29,6 +29,7 @@ from avial_lab.polyhedra.contractions import contraction_in
 from avial_lab.polyhedra.nesting import defined_in, parent_of
 from avial_lab.polyhedra.orders import OPERATIONS, better_order
 from avial_lab.polyhedra.own_elements import own_elements
+from avial_lab.polyhedra.pieced_sums import pieced_sum_in
 from avial_lab.polyhedra.privacy import reads_its_own
 from avial_lab.polyhedra.units import Immovable, units_of
 
@@ -41,7 +42,8 @@ MOST_ELEMENTS = 1 << 16
 @dataclass(frozen=True)
 class ExpandScalars:
     """One element for each iteration of the loop around: a row that fits into a cache. With
-    `blocks`, for each of all loops around where that gives block-loops a contraction.
+    `blocks`, for each of all loops around where that gives block-loops a contraction; with `sums`,
+    join-sums one to make of its pieces.
 
     before:  affine.for %i { affine.for %j { %s = affine.for %k iter_args(%t = %zero) { … C[k, j] }
                                              … %s … C[i, j] … } }
@@ -55,22 +57,25 @@ class ExpandScalars:
     """
 
     blocks: bool = False
+    sums: bool = False
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 for nest in list(free_nests(function)):
                     if nest.name == FOR:
-                        _expand(nest, blocks=self.blocks)
+                        _expand(nest, blocks=self.blocks, sums=self.sums)
 
     def __str__(self) -> str:
-        return "expand-scalars{blocks=true}" if self.blocks else "expand-scalars"
+        given = [f"{name}=true" for name in ("blocks", "sums") if getattr(self, name)]
+        options = " ".join(given)
+        return f"expand-scalars{{{options}}}" if given else "expand-scalars"
 
 
 # -- one nest --------------------------------------------------------------------------------------
 
 
-def _expand(nest: ir.Operation, *, blocks: bool) -> None:
+def _expand(nest: ir.Operation, *, blocks: bool, sums: bool) -> None:
     cells = _cells(nest)
     carrying = [loop for loop in _loops(nest)[1:] if len(loop.results)]
     if not cells and not carrying:
@@ -79,7 +84,8 @@ def _expand(nest: ir.Operation, *, blocks: bool) -> None:
     homes = {cell: home for cell in cells if (home := _home(scop, nest, cell)) is not None}
     wide = blocks and any(parent_loop(loop) != nest for loop in carrying)
     most = most_elements(scop) if wide else 0
-    if not (most and _try(scop, nest, homes, finds_contraction, whole=most)):
+    is_better = _finds_sum if sums else finds_contraction
+    if not (most and _try(scop, nest, homes, is_better, whole=most)):
         _try(scop, nest, homes, _finds_order)
 
 
@@ -120,6 +126,11 @@ def finds_contraction(nest: ir.Operation) -> bool:
     except Immovable:
         return False
     return limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS) is not None
+
+
+def _finds_sum(nest: ir.Operation) -> bool:
+    """Whether there is a contraction, or one will be made of the pieces of a sum."""
+    return finds_contraction(nest) or pieced_sum_in(read_scop(nest)) is not None
 
 
 def _finds_order(nest: ir.Operation) -> bool:

@@ -6,13 +6,16 @@ Contraction, Tiles -> loops that fill panels at the insertion point.
     columns of a right panel, rows of a left one    vectors, term by term
     the terms of a column, of a row                 square blocks of vectors, turned over
     neither                                         single values
+
+Of a matrix that is mirrored at its diagonal, the terms before the tile are packed in one way, those
+after it in another, and those of its own rows or columns one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mlir import ir
@@ -37,6 +40,7 @@ from avial_lab.passes.index_code import (
     when,
 )
 from avial_lab.passes.register_tiles import Ends, Tiles
+from avial_lab.polyhedra.model import Loop
 
 WIDEST = 16
 """Lanes of vectors that are turned over: there are as many of them at once."""
@@ -44,11 +48,14 @@ WIDEST = 16
 
 @dataclass(frozen=True)
 class Packing:
-    """`names` are the values of parameters, and of loops around."""
+    """`names` are the values of parameters, and of loops around; `first` is the first term of the
+    panels.
+    """
 
     code: ContractionCode
     tiles: Tiles
     names: Values
+    first: ir.Value
 
     # -- right panels: [panel, term, column]
 
@@ -56,6 +63,13 @@ class Packing:
         self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
     ) -> None:
         """One panel, whose first column that is; zeros where there are no columns."""
+        values, width = self.code.found.right, self.tiles.columns
+        for part, stretch in self._beside(values, self.code.column, first, width, terms):
+            part._right(panels, panel, first, stretch)
+
+    def _right(
+        self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
+    ) -> None:
         values, extent = self.code.found.right, self.code.found.space.columns_of_term
         fixed = self.code.term.name not in extent.names
         if self.code.walks(values, self.code.column):
@@ -79,7 +93,7 @@ class Packing:
                 mask = lanes_between(low, high, column, lanes)
                 of_column = {**at, self.code.column.name: column}
                 made = self.code.vectors(self.code.found.right, of_column, self.code.column, mask)
-                _put_vectors(made, panels, (panel, minus(term, terms[0]), number(start)))
+                _put_vectors(made, panels, (panel, minus(term, self.first), number(start)))
 
     def _right_by_terms(
         self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
@@ -97,7 +111,7 @@ class Packing:
                 at = {**self.names, self.code.column.name: _clamped(low, column, high)}
                 at[self.code.term.name] = term
                 each.append(self.code.vectors(self.code.found.right, at, self.code.term, mask))
-            self._put_turned(each, panels, (panel, minus(term, terms[0])), start)
+            self._put_turned(each, panels, (panel, minus(term, self.first)), start)
 
     def _right_one_by_one(
         self, panels: Sequence[ir.Value], panel: ir.Value, first: ir.Value, terms: Ends
@@ -107,7 +121,7 @@ class Packing:
             at = {**self.names, self.code.term.name: term}
             low = most(first, low_of(extent, at))
             high = least(plus(first, tiles.columns), high_of(extent, at))
-            place = panel, minus(term, terms[0])
+            place = panel, minus(term, self.first)
             with when(less(minus(high, low), tiles.columns)):
                 _clear(panels, place, tiles.columns)
             with loop(low, high) as each:
@@ -123,6 +137,13 @@ class Packing:
         """The rows of one tile from `row` on, of a block of rows and terms; zeros where there is no
         row.
         """
+        values, height = self.code.found.left, self.tiles.rows
+        for part, stretch in self._beside(values, self.code.row, row, height, terms):
+            part._left(panels, panel, row, rows, stretch)
+
+    def _left(
+        self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
+    ) -> None:
         values, space = self.code.found.left, self.code.found.space
         if space.rows_of_term is not None and self.code.walks(values, self.code.row):
             self._left_by_rows(panels, panel, row, rows, terms)
@@ -142,7 +163,7 @@ class Packing:
             high = least(high_of(extent, at), rows[1])
             mask = lanes_between(low_of(extent, at), high, row, self.tiles.rows)
             made = self.code.vectors(self.code.found.left, at, self.code.row, mask)
-            _put_vectors(made, panels, (panel, minus(term, terms[0]), number(0)))
+            _put_vectors(made, panels, (panel, minus(term, self.first), number(0)))
 
     def _left_by_terms(
         self, panels: Sequence[ir.Value], panel: ir.Value, row: ir.Value, rows: Ends, terms: Ends
@@ -160,7 +181,7 @@ class Packing:
                 at = {**self.names, self.code.term.name: term}
                 at[self.code.row.name] = least(place, minus(rows[1], 1))
                 each.append(self.code.vectors(self.code.found.left, at, self.code.term, mask))
-            self._put_turned(each, panels, (panel, minus(term, terms[0])), number(0))
+            self._put_turned(each, panels, (panel, minus(term, self.first)), number(0))
 
     def _terms_of(self, row: ir.Value, k: int, rows: Ends, terms: Ends) -> Ends:
         """Those of the block that the k-th row of a tile has, or the last row."""
@@ -189,15 +210,33 @@ class Packing:
         extent, tiles = self.code.found.space.terms_of_row, self.tiles
         with self._shared("pack_left", tiles.rows, terms):
             last = least(plus(row, tiles.rows), rows[1])
-            with when(less(minus(last, row), tiles.rows)), loop(0, tiles.terms) as place:
-                _clear(panels, (panel, place), tiles.rows)
+            with when(less(minus(last, row), tiles.rows)), loop(*terms) as term:
+                _clear(panels, (panel, minus(term, self.first)), tiles.rows)
             with loop(row, last) as each:
                 at = {**self.names, self.code.row.name: each}
                 low = most(terms[0], low_of(extent, at))
                 with loop(low, least(terms[1], high_of(extent, at))) as term:
                     of_term = {**at, self.code.term.name: term}
                     made = self.code.computed(self.code.found.left, of_term)
-                    _put(made, panels, (panel, minus(term, terms[0]), minus(each, row)))
+                    _put(made, panels, (panel, minus(term, self.first), minus(each, row)))
+
+    # -- mirrored at a diagonal
+
+    def _beside(
+        self, values: Sequence[ir.Value], other: Loop, first: ir.Value, width: int, terms: Ends
+    ) -> Iterator[tuple[Packing, Ends]]:
+        """The terms in parts where it is known on which side of the tile's rows, or columns, they
+        are, in their order: what a part writes beyond its end the next one writes again.
+        """
+        beside = self.code.beside(values, other)
+        if not beside:
+            yield self, terms
+            return
+        before, after = (replace(self, code=code) for code in beside)
+        low, high = (least(most(end, terms[0]), terms[1]) for end in (first, plus(first, width)))
+        yield before, (terms[0], low)
+        yield self, (low, high)
+        yield after, (high, terms[1])
 
     def _put_turned(
         self,

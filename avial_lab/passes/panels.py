@@ -76,12 +76,12 @@ class Panels:
         ends = low_of(space.rows, names), high_of(space.rows, names)
         blocks = RowBlocks.of(ends, tiles, last_first=self._grows)
         count = pieces(minus(high_of(space.columns, names), column), tiles.columns)
-        packing = Packing(self.code, tiles, names)
         # Whole blocks of vectors are packed, beyond the last term too.
         deep = plus(least(most(minus(last_term, first_term), 0), tiles.terms), tiles.lanes)
         right = [_panels(value.type, (count, deep, tiles.columns)) for value in found.right]
         with loop(first_term, last_term, step=tiles.terms) as start:
             block = start, least(plus(start, tiles.terms), last_term)
+            packing = Packing(self.code, tiles, names, start)
             with loop(0, count, parallel=self.parallel) as panel:
                 packing.right(right, panel, plus(times(panel, tiles.columns), column), block)
             with loop(0, blocks.count, parallel=self.parallel) as number:

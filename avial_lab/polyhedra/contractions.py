@@ -148,22 +148,22 @@ def _roles(unit: Unit, store: Statement) -> Iterator[Roles]:
     """The innermost loop that the store does not move with is that of terms; columns walk the array
     by single elements; rows are any other, the innermost first.
     """
-    moves = [_moves(store.accesses[0], k) for k in range(len(unit.loops))]
-    still = [k for k, moving in enumerate(moves) if not moving]
+    moved = [moves(store.accesses[0], k) for k in range(len(unit.loops))]
+    still = [k for k, moving in enumerate(moved) if not moving]
     if not still:
         return
     term = still[-1]
     for column in range(len(unit.loops)):
         only = Unit(unit.name, (store,), ())
-        if not moves[column] or steps(only, column) != 1:
+        if not moved[column] or steps(only, column) != 1:
             continue
         for row in reversed(range(len(unit.loops))):
-            if moves[row] and row != column:
+            if moved[row] and row != column:
                 rest = [k for k in range(len(unit.loops)) if k not in (row, column, term)]
                 yield Roles(tuple(rest), row, column, term)
 
 
-def _moves(access: Access, dim: int) -> bool:
+def moves(access: Access, dim: int) -> bool:
     """Whether the element depends on that loop."""
     relation = access.relation
     for place in range(relation.dim(OUT)):
@@ -292,7 +292,7 @@ def form_of(found: Contraction) -> object:
 def loops_of_terms(found: Contraction) -> list[Loop]:
     """Those that add up one element, from the outermost on."""
     stored = found.store.accesses[0]
-    return [loop for k, loop in enumerate(found.unit.loops) if not _moves(stored, k)]
+    return [loop for k, loop in enumerate(found.unit.loops) if not moves(stored, k)]
 
 
 # -- space -----------------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ def one_element_each(found: Contraction) -> bool:
     """
     relation = found.store.accesses[0].relation
     for k in reversed(range(len(found.unit.loops))):
-        if not _moves(found.store.accesses[0], k):
+        if not moves(found.store.accesses[0], k):
             relation = relation.project_out(IN, k, 1)
     return bool(relation.is_injective())
 
