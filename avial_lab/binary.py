@@ -222,28 +222,34 @@ def assemble_command() -> tuple[str, ...]:
 def assembled(assembly: str, llvm_ir: str) -> MachineCode:
     """Machine code of assembly written by hand; `llvm_ir` tells what is linked to it."""
     store = Cache(default_folder() / "objects")
-    return MachineCode(_linked(assembly, _runtime(llvm_ir, store)), assembly)
+    objects = {"program": _assembled(assembly), **_runtime(llvm_ir, store)}
+    return MachineCode(_linked(objects), assembly)
 
 
 def _compile(llvm_ir: str, store: Cache) -> MachineCode:
-    """The shared object and the assembly it is assembled from."""
+    """The shared object and the assembly it is assembled from, each part by itself."""
     parts = _divided(llvm_ir)
     with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
         runtime = pool.submit(_runtime, llvm_ir, store)
-        made = _beside(lambda part: _piped(LLC, _bitcode_of(part)).decode(), parts)
-        assembly = joined(made)
-        return MachineCode(_linked(assembly, runtime.result()), assembly, len(parts))
+        assemblies, objects = zip(*_beside(_object_of, parts), strict=True)
+        named = {f"program{k}": code for k, code in enumerate(objects)}
+        code = _linked({**named, **runtime.result()})
+        return MachineCode(code, joined(assemblies), len(parts))
 
 
-def _linked(assembly: str, runtime: Mapping[str, bytes]) -> bytes:
-    """The shared object of a program and what it needs besides."""
-    with tempfile.TemporaryDirectory(prefix="avial-build-") as name:
-        folder = Path(name)
-        (folder / "program.o").write_bytes(_assembled(assembly))
-        for part, code in runtime.items():
-            (folder / f"{part}.o").write_bytes(code)
-        objects = ["program.o", *(f"{part}.o" for part in runtime)]
-        _run([*LINK, "-o", "program.so", *objects, "-lm"], folder)
+def _object_of(part: LlvmPart) -> tuple[str, bytes]:
+    """Its assembly, and what that is assembled to."""
+    assembly = _piped(LLC, _bitcode_of(part)).decode()
+    return assembly, _assembled(assembly)
+
+
+def _linked(objects: Mapping[str, bytes]) -> bytes:
+    """The shared object of a program and what it needs besides, by the names of their files."""
+    with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
+        folder = Path(directory)
+        for name, code in objects.items():
+            (folder / f"{name}.o").write_bytes(code)
+        _run([*LINK, "-o", "program.so", *(f"{name}.o" for name in objects), "-lm"], folder)
         return (folder / "program.so").read_bytes()
 
 

@@ -6,8 +6,9 @@ Build -> Built. Errors carry places without their text where they come from MLIR
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from mlir import ir
 
@@ -32,7 +33,15 @@ from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.mark_math import functions_chosen
 from avial_lab.passes.one_task import OneTask
 from avial_lab.passes.operations import operations_named
-from avial_lab.pipelines import Watch, arithmetic, build, in_reading_order, run_passes, text_of
+from avial_lab.pipelines import (
+    Stages,
+    Watch,
+    arithmetic,
+    build,
+    in_reading_order,
+    run_passes,
+    text_of,
+)
 from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
 from avial_lab.spmd import (
     Finished,
@@ -257,12 +266,11 @@ def build_apart(
     graph = graph_of(placed, question.source)
     watch.lap("dag")
     topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
-    done = lowered(question, module, structured, topology)
+    demands = cache(lambda: demands_in(placed))
+    done = lowered(question, module, structured, topology, meanwhile=demands)
     watch.lap("build")
     binary, plan, schedule = planned(done.code, graph, topology, done.phases, numbers=numbers)
     watch.lap("plan")
-    demands = demands_in(placed)
-    watch.lap("model")
     alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
     verdicts = tuple(
         replace(
@@ -273,7 +281,7 @@ def build_apart(
                 *done.fused.get(verdict.name, ()),
             ),
             done=done.told.get(verdict.name, ()),
-            demand=demands.get(verdict.name),
+            demand=demands().get(verdict.name),
         )
         for verdict in verdicts_in(structured, question.source)
     )
@@ -295,20 +303,34 @@ def build_apart(
 
 
 def lowered(
-    question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, topology: Topology
+    question: Build,
+    module: ir.Module | ir.Operation,
+    structured: ir.Operation,
+    topology: Topology,
+    *,
+    meanwhile: Callable[[], object],
 ) -> Finished:
-    """The program's code; that of a dynamic one is made once for all sizes."""
+    """The program's code; that of a dynamic one is made once for all sizes. While tools are at it,
+    `meanwhile` is called.
+    """
 
     def make() -> Finished:
-        return finished_phases(
-            lower_structured(module, structured, topology, question.division, question.effort)
-        )
+        stages = lower_structured(module, structured, topology, question.division, question.effort)
+        return finished_phases(_beside_tools(stages, meanwhile))
 
     if not question.dynamic:
         return make()
     texts = (text_of(module.operation), text_of(structured))
     how = (topology, question.division, question.effort)
     return made_once("dynamic", digest(repr(fingerprint()), *texts, repr(how)), make)
+
+
+def _beside_tools(stages: Stages, work: Callable[[], object]) -> Stages:
+    """The same stages, with `work` done where the last one is still being made."""
+    for stage, of in stages:
+        if stage.name == "llvmir":
+            work()
+        yield stage, of
 
 
 def planned(

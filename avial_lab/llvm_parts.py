@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 PARTS = 2
 """At the most; another one costs another start of opt and llc, some 40 ms."""
@@ -68,7 +69,7 @@ class _Function:
             frozenset(threaded),
         )
 
-    @property
+    @cached_property
     def lines(self) -> int:
         return self.body.count("\n")
 
@@ -151,8 +152,9 @@ def _groups(functions: Mapping[str, _Function]) -> list[frozenset[str]]:
         if function.name == "main":
             continue
         for callee in function.calls & functions.keys() - outside:
-            both = group[function.name] | group[callee]
-            group.update(dict.fromkeys(both, both))
+            if callee not in group[function.name]:
+                both = group[function.name] | group[callee]
+                group.update(dict.fromkeys(both, both))
     return list(dict.fromkeys(group.values()))
 
 
@@ -164,11 +166,13 @@ def _balanced(
     def lines(names: Iterable[str]) -> int:
         return sum(functions[name].lines for name in names)
 
-    bins = [frozenset[str]()] * PARTS
+    bins: list[list[frozenset[str]]] = [[] for _ in range(PARTS)]
+    sizes = [0] * PARTS
     for group in sorted(groups, key=lines, reverse=True):
-        least = min(range(PARTS), key=lambda k: lines(bins[k]))
-        bins[least] |= group
-    return [names for names in bins if names]
+        least = sizes.index(min(sizes))
+        bins[least].append(group)
+        sizes[least] += lines(group)
+    return [frozenset[str]().union(*each) for each in bins if each]
 
 
 def joined(assemblies: Sequence[str]) -> str:

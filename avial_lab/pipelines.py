@@ -16,8 +16,8 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Protocol
@@ -189,16 +189,9 @@ TO_HOST: tuple[Pass | str, ...] = (
 )
 
 TO_LLVM = (
-    "func.func(lower-vector-multi-reduction,lower-vector-mask)",
-    "convert-vector-to-scf",
-    "scf-forall-to-for",
-    "convert-scf-to-cf",
-    "convert-complex-to-standard",
-    "memref-expand",
-    "expand-strided-metadata",
-    "lower-affine",
-    "arith-expand",
-    "math-extend-to-supported-types",
+    "func.func(lower-vector-multi-reduction,lower-vector-mask,convert-vector-to-scf,"
+    "scf-forall-to-for,convert-scf-to-cf,convert-complex-to-standard,memref-expand,"
+    "expand-strided-metadata,lower-affine,arith-expand,math-extend-to-supported-types)",
     "convert-math-to-funcs",
     "convert-math-to-llvm{approximate-log1p=false}",
     "convert-math-to-libm",
@@ -206,6 +199,7 @@ TO_LLVM = (
     "convert-to-llvm",
     "reconcile-unrealized-casts",
 )
+"""As much as can be function by function, which MLIR does for several at once."""
 
 
 Watch = Callable[[Pass | str, ir.Operation, float], None]
@@ -280,24 +274,27 @@ def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
             seconds,
         )
         yield host, work
-        llvm_ir = ""
-        for stage, module in _llvm_stages(work, host.text, watch):
-            llvm_ir = stage.text
-            yield stage, module
-        machine = pool.submit(compile_llvm_ir, llvm_ir)
+        machine = yield from _to_tools(work, host.text, watch, pool)
         if kernels is not None:
             yield from ((stage, None) for stage in _gpu_stages(kernels.result()))
         yield object_stage(machine.result())
 
 
-def _llvm_stages(work: ir.Operation, host_text: str, watch: Watch | None) -> Stages:
+def _to_tools(
+    work: ir.Operation, host_text: str, watch: Watch | None, pool: Executor
+) -> Generator[tuple[Stage, ir.Operation | None], None, Future[MachineCode]]:
+    """The stages down to what tools make machine code of; they do so while these are printed, and
+    whoever asked for them looks at them.
+    """
     started = time.perf_counter()
     line = lower_to_llvm(work, host_text, watch=watch)
+    check_lowered(work)
     seconds = time.perf_counter() - started
-    stage = mlir_stage("llvm", "the LLVM dialect", work, line, seconds)
-    check_lowered(work, stage.text)
-    yield stage, work
-    yield _translated(work), None
+    llvm_ir = _translated(work)
+    machine = pool.submit(compile_llvm_ir, llvm_ir.text)
+    yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
+    yield llvm_ir, None
+    return machine
 
 
 def _translated(work: ir.Operation) -> Stage:
@@ -309,11 +306,9 @@ def _translated(work: ir.Operation) -> Stage:
 
 def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
     """On from the host's part, whose text is `host_text`, to machine code."""
-    llvm_ir = ""
-    for stage, module in _llvm_stages(work, host_text, watch):
-        llvm_ir = stage.text
-        yield stage, module
-    yield object_stage(compile_llvm_ir(llvm_ir))
+    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
+        machine = yield from _to_tools(work, host_text, watch, pool)
+        yield object_stage(machine.result())
 
 
 def lower_llvm(work: ir.Operation) -> Stages:
@@ -479,12 +474,8 @@ def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError
     return PassError(f"{first.message} (in the passes {names})", span=span_of(first.location))
 
 
-def check_lowered(module: ir.Operation, text: str = "") -> None:
-    """PassError at the first operation that is not in the LLVM dialect; where the module's `text`
-    is known, that alone may tell that there is none.
-    """
-    if text and all(map(_LOWERED.match, text.splitlines())):
-        return
+def check_lowered(module: ir.Operation) -> None:
+    """PassError at the first operation that is not in the LLVM dialect."""
     for op in operations_in(module):
         if op.name.startswith(("llvm.", "omp.")):  # these are translated together
             continue
@@ -494,10 +485,6 @@ def check_lowered(module: ir.Operation, text: str = "") -> None:
             done = ("llvm.", "builtin.")
             op = next((user for user in users if not user.name.startswith(done)), op)
         raise PassError(f"no lowering was found for {op.name}", span=span_of(op.location))
-
-
-_LOWERED = re.compile(r'\s*(?:(?:%\S+(?:, %\S+)* = )?"?(?:llvm|omp)\.|[}^#]|module|$)')
-"""A line of a module's text that holds no other operation."""
 
 
 # -- stages ----------------------------------------------------------------------------------------

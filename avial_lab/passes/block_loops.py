@@ -46,7 +46,7 @@ from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
 from avial_lab.polyhedra.eliminations import Elimination, elimination_in, starts
 from avial_lab.polyhedra.orders import OPERATIONS
-from avial_lab.polyhedra.parts import Part, times_of, together
+from avial_lab.polyhedra.parts import Part, shorter, times_of, together
 from avial_lab.polyhedra.products import NoProduct, Product, products_in
 from avial_lab.polyhedra.saves import Save, Update
 from avial_lab.polyhedra.tables import Table, table_in
@@ -482,7 +482,9 @@ class _Writer:
             return []
         block = ir.InsertionPoint.current.block
         before = [view.operation for view in block.operations]
-        times = together([*times_of(parts).values(), *(save.times for save, _ in saves)])
+        times, _ = shorter(
+            together([*times_of(parts).values(), *(save.times for save, _ in saves)])
+        )
         known = self.scop.context if where is None else self.scop.context.intersect(where)
         ast = isl.AstBuild.from_context(known).node_from_schedule_map(times)
         leaves = {save.name: partial(code.keep, save.values) for save, code in saves}

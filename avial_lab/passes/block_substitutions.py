@@ -25,7 +25,7 @@ from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.orders import OPERATIONS
-from avial_lab.polyhedra.parts import Part, times_of, together
+from avial_lab.polyhedra.parts import Part, shorter, times_of, together
 from avial_lab.polyhedra.substitutions import FEWEST, Substitution, substitution_in
 from avial_lab.polyhedra.units import Immovable, units_of
 
@@ -135,7 +135,7 @@ def _nests(scop: Scop, found: Substitution) -> Nests:
     def made() -> Nests:
         parts = (found.early, found.late)
         return tuple(
-            (each, build.node_from_schedule_map(together(times_of(each).values())))
+            (each, build.node_from_schedule_map(shorter(together(times_of(each).values()))[0]))
             for each in parts
         )
 

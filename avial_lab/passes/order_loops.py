@@ -19,6 +19,7 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.orders import better_order, loops_under
+from avial_lab.polyhedra.parts import shorter
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
 LOOPS = ("affine.for", "scf.for")
@@ -96,7 +97,7 @@ def _has_loop(loop: ir.Operation) -> bool:
 def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], times: isl.UnionMap) -> None:
     """Put the loops that run at these times before `loop`, and take that away."""
     build = isl.AstBuild.from_context(scop.context)
-    ast = limited(lambda: build.node_from_schedule_map(times), lambda: None)
+    ast = limited(lambda: build.node_from_schedule_map(shorter(times)[0]), lambda: None)
     if ast is None:
         raise Immovable("isl gave up on the loops")
     values = {name: value for name, value in scop.parameters.items() if value is not None}

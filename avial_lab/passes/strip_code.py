@@ -27,7 +27,7 @@ from avial_lab.passes.operations import itemsize_of
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.model import Access, Array, Statement
 from avial_lab.polyhedra.orders import stride_of
-from avial_lab.polyhedra.parts import together
+from avial_lab.polyhedra.parts import shorter, together
 from avial_lab.polyhedra.strips import Strip, Strips
 
 LINES = 64
@@ -228,14 +228,17 @@ class StripCode:
             here = self._among(len(strip.part.unit.loops), strip.line, name)
             count = of_unit[name].dim(OUT)
             times.append(of_unit[name].intersect_domain(here))
+        order, dims = shorter(together(times))
         build = isl.AstBuild.from_context(known)
-        if self.strips.late is not None:  # the first and the last step have not all units
-            place = 2 * (self.strips.late.part.step or 0) + 1
-            names = ", ".join(f"c{k}" for k in range(count))
+        late = self.strips.late
+        step = 2 * (late.part.step or 0) + 1 if late is not None else None
+        if step in dims:  # the first and the last one have not all units
+            names = ", ".join(f"c{k}" for k in range(len(dims)))
+            place = dims.index(step)
             build = build.set_options(isl.UnionMap(f"{{ [{names}] -> separate[{place}] }}"))
-        marked = {f"c{count - 2}": INDEPENDENT}
+        marked = {f"c{k}": INDEPENDENT for k, dim in enumerate(dims) if dim == count - 2}
         AstLoops(self.root, parts, dict(values), moved=moved, marked=marked).write(
-            build.node_from_schedule_map(together(times))
+            build.node_from_schedule_map(order)
         )
         for turned in self.turned:
             back = partial(self._empty, turned, local[turned.array], values)

@@ -26,6 +26,7 @@ from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.model import Scop
+from avial_lab.polyhedra.parts import shorter
 from avial_lab.polyhedra.tables import Table
 from avial_lab.polyhedra.units import Unit
 
@@ -51,7 +52,7 @@ class TableCode:
             code = ContractionCode(self.root, table.far, self.shared)
             Panels(code, self.tiles, parallel=False).write(known)
             build = isl.AstBuild.from_context(table.known)
-            near = build.node_from_schedule_map(table.near)
+            near = build.node_from_schedule_map(shorter(table.near)[0])
             block = ir.InsertionPoint.current.block
             before = len(block.operations)
             AstLoops(self.root, self.units, known).write(near)

@@ -32,6 +32,58 @@ def together(times: Iterable[isl.Map]) -> isl.UnionMap:
     return reduce(isl.UnionMap.union, map(isl.UnionMap.from_map, times), isl.UnionMap("{ }"))
 
 
+def shorter(times: isl.UnionMap) -> tuple[isl.UnionMap, tuple[int, ...]]:
+    """The same order with the dimensions alone that decide anything, and which ones these are: isl
+    takes as long for a dimension that says nothing as for a loop.
+
+    A dimension says nothing of maps whose values there are one number, or those of an earlier
+    dimension; nor of maps that an earlier one keeps apart by their numbers.
+
+    >>> order = isl.UnionMap("{ A[i, j] -> [0, i, 1, i, j]; B[i] -> [0, i, 2, i, 7] }")
+    >>> short, kept = shorter(order)
+    >>> kept, short.is_equal(isl.UnionMap("{ A[i, j] -> [i, 1, j]; B[i] -> [i, 2, 7] }"))
+    ((1, 2, 4), True)
+    """
+    maps: list[isl.Map] = []
+    times.foreach_map(maps.append)
+    groups, kept = [maps], list[int]()
+    for dim in range(max((each.dim(OUT) for each in maps), default=0)):
+        if not all(_is_known(group, dim, kept) for group in groups):
+            kept.append(dim)
+            groups = [part for group in groups for part in _kept_apart(group, dim)]
+    return together(_with_only(each, kept) for each in maps), tuple(kept)
+
+
+def _is_known(group: Sequence[isl.Map], dim: int, earlier: Sequence[int]) -> bool:
+    numbers = {_number(each, dim) for each in group}
+    if None not in numbers:
+        return len(numbers) == 1
+    return any(
+        all(each.equate(OUT, other, OUT, dim).plain_is_equal(each) for each in group)
+        for other in earlier
+    )
+
+
+def _kept_apart(group: Sequence[isl.Map], dim: int) -> list[list[isl.Map]]:
+    """The group by its numbers there, where all of it has such."""
+    found: dict[int | None, list[isl.Map]] = {}
+    for each in group:
+        found.setdefault(_number(each, dim), []).append(each)
+    return [list(group)] if None in found else list(found.values())
+
+
+def _number(time: isl.Map, dim: int) -> int | None:
+    value = time.plain_get_val_if_fixed(OUT, dim)
+    return value.to_python() if value.is_int() else None
+
+
+def _with_only(time: isl.Map, dims: Sequence[int]) -> isl.Map:
+    for dim in reversed(range(time.dim(OUT))):
+        if dim not in dims:
+            time = time.project_out(OUT, dim, 1)
+    return time
+
+
 def times_of(parts: Sequence[Part]) -> dict[str, isl.Map]:
     """When the instances of each unit run: the step, then as in the program; points in time of one
     length, or isl would not compare them.
