@@ -56,9 +56,9 @@ def joined_terms(nest: ir.Operation, scop: Scop, found: Contraction) -> ir.Opera
     copy = nest.clone(ip=ir.InsertionPoint(nest)).operation
     for each in ranges:
         del each.loop.attributes[_MARK]
-    loops = [op for op in operations_in(copy) if _MARK in op.attributes]
-    _join(copy, [_Range(op, each.low, each.count) for op, each in zip(loops, ranges, strict=True)])
-    return copy
+    loops = [op for op in (copy, *operations_in(copy)) if _MARK in op.attributes]
+    joined = [_Range(op, each.low, each.count) for op, each in zip(loops, ranges, strict=True)]
+    return _join(copy, joined)
 
 
 def _in_each_other(scop: Scop, found: Contraction) -> Iterator[_Range]:
@@ -83,17 +83,18 @@ def _is_box(scop: Scop, loop: ir.Operation, low: int, count: int) -> bool:
     return limited(lambda: box.is_equal(points), lambda: False)
 
 
-def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> None:
-    """One loop in place of these, the outermost first."""
+def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> ir.Operation:
+    """`nest` with one loop in place of these, the outermost first, which `nest` itself may be."""
     outer, inner = ranges[0].loop, ranges[-1].loop
     names = filter(None, (name_of(each.variable.location) for each in ranges))
     with ir.InsertionPoint(outer), outer.location:
         made = affine.AffineForOp(0, math.prod(each.count for each in ranges), 1, iter_args=[])
     (term,) = made.operation.regions[0].blocks[0].arguments
     term.set_location(ir.Location.name("_".join(names), outer.location))
+    whole = made.operation if outer == nest else nest
     for op in operations_in(inner):
         if op.name == "affine.load" and _is_flat(op, nest, ranges):
-            _flatten(op, nest, ranges, term)
+            _flatten(op, whole, ranges, term)
     with ir.InsertionPoint(made.operation.regions[0].blocks[0]), outer.location:
         inside = 1
         for each in ranges[::-1]:
@@ -107,6 +108,7 @@ def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> None:
     for op in body_of(inner):
         op.move_before(end.operation)
     outer.erase()
+    return whole
 
 
 def _is_flat(load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -> bool:
@@ -129,18 +131,18 @@ def _is_flat(load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -
 
 
 def _flatten(
-    load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range], term: ir.Value
+    load: ir.Operation, whole: ir.Operation, ranges: Sequence[_Range], term: ir.Value
 ) -> None:
-    """Load the same of the array with its last dimensions as one."""
+    """Load the same of the array with its last dimensions as one, made so before `whole`."""
     array, form = load.operands[0], ir.AffineMapAttr(load.attributes["map"]).value
     kind, first = ir.MemRefType(array.type), len(form.results) - len(ranges)
     shape = [*kind.shape[:first], math.prod(kind.shape[first:])]
     groups = [*([k] for k in range(first)), list(range(first, kind.rank))]
-    with ir.InsertionPoint(nest), load.location:
+    with ir.InsertionPoint(whole), load.location:
         flat_kind = ir.MemRefType.get(shape, kind.element_type, memory_space=kind.memory_space)
         flat = memref.CollapseShapeOp(flat_kind, array, groups).result
-    whole = ir.AffineExpr.get_dim(form.n_dims)
-    results = [*list(form.results)[:first], whole]
+    last = ir.AffineExpr.get_dim(form.n_dims)
+    results = [*list(form.results)[:first], last]
     inputs = list(load.operands)[1:]
     flat_form = ir.AffineMap.get(form.n_dims + 1, form.n_symbols, results)
     operands = [flat, *inputs[: form.n_dims], term, *inputs[form.n_dims :]]

@@ -19,16 +19,19 @@ def convolution(
     *,
     first: int = 0,
     weight: str = "%o, %c, %p, %q",
+    order: str = "ojcpq",
 ) -> str:
     """Y[o, j] += F[o, c, p, q] * X[c, p, j + q]."""
     o, j, c, p, q = sizes
+    loops = {
+        name: f"affine.for %{name} = 0 to {n} {{" for name, n in zip("ojcpq", sizes, strict=True)
+    }
+    loops["q"] = f"affine.for %q = {first} to {q} {{"
     f = f"memref<{o}x{c}x{p}x{q}xf64>"
     x, y = f"memref<{c}x{p}x{j + q}xf64>", f"memref<{o}x{j}xf64>"
     return f"""
       func.func @f(%F: {f}, %X: {x}, %Y: {y}) attributes {{avial.apart}} {{
-        affine.for %o = 0 to {o} {{ affine.for %j = 0 to {j} {{
-          affine.for %c = 0 to {c} {{ affine.for %p = 0 to {p} {{
-          affine.for %q = {first} to {q} {{
+          {" ".join(loops[name] for name in order)}
             %a = affine.load %F[{weight}] : {f}
             %b = affine.load %X[%c, %p, %j + %q] : {x}
             %old = affine.load %Y[%o, %j] : {y}
@@ -78,6 +81,16 @@ def test_weights_in_another_order(form):
     after = blocked(text)
     assert "avial.parallel" in after
     assert "memref.collapse_shape" not in after
+    assert_same_bits(sizes, text, after)
+
+
+@pytest.mark.parametrize("order", ["cpqoj", "cojpq", "cpqjo", "ocpqj"])
+def test_terms_outside(order: str) -> None:
+    """Those of one loop in the other are joined, also where the outermost is the whole nest."""
+    sizes = (33, 67, 4, 3, 3)
+    text = convolution(sizes, order=order)
+    after = blocked(text)
+    assert "avial.parallel" in after or order == "cojpq"
     assert_same_bits(sizes, text, after)
 
 
