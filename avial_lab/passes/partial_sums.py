@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, memref
 
+from avial_lab.accesses.views import DYNAMIC
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.index_code import minus, pieces, plus, times
 from avial_lab.passes.jam_rows import body_of, goes_along, loops_over_columns
 from avial_lab.passes.mark_parallel import PARALLEL, columns_of, free_nests
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import LOADS, STORES, constant_in
-from avial_lab.passes.reorder_sums import note_terms
+from avial_lab.passes.reorder_sums import longest_of, note_terms
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import ReductionKind, Statement
@@ -34,6 +36,9 @@ PARTS = 32
 
 LEAST = 32
 """Rows in a part, so that its sums are little beside what it reads."""
+
+OPEN = 64
+"""Rows in a part where how many there are is known when the program runs."""
 
 LINE = 16
 """Elements at which a part's sums start, so that no line of the cache is written by two threads."""
@@ -75,29 +80,31 @@ def _in_parts(loop: ir.Operation) -> int:
     if ends is None or not rows:
         return 0
     low, high = ends
-    size = max(LEAST, -(-(high - low) // (PARTS * 8)) * 8)
+    size = OPEN if high is None else max(LEAST, -(-(high - low) // (PARTS * 8)) * 8)
     scop = read_scop(loop)
-    sums = _sums(loop, rows, scop) if high - low >= 2 * size else []
+    sums = _sums(loop, rows, scop) if high is None or high - low >= 2 * size else []
     if not sums:
         return 0
     names = listed(each.name for each in sums)
     told = f"{names} summed up for each {size} rows of {loop_name(loop)}, then for all"
     tell(loop, f"{NAME}{{rows={size}}}", told)
+    (own,) = scop.loops_of(loop)
+    terms = longest_of(own, scop) if high is None else high - low
     with loop.location, ir.InsertionPoint(loop):
-        _Parts(loop, sums, low, -(-(high - low) // size) + 1, size).write()
-    return high - low
+        _Parts(loop, sums, low, high, size).write()
+    return terms
 
 
-def _ends(loop: ir.Operation) -> tuple[int, int] | None:
+def _ends(loop: ir.Operation) -> tuple[int, int | None] | None:
     """Numbers between which all values of its variable are, if it says such; the first of them may
-    be one, the second never.
+    be one, the second never. None for the second: it is known when the program runs.
     """
     if loop.name != "affine.for":
         return None
     forms = (ir.AffineMapAttr(loop.attributes[name]).value for name in _BOUNDS)
     lows, highs = ([k for each in form.results if (k := constant_in(each)) is not None]
                    for form in forms)  # fmt: skip
-    return (max(lows), min(highs)) if lows and highs else None
+    return (max(lows), min(highs, default=None)) if lows else None
 
 
 _BOUNDS = ("lowerBoundMap", "upperBoundMap")
@@ -133,7 +140,7 @@ def _sum_of(name: str, own: Loop, rows: Sequence[ir.Operation], scop: Scop) -> _
     array = users[0].accesses[0].array
     around = [row for row in rows if any(holds(row, s.op) for s in users)]
     known = array.kind is ArrayKind.MEMORY and array.value is not None and len(array.shape) == 1
-    if not known or not around or array.shape[0] is None:
+    if not known or not around:
         return None
     if not all(_is_column(s, own, around) for s in users):
         return None
@@ -166,17 +173,18 @@ class _Parts:
     """Writes the parts of `loop`, each of `size` rows, and takes it away.
 
     Where a rank runs some of the rows only, its first part starts anywhere: with `low` and `size`
-    the parts still have numbers of their own, below `count`.
+    the parts still have numbers of their own, below a count that follows from `high`.
     """
 
     loop: ir.Operation
     sums: Sequence[_Sum]
     low: int
-    count: int
+    high: int | None
     size: int
 
     def write(self) -> None:
-        self.parts = {each.name: _rows_for(each, self.count) for each in self.sums}
+        count = self._count()
+        self.parts = {each.name: _rows_for(each, count) for each in self.sums}
         with self._over_parts() as start:
             for each in self.sums:
                 self._clear(each, start)
@@ -188,6 +196,15 @@ class _Parts:
         for part in self.parts.values():
             memref.DeallocOp(part)
         self.loop.erase()
+
+    def _count(self) -> int | ir.Value:
+        """How many parts there are at most, one for a first that starts in the middle."""
+        if self.high is not None:
+            return -(-(self.high - self.low) // self.size) + 1
+        lows, highs, _ = ir.DenseI32ArrayAttr(self.loop.attributes["operandSegmentSizes"])
+        bounds = list(self.loop.operands)[lows : lows + highs]
+        end = affine.AffineMinOp(self.loop.attributes[_BOUNDS[1]], bounds)
+        return plus(pieces(minus(end.result, self.low), self.size), 1)
 
     def _over_parts(self) -> _Inside:
         """A loop over the first rows of the parts."""
@@ -288,14 +305,24 @@ class _Inside:
         self.point.__exit__(*error)
 
 
-def _rows_for(each: _Sum, count: int) -> ir.Value:
+def _rows_for(each: _Sum, count: int | ir.Value) -> ir.Value:
     """Memory for the sums of every part."""
-    kind = ir.MemRefType(each.array.type)
-    width = -(-kind.shape[0] // LINE) * LINE
+    extents = (count, _width_of(each.array))
+    shape = [k if isinstance(k, int) else DYNAMIC for k in extents]
     line = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
     with ir.Location.name(f"{each.name}_parts", each.row.location):
-        part = ir.MemRefType.get([count, width], kind.element_type)
-        return memref.alloc(part, [], [], alignment=line)
+        part = ir.MemRefType.get(shape, ir.MemRefType(each.array.type).element_type)
+        unknown = [k for k in extents if not isinstance(k, int)]
+        return memref.alloc(part, unknown, [], alignment=line)
+
+
+def _width_of(array: ir.Value) -> int | ir.Value:
+    """Its elements, and what is missing to full lines."""
+    kind = ir.MemRefType(array.type)
+    if not kind.is_dynamic_dim(0):
+        return -(-kind.shape[0] // LINE) * LINE
+    elements = memref.dim(array, arith.constant(ir.IndexType.get(), 0))
+    return times(pieces(elements, LINE), LINE)
 
 
 def _columns_of(each: _Sum) -> _Inside:

@@ -41,7 +41,8 @@ class PromoteScalars:
                affine.store %last, %x[%i]
              }
 
-    A loop that does not run touches nothing, as before. One in which a single iteration writes what
+    A loop that does not run touches nothing, as before; without the question where that element
+    has been stored just before. One in which a single iteration writes what
     the others read is cut there first.
     """
 
@@ -102,12 +103,17 @@ def _fixed(loop: ir.Operation) -> list[Group]:
     groups: dict[tuple[object, ...], list[ir.Operation]] = {}
     for op in (view.operation for view in loop.regions[0].blocks[0].operations):
         if op.name in (*LOADS, *STORES):
-            where = list(op.operands)[op.name in STORES :]
+            form, where = _place(op)
             if not any(defined_in(loop, value) for value in where):
-                form = str(op.attributes["map"]) if op.name.startswith("affine") else ""
                 groups.setdefault((form, *where), []).append(op)
     # What is only stored stays: as a value that nobody reads, its order would be nobody's business.
     return [tuple(g) for g in groups.values() if any(op.name in LOADS for op in g)]
+
+
+def _place(access: ir.Operation) -> tuple[str, list[ir.Value]]:
+    """The array and subscripts of a load or store; one place always says the same element."""
+    form = str(access.attributes["map"]) if access.name.startswith("affine") else ""
+    return form, list(access.operands)[access.name in STORES :]
 
 
 def _apart(scop: Scop, loop: ir.Operation, groups: Sequence[Group]) -> list[Group]:
@@ -143,7 +149,7 @@ def _promote(loop: ir.Operation, groups: Sequence[Group]) -> ir.Operation | None
     if any does.
     """
     branch = None
-    if _surely_runs(loop):
+    if _surely_runs(loop) or all(_met_before(loop, group) for group in groups):
         results = _written_around(loop, groups)
     else:
         kinds = [result.type for result in loop.results]
@@ -288,6 +294,19 @@ def _surely_runs(loop: ir.Operation) -> bool:
         return False
     lows, highs = ([constant_in(end) for end in bound.results] for bound in _maps(loop))
     return all(a is not None and b is not None and a < b for a in lows for b in highs)
+
+
+def _met_before(loop: ir.Operation, group: Group) -> bool:
+    """Whether what stands before `loop` loads the group's element, and stores it if the group does:
+    then it may be loaded and stored again where the loop does not run.
+    """
+    wanted = STORES if any(op.name in STORES for op in group) else (*LOADS, *STORES)
+    for op in (view.operation for view in loop.block.operations):
+        if op == loop:
+            return False
+        if op.name in wanted and _place(op) == _place(group[0]):
+            return True
+    return False
 
 
 def constant_in(form: ir.AffineExpr) -> int | None:

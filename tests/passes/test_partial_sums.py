@@ -53,6 +53,45 @@ def test_parts_of_any_length(height: int, width: int) -> None:
     assert len([op for op in operations_in(marked[0]) if op.name == "affine.for"]) == 4
 
 
+OPEN = """func.func @f(%A: memref<?x?xi64>, %y: memref<?xi64>, %s: memref<?xi64>, %end: index)
+    attributes {avial.apart, avial.task = "f"} {
+  %first = arith.constant 0 : index
+  %second = arith.constant 1 : index
+  %m = memref.dim %A, %first : memref<?x?xi64>
+  %n = memref.dim %A, %second : memref<?x?xi64>
+  affine.for %i = 0 to min affine_map<()[s0, s1] -> (s0, s1)>()[%m, %end] {
+    affine.for %j = 0 to %n {
+      %a = affine.load %A[%i, %j] : memref<?x?xi64>
+      %t = affine.load %s[%i] : memref<?xi64>
+      %u = arith.addi %t, %a : i64
+      affine.store %u, %s[%i] : memref<?xi64>
+      %o = affine.load %y[%j] : memref<?xi64>
+      %p = arith.addi %o, %a : i64
+      affine.store %p, %y[%j] : memref<?xi64>
+    }
+  }
+  return
+}"""
+
+
+def test_rows_that_are_counted_when_the_program_runs() -> None:
+    context = ir.Context()
+    module = ir.Module.parse(OPEN, context)
+    run_passes(module.operation, (PartialSums(),))
+    assert len([op for op in operations_in(module.operation) if PARALLEL in op.attributes]) == 1
+    machine = Machine([("before", OPEN), ("after", str(module))], context)
+    rng = np.random.default_rng(1)
+    for height in (0, 1, 2, *HEIGHTS[1:]):
+        for width, end in ((1, 1000), (16, 100), (17, 0), (5, -3)):
+            arrays = {"A": rng.integers(0, 1 << 40, (height, width))}
+            arrays |= {"y": rng.integers(0, 99, width), "s": rng.integers(0, 99, height)}
+            want, got = (
+                machine.call(f, arrays | {"end": np.int64(end)}) for f in ("before", "after")
+            )
+            np.testing.assert_array_equal(got["y"], want["y"])
+            np.testing.assert_array_equal(got["s"], want["s"])
+
+
 STAYS = {
     "too few rows": Rows(63, 5, BOTH),
     "columns could be divided": Rows(300, 5, ((True, (DOWN,)),)),
