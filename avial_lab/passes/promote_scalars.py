@@ -41,9 +41,8 @@ class PromoteScalars:
                affine.store %last, %x[%i]
              }
 
-    A loop that does not run touches nothing, as before; without the question where that element
-    has been stored just before. One in which a single iteration writes what
-    the others read is cut there first.
+    A loop that does not run touches nothing, as before; nobody asks where what stands before it met
+    the element. One in which a single iteration writes what the others read is cut there first.
     """
 
     def __call__(self, module: ir.Operation) -> None:

@@ -170,6 +170,24 @@ func.func @asks_once(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index) attri
 // CHECK: affine.if
 func.func @asks_in_every_row(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y: memref<40xf64>) attributes {avial.apart} {
   affine.for %i = 0 to 40 {
+    %z = affine.load %x[0] : memref<40xf64>
+    affine.store %z, %y[%i] : memref<40xf64>
+    affine.for %j = 0 to %n {
+      %xi = affine.load %x[%i] : memref<40xf64>
+      affine.store %xi, %A[%i, %j] : memref<40x40xf64>
+    }
+  }
+  return
+}
+
+// -----
+
+// An element that the row met before is there, whether the loop runs or not.
+
+// CHECK-LABEL: func.func @does_not_ask
+// CHECK-NOT: affine.if
+func.func @does_not_ask(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y: memref<40xf64>) attributes {avial.apart} {
+  affine.for %i = 0 to 40 {
     %z = affine.load %x[%i] : memref<40xf64>
     affine.store %z, %y[%i] : memref<40xf64>
     affine.for %j = 0 to %n {
