@@ -64,7 +64,7 @@ from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases
 from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
-from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
+from avial_lab.passes.independent_to_llvm import ROLLED, IndependentToLlvm, KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases
@@ -98,6 +98,7 @@ from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.passes.vectorise_rows import VectoriseRows
+from avial_lab.passes.whole_vectors import WholeVectors
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
@@ -138,6 +139,7 @@ OURS: dict[str, type] = {
     "partial-sums": PartialSums,
     "jam-rows": JamRows,
     "share-loads": ShareLoads,
+    "whole-vectors": WholeVectors,
     "reorder-sums": ReorderSums,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,
@@ -330,7 +332,7 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
         ours.append(SignedOffsets())
     if APART in text:
         ours.append(ApartToLlvm())
-    if INDEPENDENT in text:
+    if INDEPENDENT in text or ROLLED in text:
         ours.append(IndependentToLlvm())
     if "memref.alloc(" in text:
         ours.append(KeepMemory())

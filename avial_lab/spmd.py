@@ -64,6 +64,7 @@ from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.passes.vectorise_rows import VectoriseRows
+from avial_lab.passes.whole_vectors import WholeVectors
 from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.pipelines import (
     TO_HOST,
@@ -220,6 +221,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         InterleaveRows(**effort.options("interleave-rows")),
         ThreadLoops(),
         ShareLoads(),
+        WholeVectors(),
     )
     return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))
 

@@ -36,13 +36,14 @@ class IndependentAccesses:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 for nest in kept_nests(function):
-                    _mark_in(nest)
+                    mark_rows(nest)
 
     def __str__(self) -> str:
         return NAME
 
 
-def _mark_in(nest: ir.Operation) -> None:
+def mark_rows(nest: ir.Operation) -> None:
+    """Mark those innermost loops of the nest whose iterations meet nowhere."""
     loops = [loop for loop in innermost_loops(nest) if _stores(loop)]
     scop = read_scop(nest) if loops else None
     for loop in loops:

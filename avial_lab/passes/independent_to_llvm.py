@@ -15,6 +15,10 @@ from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.mark_parallel import LOOPS
 from avial_lab.passes.operations import operations_named
 
+ROLLED = "avial.rolled"
+"""On a loop: as short as it is, copies of its body would be more of a burden than a help."""
+
+MARKS = (INDEPENDENT, ROLLED)
 CALL, INTRINSIC = "llvm.call_intrinsic", "llvm.sideeffect"
 
 
@@ -28,18 +32,18 @@ class KeepIndependent:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            mark = {"intrin": ir.StringAttr.get(INTRINSIC), INDEPENDENT: ir.UnitAttr.get()}
-            mark |= {
+            call = {"intrin": ir.StringAttr.get(INTRINSIC)} | {
                 name: ir.DenseI32ArrayAttr.get(sizes)
                 for name, sizes in (("operandSegmentSizes", [0, 0]), ("op_bundle_sizes", []))
             }
-            for loop in [
-                op for op in operations_named(module, *LOOPS) if INDEPENDENT in op.attributes
-            ]:
-                del loop.attributes[INDEPENDENT]
+            for loop in operations_named(module, *LOOPS):
+                mark = {name: ir.UnitAttr.get() for name in MARKS if name in loop.attributes}
+                for name in mark:
+                    del loop.attributes[name]
                 body = loop.regions[0].blocks[0]
-                with loop.location, ir.InsertionPoint(body.operations[-1]):
-                    ir.Operation.create(CALL, attributes=mark)
+                if mark:
+                    with loop.location, ir.InsertionPoint(body.operations[-1]):
+                        ir.Operation.create(CALL, attributes=call | mark)
 
     def __str__(self) -> str:
         return "keep-independent"
@@ -58,10 +62,20 @@ class IndependentToLlvm:
             for op in operations_named(module, CALL):
                 if INDEPENDENT in op.attributes:
                     _annotate(op.block)
-                    op.erase()
+                elif ROLLED in op.attributes:
+                    _keep_rolled(op.block)
+                else:
+                    continue
+                op.erase()
 
     def __str__(self) -> str:
         return "independent-to-llvm"
+
+
+def _keep_rolled(latch: ir.Block) -> None:
+    jump = latch.operations[-1].operation
+    said = "#llvm.loop_annotation<unroll = <disable = true>>"
+    jump.attributes["loop_annotation"] = ir.Attribute.parse(said)
 
 
 def _annotate(latch: ir.Block) -> None:

@@ -15,6 +15,7 @@ from mlir.dialects import affine, arith
 
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.independent_accesses import mark_rows
 from avial_lab.passes.loop_bounds import rebuilt_loop
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests
 from avial_lab.passes.notes import loop_name, tell
@@ -59,6 +60,7 @@ class TileTime:
             else:
                 steps = f"several iterations of {loop_name(loop)} at once"
                 widths = "x".join(str(face.width) for face in tiles.faces)
+                mark_rows(loop)
                 taken = TileTime(self.l1, self.l2, widths)
                 tell(loop, taken, f"{steps} on a part of the arrays: {tiles}")
                 _Writer(tiles).write()

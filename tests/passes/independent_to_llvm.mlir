@@ -26,3 +26,19 @@ func.func @inner(%A: memref<40x40xf64>, %B: memref<40xf64>, %x: f64) {
   }
   return
 }
+
+// -----
+
+// A loop that is to stay as short as it is.
+
+// CHECK: #[[STAY:.*]] = #llvm.loop_unroll<disable = true>
+// CHECK: #[[ROLLED:.*]] = #llvm.loop_annotation<unroll = #[[STAY]]>
+// CHECK-LABEL: llvm.func @rolled
+// CHECK-NOT: sideeffect
+// CHECK: llvm.br ^{{.*}} {loop_annotation = #[[ROLLED]]}
+func.func @rolled(%A: memref<40xf64>, %x: f64) {
+  affine.for %j = 0 to 40 step 8 {
+    affine.store %x, %A[%j] : memref<40xf64>
+  } {avial.rolled}
+  return
+}

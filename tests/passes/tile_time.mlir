@@ -1,6 +1,7 @@
 // RUN: -p tile-time{widths=4x6}
 
-// Two sweeps of a step: diamonds, whose second sweep is a slab further.
+// Two sweeps of a step: diamonds, whose second sweep is a slab further. Elements of a sweep are
+// independent, and marked.
 
 // CHECK-DAG: #[[AFTER:.*]] = affine_map<(d0, d1, d2) -> (1, d2 * 2 + d1 * -4 - 3, d2 * -2 + d1 * -6 + d0 * 6)>
 // CHECK-DAG: #[[UNTIL:.*]] = affine_map<(d0, d1, d2) -> (99, d2 * 2 + d1 * -4 + 1, d2 * -2 + d1 * -6 + d0 * 6 + 6)>
@@ -11,6 +12,7 @@
 // CHECK-NEXT: affine.for %[[I:.*]] = max #[[AFTER]](%[[WAVE]], %[[TILE]], %[[T]]) to min #[[UNTIL]](%[[WAVE]], %[[TILE]], %[[T]]) {
 // CHECK-NEXT: affine.load %{{.*}}[%[[I]] - 1]
 // CHECK: affine.store %{{.*}}, %[[B:.*]][%[[I]]]
+// CHECK-NEXT: } {avial.independent}
 // CHECK: affine.for %[[K:.*]] = max
 // CHECK-NEXT: affine.load %[[B]][%[[K]] - 1]
 // CHECK: } {avial.parallel

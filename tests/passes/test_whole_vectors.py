@@ -1,0 +1,102 @@
+"""Rows in whole vectors hold the same bits, wherever they begin in memory and however long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from mlir import ir
+
+from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.whole_vectors import WholeVectors
+from avial_lab.pipelines import run_passes
+from tests.kernels.jit import Machine
+
+WIDTH = 603
+KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
+
+
+def vectors(text: str) -> str:
+    with ir.Context():
+        module = ir.Module.parse(text)
+        run_passes(module.operation, (IndependentAccesses(), WholeVectors(lanes=8)))
+        return str(module)
+
+
+def assert_same_bits(texts: Sequence[str], kind: str) -> None:
+    """Rows are of an odd length: each begins somewhere else in memory."""
+    afters = [vectors(text) for text in texts]
+    assert all("vector.store" in after for after in afters)
+    rng = np.random.default_rng(5)
+    arrays: dict[str, np.ndarray] = {}
+    for name in "AB":
+        values = rng.normal(size=(4, WIDTH)) * 1000
+        if kind.startswith("f"):
+            values[rng.random(values.shape) < 0.05] = np.nan
+            values[rng.random(values.shape) < 0.05] = -0.0
+        arrays[name] = values.astype(KINDS[kind])
+    functions = [(f"before{k}", text) for k, text in enumerate(texts)]
+    functions += [(f"after{k}", text) for k, text in enumerate(afters)]
+    machine = Machine(functions, ir.Context())
+    for k in range(len(texts)):
+        want, got = (machine.call(f"{when}{k}", arrays) for when in ("before", "after"))
+        for name in arrays:
+            np.testing.assert_array_equal(got[name].view(np.uint8), want[name].view(np.uint8))
+
+
+def rows(kind: str, low: int, high: int, body: str) -> str:
+    array = f"memref<4x{WIDTH}x{kind}>"
+    return f"""
+    func.func @f(%A: {array}, %B: {array}) attributes {{avial.apart}} {{
+      affine.for %i = 1 to 3 {{
+        affine.for %j = {low} to {high} {{
+          {body.replace("ARRAY", array).replace("KIND", kind)}
+        }}
+      }}
+      return
+    }}"""
+
+
+STENCIL = """
+    %a = affine.load %A[%i - 1, %j] : ARRAY
+    %b = affine.load %A[%i, %j + 1] : ARRAY
+    %c = affine.load %A[%i, 2] : ARRAY
+    %d = arith.SUB %a, %b : KIND
+    %e = arith.ADD %d, %c : KIND
+    affine.store %e, %B[%i, %j] : ARRAY"""
+IN_PLACE = """
+    %a = affine.load %A[%i, %j] : ARRAY
+    %b = affine.load %B[%i, %j] : ARRAY
+    %c = affine.load %B[0, %j + 1] : ARRAY
+    %d = arith.ADD %a, %b : KIND
+    %e = arith.ADD %d, %c : KIND
+    affine.store %e, %B[%i, %j] : ARRAY
+    affine.store %d, %A[%i, %j] : ARRAY"""
+
+
+ENDS = [(0, 64), (0, 65), (1, 72), (3, 74), (1, 97), (2, 111), (5, 602)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("body", [STENCIL, IN_PLACE])
+def test_all_lengths_and_beginnings(kind: str, body: str) -> None:
+    text = body.replace("ADD", f"add{kind[0]}").replace("SUB", f"sub{kind[0]}")
+    assert_same_bits([rows(kind, low, high, text) for low, high in ENDS], kind)
+
+
+CHOICE = """
+    %a = affine.load %A[%i, %j] : ARRAY
+    %b = affine.load %B[%i, %j] : ARRAY
+    %zero = arith.constant 0.0 : KIND
+    %less = arith.cmpf olt, %a, %b : KIND
+    %x = arith.select %less, %zero, %a : KIND
+    %y = arith.minimumf %x, %b : KIND
+    %z = math.sqrt %y : KIND
+    %w = math.fma %z, %a, %b : KIND
+    affine.store %w, %B[%i, %j] : ARRAY"""
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_choices_and_functions(kind: str) -> None:
+    assert_same_bits([rows(kind, 0, 131, CHOICE)], kind)
