@@ -13,6 +13,7 @@ from mlir import ir
 from mlir.dialects import affine
 
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
@@ -104,7 +105,7 @@ class InterleaveRows:
         if any(len(ir.AffineMapAttr(inner[0].attributes[n]).value.results) > 1 for n in _ENDS):
             return False
         lag = lag_of(scop, outer, loops[0], rows)
-        if lag is None or lag > _MOST_LAG:
+        if lag is None or lag > _MOST_LAG or _is_over(inner[0], lag):
             return False
         tell(loop, taken, f"{told}; each {lag} columns behind the one before")
         _Rows(loop, rows, lag).write()
@@ -182,6 +183,13 @@ def _is_fixed_load(op: ir.Operation, loop: ir.Operation) -> bool:
     """Whether it loads from an array that `loop` does not write: each row may do so by itself."""
     written = {each.operands[1] for each in operations_in(loop) if each.name in _STORES}
     return op.name in _LOADS and op.operands[0] not in written
+
+
+def _is_over(columns: ir.Operation, lag: int) -> bool:
+    """Whether a row is through before the next one begins: none would be beside another."""
+    ends = known_ends(columns)
+    lows, highs = ([end for end in each if end is not None] for each in ends)
+    return bool(lows and highs) and min(highs) - max(lows) <= lag
 
 
 def _depends(value: ir.Value, on: ir.Value, loop: ir.Operation) -> bool:

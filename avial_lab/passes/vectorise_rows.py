@@ -45,9 +45,9 @@ LOOPS = (*FORS, WHILE)
 LEAST_BLOCKS = 8
 """Of a loop whose iterations are for threads."""
 
-GATHERED = 2
-"""Operations that the lanes of one vector take to be put together, or taken apart, one by one; each
-lane takes one as well where there are no vectors.
+GATHERED = 1
+"""What is lost where the lanes of a vector are put together, or taken apart, one by one, in what an
+operation on vectors wins: each lane has a load or store of its own where there are no vectors, too.
 """
 
 LONG = ("arith.muli", "arith.shrsi", "arith.sitofp", "arith.fptosi")

@@ -108,3 +108,30 @@ func.func @far_apart(%x: memref<70x20xf64>, %y: memref<70x20xf64>, %zero: f64) a
   }
   return
 }
+
+// -----
+
+// A complex number is a pair: its parts are two elements apart from the next one's.
+
+// CHECK-LABEL: func.func @complex
+// CHECK-COUNT-4: affine.load %{{.*}}, 1] : memref<20x70x2xf64>
+// CHECK: vector.from_elements %{{.*}} : vector<4xf64>
+func.func @complex(%a: memref<20x2xf64>, %b: memref<20x70x2xf64>, %c: memref<70xf64>, %zero: f64) attributes {avial.apart} {
+  affine.for %j = 0 to 70 {
+    %r:2 = affine.for %q = 0 to 20 iter_args(%s = %zero, %t = %zero) -> (f64, f64) {
+      %ar = affine.load %a[%q, 0] : memref<20x2xf64>
+      %ai = affine.load %a[%q, 1] : memref<20x2xf64>
+      %br = affine.load %b[%q, %j, 0] : memref<20x70x2xf64>
+      %bi = affine.load %b[%q, %j, 1] : memref<20x70x2xf64>
+      %n = arith.negf %ai : f64
+      %s0 = math.fma %ar, %br, %s : f64
+      %s1 = math.fma %n, %bi, %s0 : f64
+      %t0 = math.fma %ar, %bi, %t : f64
+      %t1 = math.fma %ai, %br, %t0 : f64
+      affine.yield %s1, %t1 : f64, f64
+    }
+    %u = arith.addf %r#0, %r#1 : f64
+    affine.store %u, %c[%j] : memref<70xf64>
+  }
+  return
+}
