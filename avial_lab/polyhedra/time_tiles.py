@@ -42,6 +42,14 @@ STEEPEST = 8
 FEWEST_SLABS = 8
 """Of a tile that is worth its bounds."""
 
+FEWEST_TILES = 8
+"""Of the arrays, and of their steps where tiles are blocks of those: as many as are on one wave at
+the most, for threads to share, while the first and the last waves have one.
+"""
+
+FEWEST_STEPS = 4
+"""Of a block of steps that is worth its tiles."""
+
 
 class Resident(Immovable):
     """Its arrays, `nbytes` of them, stay in a core's cache during all of `steps`: nothing to tile
@@ -224,7 +232,7 @@ def _sized(
     room = next((c for c in caches if _across(faces, c, slab) >= 32 * FEWEST_SLABS), caches[-1])
     width = _across(faces, room, slab)
     if width >= FEWEST_SLABS or lines is None:
-        return _of_width(faces, width) if width >= FEWEST_SLABS else None
+        return _in_waves(faces, width, extents) if width >= FEWEST_SLABS else None
     line = max(1, slab // extents.slabs(1))
     # Within a tile of as many slabs as steps the third face moves by this many lines a slab.
     moves = 2 * lines[2].time / max(1, lines[0].time + lines[1].time)
@@ -240,6 +248,18 @@ def _usable(cache: int) -> int:
 def _across(faces: Sequence[Face], cache: int, slab: int) -> int:
     """Blocks of steps lean by as much again as they are wide; diamonds do not."""
     return _usable(cache) // slab // (1 if faces[0].sign else 2)
+
+
+def _in_waves(faces: Sequence[Face], width: int, extents: Extents) -> tuple[Face, ...]:
+    """Narrower where a wave would have next to no tiles: of arrays that are little larger than the
+    cache a few fit as well.
+    """
+    narrow = min(width, max(FEWEST_SLABS, extents.slabs(0) // FEWEST_TILES))
+    most = max(FEWEST_STEPS, extents.steps // FEWEST_TILES)
+    return tuple(
+        each if each.sign else replace(each, width=min(each.width, most))
+        for each in _of_width(faces, narrow)
+    )
 
 
 def _of_width(faces: Sequence[Face], width: int) -> tuple[Face, ...]:

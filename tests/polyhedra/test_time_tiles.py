@@ -75,6 +75,13 @@ def test_large_slabs_are_tiled_by_lines_too(context: ir.Context) -> None:
     assert len(found.faces) == 3
 
 
+def test_a_wave_has_tiles_for_threads(context: ir.Context) -> None:
+    # 160 rows of the 100 would fit, and 30 steps are one block of them.
+    roomy = (4096, 70_000)
+    assert [face.width for face in tiles(IN_PLACE, context, caches=roomy).faces] == [4, 12]
+    assert [face.width for face in tiles(THERE_AND_BACK, context, caches=roomy).faces] == [12, 12]
+
+
 STAY = {
     "what wraps around": sweep("B", "A[(%i + 99) mod 100, %j]", rows="0 to 100")
     + sweep("A", "B[%i, %j]", rows="0 to 100"),
