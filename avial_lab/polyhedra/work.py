@@ -20,6 +20,11 @@ from avial_lab.polyhedra.model import Loop, Scop, Statement
 
 SLICES = 32
 
+MOST = 1 << 48
+"""Of a weight, so that those of all slices add up within 64 bits: of arrays of open size, three
+loops have more iterations than that.
+"""
+
 
 def slice_weights(
     scop: Scop, loops: Sequence[Loop], *, first: int, extent: int, slices: int = SLICES
@@ -28,7 +33,7 @@ def slice_weights(
 
     The number of iterations inside is taken as that of the box around them, which is right for a
     triangle and off by a constant factor for a pyramid; what hangs on loops around is taken over
-    all of their iterations.
+    all of their iterations. More than `MOST` are told in proportion to each other.
     """
     slices = max(1, min(slices, extent))
     chosen = {(loop.op, loop.dimension) for loop in loops}
@@ -40,10 +45,12 @@ def slice_weights(
     ]
     domains = [(_plain(statement), place) for statement, place in places]
     middles = [first + (2 * s + 1) * extent // (2 * slices) for s in range(slices)]
-    return limited(
+    weights = limited(
         lambda: [sum(_inside(domain, place, v) for domain, place in domains) for v in middles],
         lambda: [1] * slices,
     )
+    unit = -(-max(weights) // MOST) or 1
+    return [-(-weight // unit) for weight in weights]
 
 
 def _plain(statement: Statement) -> isl.Set:

@@ -18,7 +18,7 @@ PYRAMID = (
 )
 
 
-def weights(nest: str, slices: int) -> list[int]:
+def weights(nest: str, slices: int, extent: int = 12) -> list[int]:
     text = "func.func @f(%A: memref<12x12xf64>) {\n%z = arith.constant 0.0 : f64\n" + nest.replace(
         "BODY", "affine.store %z, %A[%i, %j] : memref<12x12xf64>"
     ) + "\nreturn\n}"  # fmt: skip
@@ -26,7 +26,7 @@ def weights(nest: str, slices: int) -> list[int]:
     register(context)
     module = ir.Module.parse(text, context)
     scop = read_scop(module.body.operations[0])
-    return slice_weights(scop, scop.loops[:1], first=0, extent=12, slices=slices)
+    return slice_weights(scop, scop.loops[:1], first=0, extent=extent, slices=slices)
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,13 @@ def test_a_pyramid_weighs_as_the_box_around_it() -> None:
 
 def test_no_more_slices_than_values() -> None:
     assert len(weights(LOWER, 100)) == 12
+
+
+def test_weights_of_arrays_of_any_size_are_in_proportion() -> None:
+    """2⁴⁰ stands for an end that is not known, and its square for two loops of them."""
+    far = 1 << 40
+    line = weights(LOWER.replace("12", str(far)), 4, far)
+    assert [round(7 * k / line[-1]) for k in line] == [1, 3, 5, 7]
+    square = weights(PYRAMID.replace("12", str(far)), 4, far)
+    assert [round(49 * k / square[-1]) for k in square] == [1, 9, 25, 49]
+    assert sum(square) < 1 << 63
