@@ -118,8 +118,10 @@ def open_notebook(lab: Lab, page: Page, watch: Watch) -> Iterator[Callable[..., 
     `open_notebook("mine", [text, …])` for one of these cells. Its kernel ends with the test.
     """
 
-    # JupyterLab's own, where a kernel ends while it is asked whether it is being debugged.
+    # JupyterLab's own, where a kernel ends while it is asked whether it is being debugged, or for a
+    # shell beside its own.
     watch.forgive("Could not restore the debugger state: Canceled future")
+    watch.forgive("Canceled future for create_subshell_request message before replies were done")
 
     def open_one(name: str, cells: Sequence[str] | None = None, *, page: Page = page) -> Notebook:
         path = name if name.endswith(".ipynb") else lab.add(name, cells)
