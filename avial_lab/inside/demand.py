@@ -8,7 +8,7 @@ Program of tasks -> Demand by the phase's name; from the exact iterations of its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import islpy as isl
@@ -31,6 +31,8 @@ PHASES = ("avial.replicate", "avial.task")
 
 NODES = 17
 """Where the number of iterations inside is looked at, if it is no polynomial of the loop."""
+MOST = 1 << 20
+"""Places of a longer loop whose mean stands for all."""
 
 
 def demands_in(structured: ir.Operation) -> dict[str, Demand]:
@@ -169,12 +171,19 @@ def _points(points_left: isl.Set, dim: int) -> float:
     degree = rank - dim - 1
     if last - first <= degree + 1:
         return sum(map(at, range(first, last + 1)))
-    every = np.linspace(-1, 1, last - first + 1)
-    nodes = np.unique(np.linspace(0, last - first, degree + 2).astype(int))
-    counts = [at(first + int(node)) for node in nodes]
-    form = np.polynomial.Polynomial.fit(every[nodes], counts, degree, domain=[-1, 1])
-    if np.allclose(form(every[nodes]), counts, rtol=1e-9):
-        return float(form(every).sum())
-    nodes = np.unique(np.linspace(0, last - first, NODES).astype(int))
-    counts = [at(first + int(node)) for node in nodes]
-    return float(np.interp(every, every[nodes], counts).sum())
+    total = last - first + 1
+    every = np.linspace(-1, 1, min(total, MOST))
+    places, counts = _looked_at(at, first, total, degree + 2)
+    form = np.polynomial.Polynomial.fit(places, counts, degree, domain=[-1, 1])
+    if np.allclose(form(places), counts, rtol=1e-9):
+        return float(form(every).mean()) * total
+    places, counts = _looked_at(at, first, total, NODES)
+    return float(np.interp(every, places, counts).mean()) * total
+
+
+def _looked_at(
+    at: Callable[[int], float], first: int, total: int, nodes: int
+) -> tuple[list[float], list[float]]:
+    """Evenly spaced values of a loop as places of [-1, 1], and what is `at` them."""
+    steps = sorted({(total - 1) * node // (nodes - 1) for node in range(nodes)})
+    return [2 * step / (total - 1) - 1 for step in steps], [at(first + step) for step in steps]

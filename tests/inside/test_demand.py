@@ -40,6 +40,12 @@ def test_points_are_near_where_a_bound_changes_its_form() -> None:
     assert points(bent) == pytest.approx(exact, rel=0.02)
 
 
+def test_points_of_a_loop_with_no_bound_but_its_type_are_estimated_at_once() -> None:
+    open_ended = isl.Set("{ [i, j] : 0 <= i < 4294967296 and 0 <= j <= i }")
+    exact = 4294967296 * 4294967297 // 2
+    assert points(open_ended) == pytest.approx(exact, rel=1e-5)
+
+
 def test_the_union_of_overlapping_sets_counts_an_element_once() -> None:
     both = isl.Set("{ [i, j] : 0 <= i < 20 and 0 <= j < 20; [i, j] : 1 <= i < 21 and 0 <= j < 20 }")
     assert points(both) == 21 * 20
