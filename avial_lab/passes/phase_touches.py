@@ -39,7 +39,7 @@ def phase_touches(
 
     `numbers` has the number of each array; sizes it needs are computed before `op`.
     """
-    scop = read_scop(op)
+    scop = read_scop(op, from_outside=True)
     first, second = (_divided(scop, dimension) for dimension in range(SPLIT_DIMENSIONS))
     values = reduced_arrays(op)
     reduced = [a for a in scop.arrays if a.value is not None and a.value in values]

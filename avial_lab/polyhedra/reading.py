@@ -27,21 +27,24 @@ from avial_lab.polyhedra.updates import Combination, combination, stored_updates
 from avial_lab.polyhedra.windows import Window, memrefs_of, roots_of, whole
 
 
-def read_scop(op: ir.Operation | ir.OpView) -> Scop:
+def read_scop(op: ir.Operation | ir.OpView, *, from_outside: bool = False) -> Scop:
     """The statements of `op`, its loops and arrays.
 
-    What is defined outside of `op`, or in it before any loop, counts as a parameter; loops around
-    `op` are fixed. Arrays with different roots (function arguments, allocations, globals) are taken
-    not to overlap: whoever binds the arguments checks that. The caller keeps the module alive.
+    What is defined outside of `op`, or in it before any loop, counts as a parameter; with
+    `from_outside` nothing that is defined in it, so that whoever stands before `op` has all of
+    them. Loops around `op` are fixed. Arrays with different roots (function arguments, allocations,
+    globals) are taken not to overlap: whoever binds the arguments checks that. The caller keeps the
+    module alive.
     """
-    reader = Reader(op.operation)
+    reader = Reader(op.operation, from_outside=from_outside)
     reader.read(op.operation)
     return reader.finish()
 
 
 class Reader:
-    def __init__(self, root: ir.Operation) -> None:
+    def __init__(self, root: ir.Operation, *, from_outside: bool = False) -> None:
         self.root = root
+        self.from_outside = from_outside
         self.indices = Indices(self._inside_a_loop)
         self.loops: tuple[Loop, ...] = ()
         self.all_loops: list[Loop] = []
@@ -96,10 +99,12 @@ class Reader:
         return op.name.partition(".")[0] in COMPUTING_DIALECTS and op.name != "vector.print"
 
     def _inside_a_loop(self, value: ir.Value) -> bool:
-        """Whether it may have several values while the root runs once."""
+        """Whether it may have several values while the root runs once, or is known to nobody before
+        it does.
+        """
         owner = value.owner
         inner = owner.owner.operation if isinstance(owner, ir.Block) else parent_of(owner.operation)
-        found = False
+        found = self.from_outside
         while inner is not None:
             found = found or inner.name in LOOPS
             if inner == self.root:

@@ -6,8 +6,10 @@ import islpy as isl
 import pytest
 from mlir import ir
 
-from avial_lab.polyhedra import Scop, boxes_of, dependences, footprint
+from avial_lab.passes.operations import operations_in
+from avial_lab.polyhedra import Scop, boxes_of, dependences, footprint, read_scop
 from avial_lab.polyhedra.budget import forget, limited
+from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.regions import format_region
 from tests.polyhedra.texts import scop_of
 
@@ -149,6 +151,31 @@ def test_views(view: str, element: None, root: str, context: ir.Context) -> None
     text = f"func.func @f(%A: memref<4x6xf32>, %x: f32) {{\n{constants}\n{view}\nreturn }}"
     (part,) = footprint(scop_of(text, context))
     assert format_region(boxes_of(part.writes).region) == root
+
+
+def test_what_is_loaded_inside_is_no_parameter_for_who_stands_before(context: ir.Context) -> None:
+    around = scop_of(
+        """func.func @f(%A: memref<20xf32>, %P: memref<4xi32>, %zero: f32) {
+          scf.execute_region {
+            %c0 = arith.constant 0 : index
+            %c1 = arith.constant 1 : index
+            %p = memref.load %P[%c1] : memref<4xi32>
+            %k = arith.index_cast %p : i32 to index
+            scf.for %i = %c0 to %k step %c1 {
+              memref.store %zero, %A[%i] : memref<20xf32>
+            }
+            scf.yield
+          }
+          return }""",
+        context,
+    )
+    region = next(op for op in operations_in(around.op) if op.name == "scf.execute_region")
+
+    def inner(scop: Scop) -> int:
+        return sum(v is not None and defined_in(region, v) for v in scop.parameters.values())
+
+    assert inner(read_scop(region)) == 1
+    assert inner(read_scop(region, from_outside=True)) == 0
 
 
 def test_statements_say_where_they_stand(context: ir.Context) -> None:
