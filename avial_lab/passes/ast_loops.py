@@ -89,7 +89,7 @@ class AstLoops:
         )
         body = loop.operation.regions[0].blocks[0]
         if origin is not None:
-            body.arguments[0].set_location(_variable(origin).location)
+            body.arguments[0].set_location(origin.variable.location)
         self.values[name] = body.arguments[0]
         self.variables.add(name)
         if name in self.marked:
@@ -139,7 +139,7 @@ class AstLoops:
         unit, arguments = self._called(call)
         inside: dict[ir.Value, ir.Value] = {}
         for loop, argument in zip(unit.loops, arguments, strict=True):
-            inside[_variable(loop)] = self._value(argument)
+            inside[loop.variable] = self._value(argument)
         for op in self._body(unit):
             copy = self._copied(op, [inside.get(operand, operand) for operand in op.operands])
             inside.update(zip(op.results, copy.results, strict=True))
@@ -249,10 +249,6 @@ def _is_affine(value: ir.Value) -> bool:
     return (
         op.name in ("arith.constant", "memref.dim") or op.block.owner.operation.name == "func.func"
     )
-
-
-def _variable(loop: Loop) -> ir.Value:
-    return loop.op.regions[0].blocks[0].arguments[loop.dimension]
 
 
 def _name(call: isl.AstExpr) -> str:

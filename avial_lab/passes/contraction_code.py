@@ -98,7 +98,7 @@ class ContractionCode:
         inside: dict[ir.Value, ir.Value] = {}
         for loop in self.found.unit.loops:
             if loop.name in at:
-                inside[_variable(loop)] = at[loop.name]
+                inside[loop.variable] = at[loop.name]
 
         def copy(value: ir.Value) -> ir.Value:
             value = self.known.get(value, value)
@@ -140,7 +140,7 @@ class ContractionCode:
         # The same said of a view, where the array itself is met at every so many elements of a row.
         hanging = [each for each in list(op.operands)[1:] if self._hangs_on(each, along)]
         hanging = [self.known.get(each, each) for each in hanging]
-        variable = _variable(along)
+        variable = along.variable
         return hanging == [variable] and self._is_last_subscript(op, variable)
 
     def _is_last_subscript(self, load: ir.Operation, variable: ir.Value) -> bool:
@@ -158,7 +158,7 @@ class ContractionCode:
 
         A[max(i, k), min(i, k)]          A[i, k] where k < i, A[k, i] where k > i
         """
-        both = [_variable(other), _variable(self.term)]
+        both = [other.variable, self.term.variable]
         extremes = [op for op in self._behind(wanted) if _is_extreme(op, both)]
         if not extremes:
             return ()
@@ -189,7 +189,7 @@ class ContractionCode:
 
     def _hangs_on(self, value: ir.Value, along: Loop) -> bool:
         value = self.known.get(value, value)
-        if value == _variable(along):
+        if value == along.variable:
             return True
         if isinstance(value.owner, ir.Block) or not defined_in(self.root, value):
             return False
@@ -263,10 +263,6 @@ class ContractionCode:
             made = on_vectors(op, [known[operand] for operand in op.operands], lanes)
             known.update(zip(op.results, made.results, strict=True))
         return known[ops[-1].results[0]]
-
-
-def _variable(loop: Loop) -> ir.Value:
-    return loop.op.regions[0].blocks[0].arguments[loop.dimension]
 
 
 def _is_extreme(op: ir.Operation, both: Sequence[ir.Value]) -> bool:

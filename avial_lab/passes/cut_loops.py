@@ -12,7 +12,6 @@ from mlir.dialects import arith
 
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.affine import Affine
-from avial_lab.polyhedra.bounds import variable_of
 from avial_lab.polyhedra.cuts import cut
 from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.partition import unsplit
@@ -65,7 +64,7 @@ def _values(form: Affine, nest: Nest, scop: Scop) -> list[tuple[int, ir.Value]] 
     found: list[tuple[int, ir.Value]] = []
     for name, factor in form.terms:
         loop = loops.get(name)
-        value = scop.parameters.get(name) if loop is None else variable_of(loop)
+        value = scop.parameters.get(name) if loop is None else loop.variable
         if value is None or not isinstance(value.type, ir.IndexType):
             return None
         # An affine bound holds variables of affine loops, and what no loop computes.

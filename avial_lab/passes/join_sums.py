@@ -22,7 +22,7 @@ from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import most_iterations, note_terms
-from avial_lab.polyhedra import Loop, read_scop
+from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.pieced_sums import PiecedSum, Placed, Start, Term, pieced_sum_in
@@ -142,7 +142,7 @@ class _Writer:
             for extent, loop in zip(box, self.found.loops, strict=False):
                 at.append(opened.enter_context(affine_loop(extent, values, step=1)))
                 if loop is not None:
-                    at[-1].set_location(_variable(loop).location)
+                    at[-1].set_location(loop.variable.location)
             yield at
 
     def _write_start(self, start: Start, values: dict[str, ir.Value]) -> None:
@@ -201,10 +201,6 @@ class _Writer:
 def _element(array: ir.Value, at: Sequence[ir.Value]) -> Element:
     identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(at)))
     return Element(array, tuple(at), identity)
-
-
-def _variable(loop: Loop) -> ir.Value:
-    return loop.op.regions[0].blocks[0].arguments[loop.dimension]
 
 
 def _is_real(kind: ir.Type) -> bool:

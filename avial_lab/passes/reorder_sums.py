@@ -110,7 +110,7 @@ def _links(own: Loop, scop: Scop) -> list[ir.Operation]:
     """
     carried = carried_among(own, scop.statements)
     sums = [r for r in reductions(own, scop, carried) if r.reorders_rounding and r.fixed]
-    if not sums or forbidding(own, scop, carried) or not _side_by_side(own, scop):
+    if not sums or forbidding(own, scop, carried) or not side_by_side(own, scop):
         return []
     ops = {statement.name: statement.op for statement in scop.statements}
     body = own.op.regions[0].blocks[0]
@@ -126,7 +126,7 @@ def _links(own: Loop, scop: Scop) -> list[ir.Operation]:
     return [op for op in found if isinstance(op.results[0].type, ir.FloatType)]
 
 
-def _side_by_side(own: Loop, scop: Scop) -> bool:
+def side_by_side(own: Loop, scop: Scop) -> bool:
     """Whether the loop goes from each element to the one beside, or stays: vectors gather what it
     jumps to one by one, and are slower than the order of the program.
     """

@@ -25,11 +25,10 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import LOADS, STORES
+from avial_lab.passes.reorder_sums import side_by_side
 from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
-from avial_lab.polyhedra.model import ArrayKind
 from avial_lab.polyhedra.nesting import defined_in, parent_of
-from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.reductions import forbidding, reductions
 
 NAME = "vectorise-rows"
@@ -163,12 +162,7 @@ def _is_vector_by_itself(own: Loop, scop: Scop) -> bool:
     in_order = any(each.reorders_rounding for each in reductions(own, scop, carried))
     if in_order and not any("reassoc" in _fastmath(op) for op in operations_in(own.op)):
         return False
-    return all(
-        access.array.kind is not ArrayKind.MEMORY
-        or move_of(access, statement.loops.index(own)) is not None
-        for statement in scop.within(own)
-        for access in statement.accesses
-    )
+    return side_by_side(own, scop)
 
 
 def _fastmath(op: ir.Operation) -> str:

@@ -17,8 +17,11 @@ from mlir.dialects import affine, arith, memref, scf
 
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
+from avial_lab.passes.contraction_code import on_vectors, spread
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.independent_to_llvm import ROLLED
+from avial_lab.passes.index_code import divided, minus, number, plus, times
+from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.loop_bounds import bounds_of
 from avial_lab.passes.operations import itemsize_of, operations_in
 
@@ -82,7 +85,7 @@ class _Row:
     def of(loop: ir.Operation, given: int) -> _Row | None:
         """None where it stays to the compiler behind us."""
         count = _count(loop)
-        body = _body(loop)
+        body = body_of(loop)
         stores = [op for op in body if op.name == "affine.store"]
         bits = _bits(stores[0].operands[0].type) if stores else None
         if count is None or bits not in WIDTHS:
@@ -137,18 +140,18 @@ class _Row:
 
     def write(self) -> None:
         loop, lanes = self.loop, self.lanes
-        body = _body(loop)
+        body = body_of(loop)
         stores = [op for op in body if op.name == "affine.store"]
         with loop.location, ir.InsertionPoint(loop):
-            low, high, _ = map(_index, bounds_of(loop, 0))
+            low, high, _ = map(number, bounds_of(loop, 0))
             around = self._around(body)
-            last = arith.subi(high, _index(lanes))
+            last = minus(high, lanes)
             early = {} if _stays_as_read(body) else self._computed(body, last, around)
             first = self._computed(body, low, around)
             if not early:
                 self._store(stores, low, first)
             begin = next(op for op in stores if self._begins(op))
-            made = scf.ForOp(self._aligned(begin, low), last, _index(lanes))
+            made = scf.ForOp(self._aligned(begin, low), last, number(lanes))
             if self.count < SHORT * lanes:
                 made.operation.attributes[ROLLED] = ir.UnitAttr.get()
             with ir.InsertionPoint(made.body):
@@ -170,11 +173,7 @@ class _Row:
             for value in (list(op.operands)[:1] if op.name == "affine.store" else op.operands)
             if op.name != "affine.load"
         )
-        return {v: self._spread(v) for v in dict.fromkeys(taken) if v not in inside}
-
-    def _spread(self, value: ir.Value) -> ir.Value:
-        kind = ir.VectorType.get([self.lanes], value.type)
-        return ir.Operation.create("vector.broadcast", [kind], [value]).result
+        return {v: spread(v, self.lanes) for v in dict.fromkeys(taken) if v not in inside}
 
     def _computed(
         self, body: Sequence[ir.Operation], column: ir.Value, around: dict[ir.Value, ir.Value]
@@ -188,9 +187,9 @@ class _Row:
                 made = (
                     self._loaded(op, column)
                     if op.name == "affine.load"
-                    else self._spread(op.clone().operation.results[0])
+                    else spread(op.clone().operation.results[0], self.lanes)
                     if op.name == "arith.constant"
-                    else self._vector(op, known)
+                    else on_vectors(op, [known[v] for v in op.operands], self.lanes).result
                 )
             known[op.results[0]] = made
         return known
@@ -199,15 +198,9 @@ class _Row:
         places = self._places(op, column)
         kind = op.results[0].type
         if not self._moves(op):
-            return self._spread(memref.load(op.operands[0], places))
+            return spread(memref.load(op.operands[0], places), self.lanes)
         whole = ir.VectorType.get([self.lanes], kind)
         return ir.Operation.create("vector.load", [whole], [op.operands[0], *places]).result
-
-    def _vector(self, op: ir.Operation, known: dict[ir.Value, ir.Value]) -> ir.Value:
-        operands = [known[value] for value in op.operands]
-        (kind,) = (ir.VectorType.get([self.lanes], value.type) for value in op.results)
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        return ir.Operation.create(op.name, [kind], operands, attributes).result
 
     def _store(
         self,
@@ -242,17 +235,10 @@ class _Row:
         kind = ir.MemRefType(array.type)
         place, *rest = self._places(store, low)
         for extent, subscript in zip(list(kind.shape)[1:], rest, strict=True):
-            place = arith.addi(arith.muli(place, _index(extent)), subscript)
-        size = itemsize_of(kind.element_type)
+            place = plus(times(place, extent), subscript)
         base = memref.extract_aligned_pointer_as_index(array)
-        first = arith.addi(arith.divui(base, _index(size)), place)
-        past = arith.andi(first, _index(self.lanes - 1))
-        return arith.subi(arith.addi(low, _index(self.lanes)), past)
-
-
-def _body(loop: ir.Operation) -> list[ir.Operation]:
-    """Without the terminator."""
-    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
+        first = plus(divided(base, itemsize_of(kind.element_type)), place)
+        return minus(plus(low, self.lanes), arith.andi(first, number(self.lanes - 1)))
 
 
 def _count(loop: ir.Operation) -> int | None:
@@ -303,7 +289,3 @@ def _loads_what_it_stored(body: Sequence[ir.Operation]) -> bool:
         if op.name == "affine.store":
             written.add(op.operands[1])
     return False
-
-
-def _index(value: ir.Value | int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value) if isinstance(value, int) else value

@@ -134,8 +134,3 @@ def _computed_from(values: Iterable[ir.Value]) -> Iterator[ir.Value]:
             and (op.name != "affine.load")
         ):
             pending.extend(op.operands)
-
-
-def variable_of(loop: Loop) -> ir.Value:
-    """The block argument that holds the loop's variable."""
-    return loop.op.regions[0].blocks[0].arguments[loop.dimension]

@@ -185,8 +185,8 @@ class _Body:
 
     def __init__(self, root: ir.Operation, unit: Unit, roles: Roles, element: Statement) -> None:
         self.root, self.unit, self.element = root, unit, element
-        self.row = _variable(unit, roles.row)
-        self.column = _variable(unit, roles.column)
+        self.row = unit.loops[roles.row].variable
+        self.column = unit.loops[roles.column].variable
         self.known: dict[ir.Value, tuple[bool, bool, bool]] = {}
 
     def split(self, store: ir.Operation) -> _Split | None:
@@ -264,17 +264,12 @@ def _is_number(kind: ir.Type) -> bool:
     return isinstance(kind, ir.FloatType | ir.IntegerType)
 
 
-def _variable(unit: Unit, place: int) -> ir.Value:
-    loop = unit.loops[place]
-    return loop.op.regions[0].blocks[0].arguments[loop.dimension]
-
-
 def form_of(found: Contraction) -> object:
     """Equal for contractions that compute the same where their rows, columns and terms have the
     same values.
     """
     unit = found.unit
-    loops: dict[ir.Value, object] = {_variable(unit, k): k for k in range(len(unit.loops))}
+    loops: dict[ir.Value, object] = {loop.variable: k for k, loop in enumerate(unit.loops)}
 
     def form(value: ir.Value) -> object:
         if value in loops or not defined_in(unit.loops[0].op, value):

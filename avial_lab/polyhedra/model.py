@@ -47,6 +47,11 @@ class Loop:
     depth: int
     span: CellSpan | None = None
 
+    @property
+    def variable(self) -> ir.Value:
+        """The block argument that holds it."""
+        return self.op.regions[0].blocks[0].arguments[self.dimension]
+
     def __str__(self) -> str:
         return self.name
 

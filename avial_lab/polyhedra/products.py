@@ -100,10 +100,7 @@ class _Reader:
     def __post_init__(self) -> None:
         unit, roles = self.found.unit, self.found.roles
         self.loads = {s.op: s for s in (*unit.statements, *unit.sunk)}
-        self.places = {
-            loop.op.regions[0].blocks[0].arguments[loop.dimension]: place
-            for place, loop in enumerate(unit.loops)
-        }
+        self.places = {loop.variable: place for place, loop in enumerate(unit.loops)}
         self.of_left = {roles.row, roles.term}
         self.of_right = {roles.term, roles.column}
 

@@ -24,7 +24,7 @@ from mlir import ir
 
 from avial_lab.dialects.program import is_strict
 from avial_lab.polyhedra.anchors import Anchor, anchor
-from avial_lab.polyhedra.bounds import counts_from, fixed_in, trip_count, variable_of
+from avial_lab.polyhedra.bounds import counts_from, fixed_in, trip_count
 from avial_lab.polyhedra.conflicts import Conflict, Conflicts
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, LoopKind, Scop, Statement
@@ -290,11 +290,11 @@ def _results_wanted(op: ir.Operation) -> str | None:
 def _triangular(chosen: Sequence[Loop], nest: Nest) -> bool:
     loops = {id(loop): loop for s in nest.statements for loop in s.loops[nest.around :]}
     inside = [loop for loop in loops.values() if loop not in chosen]
-    mine = [variable_of(loop) for loop in chosen]
+    mine = [loop.variable for loop in chosen]
     if any(counts_from(loop, mine) for loop in inside if loop.kind is not LoopKind.WHILE):
         return True
     # Or the chosen loop runs over other values each time.
-    others = [variable_of(loop) for loop in inside if loop.kind is not LoopKind.WHILE]
+    others = [loop.variable for loop in inside if loop.kind is not LoopKind.WHILE]
     return any(counts_from(loop, others) for loop in chosen)
 
 

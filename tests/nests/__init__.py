@@ -11,7 +11,16 @@ can have, ask for.
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
+
 from tests.nests.drawing import functions
 from tests.nests.running import MOST_STEPS, RandomFunction
 
-__all__ = ["MOST_STEPS", "RandomFunction", "functions"]
+__all__ = ["MOST_STEPS", "WHOLE_PROGRAMS", "RandomFunction", "functions"]
+
+WHOLE_PROGRAMS = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
+                           HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)  # fmt: skip
+"""Of tests that draw a program, compile and run it."""

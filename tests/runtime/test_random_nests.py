@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from avial_lab.arrays import bind_arrays, read_box
@@ -20,15 +20,10 @@ from avial_lab.messages import RunReference, Source
 from avial_lab.program import compile as compile_program
 from avial_lab.regions import Box
 from avial_lab.runtime.cluster import Cluster
-from tests.nests import MOST_STEPS, RandomFunction, functions
+from tests.nests import MOST_STEPS, WHOLE_PROGRAMS, RandomFunction, functions
 
 # A function takes half a second to analyse and build: few examples here, many in `make test-full`.
-QUICK = settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
-                           HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)  # fmt: skip
+QUICK = settings(WHOLE_PROGRAMS, max_examples=20)
 THOROUGH = settings(QUICK, max_examples=300)
 
 

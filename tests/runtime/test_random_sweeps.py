@@ -7,20 +7,16 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from hypothesis import HealthCheck, event, given, note, settings
+from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
 from avial_lab.errors import FaultWarning
 from avial_lab.program import compile as compile_program
 from avial_lab.runtime.cluster import Cluster
+from tests.nests import WHOLE_PROGRAMS
 from tests.nests.sweeps import Sweeps, sweeps, tiles
 
-QUICK = settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
-                           HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)  # fmt: skip
+QUICK = settings(WHOLE_PROGRAMS, max_examples=15)
 THOROUGH = settings(QUICK, max_examples=400)
 
 DEVICES = st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)])
