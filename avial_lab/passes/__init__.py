@@ -28,7 +28,7 @@ loops       a rank's loops, fast
             arrays_apart, split_wraps, unroll_sums, expand_scalars, join_sums, expand_arrays,
             order_loops, fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
             partial_sums, mark_parallel, jam_rows, vectorise_rows, interleave_rows, thread_loops,
-            share_loads, whole_vectors
+            flatten_rows, share_loads, whole_vectors
                 ast_loops, elements, loop_bounds, loop_work, cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions
                 join_terms, contraction_code, panels, packing, register_tiles, gemm_calls,

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import put_side_by_side
 from avial_lab.passes.jam_rows import body_of, loops_over_columns
 from avial_lab.passes.notes import loop_name, tell
-from avial_lab.passes.program import text_attribute
-from avial_lab.passes.thread_loops import PART
+from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.dependences import carried_among
 
@@ -49,12 +47,8 @@ class ShareLoads:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            functions = functions_of_arrays_apart(module)
-            phases = {text_attribute(each, "sym_name"): each for each in functions}
-            for function in functions:
-                name = text_attribute(function, "sym_name")
-                # What threads share is told of the phase that they share it for.
-                self._share_in(function, phases.get(name.partition(PART)[0], function))
+            for function, phase in functions_and_phases(module):
+                self._share_in(function, phase)
 
     def __str__(self) -> str:
         return NAME

@@ -13,13 +13,14 @@ from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
 from avial_lab.accesses.views import is_memref, view_chain
-from avial_lab.passes.arrays_apart import APART
+from avial_lab.passes.arrays_apart import APART, functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import Captured, remap
+from avial_lab.passes.program import text_attribute
 from avial_lab.passes.shared_code import WORK
 
 THREADS, WORTH = "avial_threads", "avial_worth"
@@ -71,6 +72,17 @@ class ThreadLoops:
 
     def __str__(self) -> str:
         return NAME
+
+
+def functions_and_phases(module: ir.Operation) -> Iterator[tuple[ir.Operation, ir.Operation]]:
+    """Each function whose arrays are apart, and the phase's that it is a part of, or it itself:
+    what threads run together is told of that.
+    """
+    functions = functions_of_arrays_apart(module)
+    phases = {text_attribute(each, "sym_name"): each for each in functions}
+    for function in functions:
+        name = text_attribute(function, "sym_name")
+        yield function, phases.get(name.partition(PART)[0], function)
 
 
 def _declare(module: ir.Operation) -> None:
