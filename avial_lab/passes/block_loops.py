@@ -265,18 +265,19 @@ class BlockLoops:
             return str(reason)
 
     def tiles(self, found: Contraction) -> Tiles:
-        """Register tiles as the registers allow; blocks as the caches do: the left panel of a tile
-        is as large as L1, through which it streams once for each right one; all of a block's left
-        panels fill a quarter of L2, so that the right ones have room beside them.
+        """Register tiles as the registers allow; blocks as the caches do: a right panel is as
+        large as L1, through which it goes again for each tile of a block of rows; all of a block's
+        left panels fill a quarter of L2, so that the right ones have room beside them.
         """
         item = _itemsize(found)
         lanes = self.cpu.lanes(item)
         # Three vectors of a right panel, one spread left value, and the elements themselves.
-        rows = 8 if self.cpu.vector_registers >= 32 else 4
+        rows, columns = 8 if self.cpu.vector_registers >= 32 else 4, 3 * lanes
+        right_bytes = columns * item * len(found.right)
+        terms = self.terms or max(64, self.cpu.l1_bytes // right_bytes)
         nbytes = item * len(found.left)
-        terms = self.terms or max(64, self.cpu.l1_bytes // (rows * nbytes))
         block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * nbytes))
-        return Tiles(rows, 3 * lanes, lanes, terms, -(-block // rows) * rows)
+        return Tiles(rows, columns, lanes, terms, -(-block // rows) * rows)
 
     def lines(self, code: StripCode) -> int:
         """Of a strip at a time, so that they take a quarter of L2: what they are combined with goes
@@ -314,10 +315,12 @@ def _summed(found: Contraction) -> str:
 
 def _described(found: Contraction, tiles: Tiles) -> str:
     """In which blocks."""
-    nbytes = tiles.terms * _itemsize(found) * len(found.left)
+    nbytes, right_bytes = (
+        tiles.terms * _itemsize(found) * len(values) for values in (found.left, found.right)
+    )
     return (
         f"in register tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
-        f"({_kib(nbytes * tiles.rows)} of left values a tile, through L1) and "
+        f"({_kib(right_bytes * tiles.columns)} of right values a panel, through L1) and "
         f"{tiles.block} rows ({_kib(nbytes * tiles.block)} of them, in L2)"
     )
 

@@ -37,14 +37,15 @@ def times(value: ir.Value, factor: int) -> ir.Value:
     return arith.MulIOp(value, number(factor)).result
 
 
-def divided(value: ir.Value, unit: int) -> ir.Value:
+def divided(value: ir.Value, unit: ir.Value | int) -> ir.Value:
     """Of what is not negative."""
     return arith.DivUIOp(value, number(unit)).result
 
 
-def pieces(count: ir.Value, unit: int) -> ir.Value:
+def pieces(count: ir.Value, unit: ir.Value | int) -> ir.Value:
     """How many of `unit` cover so many; none where there is nothing."""
-    return divided(plus(most(count, 0), unit - 1), unit)
+    more = unit - 1 if isinstance(unit, int) else minus(unit, 1)
+    return divided(plus(most(count, 0), more), unit)
 
 
 def least(value: ir.Value, *others: ir.Value | int) -> ir.Value:
@@ -164,7 +165,11 @@ def _map_of(
 
 @contextmanager
 def loop(
-    low: ir.Value | int, high: ir.Value | int, *, step: int = 1, parallel: bool = False
+    low: ir.Value | int,
+    high: ir.Value | int,
+    *,
+    step: ir.Value | int = 1,
+    parallel: bool = False,
 ) -> Iterator[ir.Value]:
     """An scf.for, and in it, its variable; `parallel` where its iterations may run at once."""
     made = scf.ForOp(number(low), number(high), number(step))

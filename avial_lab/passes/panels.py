@@ -76,11 +76,14 @@ class Panels:
         ends = low_of(space.rows, names), high_of(space.rows, names)
         blocks = RowBlocks.of(ends, tiles, last_first=self._grows)
         count = pieces(minus(high_of(space.columns, names), column), tiles.columns)
+        # Blocks of one size: a last one of few terms would be packing, and hardly work.
+        terms = minus(last_term, first_term)
+        deep = most(pieces(terms, most(pieces(terms, tiles.terms), 1)), 1)
         # Whole blocks of vectors are packed, beyond the last term too.
-        deep = plus(least(most(minus(last_term, first_term), 0), tiles.terms), tiles.lanes)
-        right = [_panels(value.type, (count, deep, tiles.columns)) for value in found.right]
-        with loop(first_term, last_term, step=tiles.terms) as start:
-            block = start, least(plus(start, tiles.terms), last_term)
+        shape = (count, plus(deep, tiles.lanes), tiles.columns)
+        right = [_panels(value.type, shape) for value in found.right]
+        with loop(first_term, last_term, step=deep) as start:
+            block = start, least(plus(start, deep), last_term)
             packing = Packing(self.code, tiles, names, start)
             with loop(0, count, parallel=self.parallel) as panel:
                 packing.right(right, panel, plus(times(panel, tiles.columns), column), block)
