@@ -25,7 +25,8 @@ from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.time_tiles import LOOPS, Resident
+from avial_lab.polyhedra.nesting import FORS
+from avial_lab.polyhedra.time_tiles import Resident
 from avial_lab.polyhedra.units import Immovable
 from avial_lab.topology import is_gpu_arch
 
@@ -187,7 +188,7 @@ def _nbytes(converge: ir.Operation) -> int:
 
 def _loops_in(task: ir.Operation) -> list[ir.Operation]:
     ops = [view.operation for view in task.regions[0].blocks[0].operations]
-    return [op for op in ops if op.name in LOOPS]
+    return [op for op in ops if op.name in FORS]
 
 
 def _is_short(reason: Resident) -> bool:
@@ -234,7 +235,7 @@ def phases_in(converge: ir.Operation, *, between: bool = False) -> list[ir.Opera
             op = view.operation
             if op.name in PHASES:
                 found.append(op)
-            elif op.name in (*LOOPS, "avial.converge") and not _hands_on(op):
+            elif op.name in (*FORS, "avial.converge") and not _hands_on(op):
                 pending.append(op)
             elif between and op.name in (*LOADS, *STORES):
                 loose.append(op)
@@ -258,7 +259,7 @@ _ENDS = ("omp.terminator", "affine.yield", "scf.yield")
 
 
 def _hands_on(op: ir.Operation) -> bool:
-    return op.name in LOOPS and len(op.results) > 0
+    return op.name in FORS and len(op.results) > 0
 
 
 def on_cpu(op: ir.Operation) -> bool:

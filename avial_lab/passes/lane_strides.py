@@ -25,8 +25,8 @@ from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
+from avial_lab.polyhedra.nesting import FORS
 
-FORS = ("affine.for", "scf.for")
 WHILE = "scf.while"
 IFS = ("affine.if", "scf.if")
 

@@ -18,11 +18,11 @@ from avial_lab.passes.notes import listed, loop_name, phase_of, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.nesting import FORS
 from avial_lab.polyhedra.orders import better_order, loops_under
 from avial_lab.polyhedra.parts import shorter
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 
-LOOPS = ("affine.for", "scf.for")
 NAME = "order-loops"
 
 
@@ -49,7 +49,7 @@ class OrderLoops:
 def _order_in(op: ir.Operation) -> None:
     """The nests in the body of `op`."""
     for loop in list(free_nests(op)):
-        if loop.name not in LOOPS or not _order(loop):
+        if loop.name not in FORS or not _order(loop):
             _order_in(loop)
 
 
@@ -91,7 +91,7 @@ def _new_orders(units: tuple[Unit, ...], times: isl.UnionMap) -> list[str]:
 
 
 def _has_loop(loop: ir.Operation) -> bool:
-    return any(op.name in LOOPS for op in operations_in(loop) if op != loop)
+    return any(op.name in FORS for op in operations_in(loop) if op != loop)
 
 
 def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], times: isl.UnionMap) -> None:

@@ -23,9 +23,8 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import meet_within
-from avial_lab.polyhedra.nesting import defined_in, parent_of
+from avial_lab.polyhedra.nesting import FORS, defined_in, parent_of
 
-LOOPS = ("affine.for", "scf.for")
 NAME = "promote-scalars"
 LOADS, STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
 
@@ -69,8 +68,8 @@ class PromoteScalars:
 
 def innermost_loops(nest: ir.Operation) -> list[ir.Operation]:
     """The loops of `nest`, itself included, that no other loop is in."""
-    loops = [op for op in (nest, *operations_in(nest)) if op.name in LOOPS]
-    around = (*LOOPS, "affine.parallel", "scf.parallel", "scf.while")
+    loops = [op for op in (nest, *operations_in(nest)) if op.name in FORS]
+    around = (*FORS, "affine.parallel", "scf.parallel", "scf.while")
     return [x for x in loops if not any(op.name in around for op in operations_in(x))]
 
 

@@ -20,7 +20,8 @@ from avial_lab.passes.loop_bounds import rebuilt_loop
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra.time_tiles import LOOPS, Face, Sweep, TimeTiles, time_tiles
+from avial_lab.polyhedra.nesting import FORS
+from avial_lab.polyhedra.time_tiles import Face, Sweep, TimeTiles, time_tiles
 from avial_lab.polyhedra.units import Immovable
 
 SET, PARAM = isl.dim_type.set, isl.dim_type.param
@@ -67,7 +68,7 @@ class TileTime:
 
     def tiles(self, loop: ir.Operation) -> TimeTiles:
         """Those of a loop; raises Immovable where it stays as it is."""
-        if loop.name not in LOOPS or not any(op.name in LOOPS for op in operations_in(loop)):
+        if loop.name not in FORS or not any(op.name in FORS for op in operations_in(loop)):
             raise Immovable("it is no loop around others")
         cpu = this_cpu()
         caches = (self.l1 or cpu.l1_bytes, self.l2 or cpu.l2_bytes)

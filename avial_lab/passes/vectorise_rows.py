@@ -19,7 +19,7 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.interleave_rows import in_blocks
 from avial_lab.passes.lane_code import LaneCode
-from avial_lab.passes.lane_strides import FORS, WHILE, NoLanes, Strides
+from avial_lab.passes.lane_strides import WHILE, NoLanes, Strides
 from avial_lab.passes.mark_parallel import PARALLEL, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
@@ -28,7 +28,7 @@ from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import side_by_side
 from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
-from avial_lab.polyhedra.nesting import defined_in, parent_of
+from avial_lab.polyhedra.nesting import FORS, defined_in, parent_of
 from avial_lab.polyhedra.reductions import forbidding, reductions
 
 NAME = "vectorise-rows"

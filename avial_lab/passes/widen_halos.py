@@ -39,8 +39,8 @@ from avial_lab.passes.phases import (
 )
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.promote_scalars import STORES, constant_in
-from avial_lab.polyhedra.nesting import parent_of
-from avial_lab.polyhedra.time_tiles import LOOPS, Cone, cone
+from avial_lab.polyhedra.nesting import FORS, parent_of
+from avial_lab.polyhedra.time_tiles import Cone, cone
 from avial_lab.polyhedra.units import Immovable
 
 MOST_STEPS = 64
@@ -133,7 +133,7 @@ def _loop_around(phases: Sequence[ir.Operation], converge: ir.Operation) -> ir.O
     """The loop whose body the phases are, where it is all that the converge does."""
     around = {parent_of(op) for op in phases}
     loop = around.pop() if len(around) == 1 else None
-    if loop is None or loop.name not in LOOPS or parent_of(loop) != converge:
+    if loop is None or loop.name not in FORS or parent_of(loop) != converge:
         return None
     return loop
 
@@ -158,7 +158,7 @@ def _go_over_rows(sweep: ir.Operation) -> None:
              {avial.split = 0}
     """
     stores = _stores_in(sweep)
-    row = _row_of(stores) if sweep.name in LOOPS and SPLIT in sweep.attributes else None
+    row = _row_of(stores) if sweep.name in FORS and SPLIT in sweep.attributes else None
     if row is None:
         return
     with sweep.location, ir.InsertionPoint(sweep):

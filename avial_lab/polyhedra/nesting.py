@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from mlir import ir
 
+FORS = ("affine.for", "scf.for")
+"""Loops whose iterations come one after the other, as many as is known when they begin."""
+
 
 def holds(loop: ir.Operation, op: ir.Operation | None) -> bool:
     """Whether `op` stands somewhere inside `loop`."""

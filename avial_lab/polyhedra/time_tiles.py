@@ -30,12 +30,11 @@ from mlir import ir
 from avial_lab.arrays import ITEMSIZE
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, Array, ArrayKind, Scop, Statement
-from avial_lab.polyhedra.nesting import parent_of
+from avial_lab.polyhedra.nesting import FORS, parent_of
 from avial_lab.polyhedra.reading import read_scop
 from avial_lab.polyhedra.units import PURE, Immovable
 
 IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
-LOOPS = ("affine.for", "scf.for")
 STEEPEST = 8
 """Slabs by which a tile's face may lean with every time step."""
 
@@ -294,7 +293,7 @@ class _Sweeps:
         for statement in scop.statements:
             inside.setdefault(_child(loop, statement.op), []).append(statement)
         for op in list(inside):
-            if op not in _LOOPS_OF and len(op.results):
+            if len(op.results):
                 # A value that is computed before the sweeps, of what no step changes.
                 if any(a.array in written for s in inside[op] for a in s.accesses):
                     return None
@@ -445,7 +444,7 @@ class _Touched:
 
 def _is_plain_loop(op: ir.Operation) -> bool:
     """Whether its iterations are consecutive, and hand nothing on."""
-    if op.name not in _LOOPS_OF or len(op.results):
+    if op.name not in FORS or len(op.results):
         return False
     if op.name == "affine.for":
         return ir.IntegerAttr(op.attributes["step"]).value == 1
@@ -479,7 +478,6 @@ def _chooses_elements(loop: ir.Operation) -> bool:
 
 
 _LOADS, _STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
-_LOOPS_OF = frozenset(LOOPS)
 
 
 def _body(loop: ir.Operation) -> list[ir.Operation]:
@@ -503,7 +501,7 @@ def _may_stand(op: ir.Operation) -> bool:
 
 def _loops(op: ir.Operation, statements: Iterable[Statement]) -> tuple[ir.Operation | None, ...]:
     """The loops that go over the first dimension of what is written, and over the second."""
-    slabs = op if op.name in _LOOPS_OF and _is_plain_loop(op) else None
+    slabs = op if op.name in FORS and _is_plain_loop(op) else None
     if slabs is None or not _walks(slabs, 0, statements):
         return (None, None)
     inner = [each for each in _body(slabs) if not _is_pure(each)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 from avial_lab.cpu import Cpu
-from avial_lab.passes import block_loops
+from avial_lab.passes import block_sizes
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
@@ -398,7 +398,7 @@ def test_factorisations_go_in_blocks_of_steps(body):
 @pytest.mark.parametrize("body", [LU, CHOLESKY], ids=["lu", "cholesky"])
 @pytest.mark.parametrize("lines", [8, 17])
 def test_strips_of_several_lines_at_a_time(monkeypatch, body, lines):
-    monkeypatch.setattr(block_loops, "LINES", lines)
+    monkeypatch.setattr(block_sizes, "LINES", lines)
     texts = [(factorisation(body, n), BlockLoops(steps=16, cpu=WIDE)) for n in (33, 67)]
     context = ir.Context()
     made = blocked(*[(text, (each,)) for text, each in texts][1], context)
@@ -431,7 +431,7 @@ def test_what_changes_from_column_to_column_cannot_be_saved():
 @pytest.mark.parametrize("low", [0, 3])
 def test_columns_take_all_steps_of_a_block_at_once(monkeypatch, n, lines, low):
     """In copies of rows 3 to 65, say; sums are in the program's order, whatever stands in them."""
-    monkeypatch.setattr(block_loops, "LINES", lines)
+    monkeypatch.setattr(block_sizes, "LINES", lines)
     text = factorisation(ORTHOGONAL.replace("%i = 0", f"%i = {low}"), n)
     made = blocked(text, (BlockLoops(steps=16, cpu=WIDE),), ir.Context())
     assert f"memref<{66 - low}x{lines}xf64>" in made  # columns that every step goes through

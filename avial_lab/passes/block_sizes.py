@@ -1,0 +1,71 @@
+"""How large the blocks, panels and tiles of contractions are, and strips of a factorisation.
+
+Contraction -> Tiles, as the caches and registers of a CPU ask for.
+
+Source: T. Low, F. Igual, T. Smith, E. Quintana-Orti, Analytical modeling is enough for
+high-performance BLIS, TOMS 43 (2016). There a right panel has about half of L1; all of it was as
+fast, and elements of C are loaded and stored half as often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from avial_lab.cpu import Cpu
+from avial_lab.passes.operations import itemsize_of
+from avial_lab.passes.register_tiles import Tiles
+from avial_lab.passes.strip_code import LINES, StripCode
+from avial_lab.polyhedra.contractions import Contraction
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """`terms` and `block` are those of `Tiles`; 0: as the caches of `cpu` ask for."""
+
+    cpu: Cpu
+    terms: int = 0
+    block: int = 0
+
+    def tiles(self, found: Contraction) -> Tiles:
+        """Register tiles as the registers allow; blocks as the caches do: a right panel is as
+        large as L1, through which it goes again for each tile of a block of rows; all of a block's
+        left panels fill a quarter of L2, so that the right ones have room beside them.
+        """
+        item = _itemsize(found)
+        lanes = self.cpu.lanes(item)
+        # Three vectors of a right panel, one spread left value, and the elements themselves.
+        rows, columns = 8 if self.cpu.vector_registers >= 32 else 4, 3 * lanes
+        right_bytes = columns * item * len(found.right)
+        terms = self.terms or max(64, self.cpu.l1_bytes // right_bytes)
+        nbytes = item * len(found.left)
+        block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * nbytes))
+        return Tiles(rows, columns, lanes, terms, -(-block // rows) * rows)
+
+    def lines(self, code: StripCode) -> int:
+        """Of a strip at a time, so that they take a quarter of L2: what they are combined with goes
+        by there as well.
+        """
+        lanes = self.cpu.lanes(4)
+        most = self.cpu.l2_bytes // 4 // max(code.line_bytes, 1)
+        return min(LINES, max(lanes, most // lanes * lanes))
+
+
+def described(found: Contraction, tiles: Tiles) -> str:
+    """In which blocks."""
+    nbytes, right_bytes = (
+        tiles.terms * _itemsize(found) * len(values) for values in (found.left, found.right)
+    )
+    return (
+        f"in register tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
+        f"({_kib(right_bytes * tiles.columns)} of right values a panel, through L1) and "
+        f"{tiles.block} rows ({_kib(nbytes * tiles.block)} of them, in L2)"
+    )
+
+
+def _itemsize(found: Contraction) -> int:
+    """Bytes of the largest values that its tiles hold."""
+    return max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
+
+
+def _kib(nbytes: int) -> str:
+    return f"{nbytes / 1024:.3g} KiB"
