@@ -30,9 +30,10 @@ import numpy as np
 import psutil
 
 from avial_lab.errors import AvialError
-from avial_lab.race.booth import LIMIT_S, Ask, Built, Refusal, booth_environment
+from avial_lab.race.booth import LIMIT_S, Ask, Built, booth_environment
 from avial_lab.race.machine import pinned_environment, pins
 from avial_lab.race.posts import Comm, CrewEntry
+from avial_lab.runtime.asked import Refusal
 from avial_lab.runtime.launch import (
     environment,
     kill_all,

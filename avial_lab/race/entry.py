@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import os
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,15 +20,11 @@ import numpy as np
 from avial_lab.binary import Binary
 from avial_lab.errors import AvialError
 from avial_lab.race.native import CCompiler, c_argument, clocked, loaded
-from avial_lab.runtime import engine
+from avial_lab.race.own import OwnRank
 from avial_lab.runtime.exchange import caller_arrays
-from avial_lab.runtime.job import Options
-from avial_lab.runtime.journal import Journal
-from avial_lab.runtime.outcome import Outcome, results_of
-from avial_lab.runtime.parcels import aligned_empty, as_bytes
-from avial_lab.runtime.threads import Threads
+from avial_lab.runtime.outcome import results_of
+from avial_lab.runtime.parcels import aligned_copy
 from avial_lab.runtime.traces import trace_of
-from avial_lab.shared_object import digest
 
 NUMBA_HINT = "pip install 'avial-lab[bench]'"
 
@@ -43,7 +37,7 @@ class Runner(ABC):
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.before = arguments
         self.now = {
-            name: owned(value) if isinstance(value, np.ndarray) else value
+            name: aligned_copy(value) if isinstance(value, np.ndarray) else value
             for name, value in arguments.items()
         }
 
@@ -145,55 +139,21 @@ class BinaryRunner(Runner):
 
     def __init__(self, arguments: Mapping[str, Any], binary: Binary, threads: int) -> None:
         super().__init__(arguments)
-        self.options = Options(threads=Threads(threads))
-        manifest = binary.manifest
-        self.manifest = manifest
-        self.caller = caller_arrays(manifest, super().arrays)
-        self.given = [owned(piece) for piece in self.caller.inputs_of(0)]
-        self.pieces = [owned(piece) for piece in self.given]
-        self.outcome = Outcome(0)
-        shared = binary.shared_object
-        self.program = engine.load(shared, digest(shared), manifest)
-        self.journal = mapped_journal(0)
-        self.kept: dict[str, np.ndarray] = {}
-        self.number = 0
+        self.caller = caller_arrays(binary.manifest, super().arrays)
+        self.rank = OwnRank(binary, 0, self.caller.inputs_of(0), threads)
 
     def run(self) -> float:
-        """As everybody else: in the same memory every time, all of which was just written."""
-        for piece, given in zip(self.pieces, self.given, strict=True):
-            np.copyto(piece, given)
-        for name, memory in self.kept.items():
-            if name in self.before and self.before[name].nbytes == memory.nbytes:
-                np.copyto(memory, as_bytes(self.before[name]))
-        return self.timed()
+        return self.timed()  # whose memory is its own
 
     def timed(self) -> float:
-        self.number += 1
-        self.outcome = engine.run(
-            self.program,
-            self.manifest,
-            0,
-            self.pieces,
-            journal=self.journal,
-            options=self.options,
-            number=self.number,
-            kept=self.kept,
-        )
-        if self.outcome.failure is not None:
-            raise AvialError(self.outcome.failure.message)
-        self.note = self.outcome.team.note
-        return trace_of(self.manifest, [self.outcome]).makespan_s
+        outcome = self.rank.run()
+        self.note = self.rank.note
+        return trace_of(self.rank.manifest, [outcome]).makespan_s
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        self.caller.write_results(results_of([self.outcome]))
+        self.caller.write_results(results_of([self.rank.outcome]))
         return super().arrays
-
-
-def mapped_journal(rank: int) -> Journal:
-    """One that nobody reads: its files are gone, its memory stays."""
-    with tempfile.TemporaryDirectory(prefix="avial-race-") as folder:
-        return Journal(Path(folder), rank, pid=os.getpid())
 
 
 # -- what is sent to a booth -----------------------------------------------------------------------
@@ -290,10 +250,3 @@ def peers_module(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def owned(value: np.ndarray) -> np.ndarray:
-    """A copy that starts where every vector unit likes it."""
-    memory = aligned_empty(value.nbytes).view(value.dtype).reshape(value.shape)
-    np.copyto(memory, value)
-    return memory

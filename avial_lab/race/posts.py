@@ -23,15 +23,13 @@ import numpy as np
 
 from avial_lab.binary import Binary
 from avial_lab.errors import AvialError
-from avial_lab.race.entry import mapped_journal, owned, peers_module
+from avial_lab.race.entry import peers_module
 from avial_lab.race.native import CCompiler, clocked, loaded
-from avial_lab.runtime import engine
+from avial_lab.race.own import OwnRank
 from avial_lab.runtime.exchange import caller_arrays
-from avial_lab.runtime.job import Options
 from avial_lab.runtime.outcome import Outcome, results_of
-from avial_lab.runtime.threads import Threads
+from avial_lab.runtime.parcels import aligned_copy
 from avial_lab.runtime.traces import trace_of
-from avial_lab.shared_object import digest
 
 Comm = Any
 """mpi4py's communicator, which is imported on ranks only."""
@@ -94,39 +92,17 @@ class _OwnPost(Post):
     def __init__(
         self, arguments: Mapping[str, Any], binary: Binary, rank: int, threads: int
     ) -> None:
-        self.manifest, self.rank = binary.manifest, rank
         arrays = {k: v for k, v in arguments.items() if isinstance(v, np.ndarray)}
-        self.before = [owned(p) for p in caller_arrays(self.manifest, arrays).inputs_of(rank)]
-        self.pieces = [owned(piece) for piece in self.before]
-        shared = binary.shared_object
-        self.program = engine.load(shared, digest(shared), self.manifest)
-        self.journal = mapped_journal(rank)
-        self.options = Options(threads=Threads(threads))
-        self.kept: dict[str, np.ndarray] = {}
-        self.number = 0
-        self.outcome = Outcome(rank)
+        pieces = caller_arrays(binary.manifest, arrays).inputs_of(rank)
+        self.rank = OwnRank(binary, rank, pieces, threads)
 
     def run(self) -> Outcome:
-        self.number += 1
-        for piece, given in zip(self.pieces, self.before, strict=True):
-            np.copyto(piece, given)
-        self.outcome = engine.run(
-            self.program,
-            self.manifest,
-            self.rank,
-            self.pieces,
-            journal=self.journal,
-            options=self.options,
-            number=self.number,
-            kept=self.kept,
-        )
-        if self.outcome.failure is not None:
-            raise AvialError(self.outcome.failure.message)
-        self.note = self.outcome.team.note
-        return replace(self.outcome, results=(), pieces=())
+        outcome = self.rank.run()
+        self.note = self.rank.note
+        return replace(outcome, results=(), pieces=())
 
     def left(self) -> Outcome:
-        return self.outcome
+        return self.rank.outcome
 
 
 # -- peers -----------------------------------------------------------------------------------------
@@ -202,7 +178,9 @@ class _PeerPost(Post):
         if short:
             raise AvialError(f"{short[0]} has fewer rows than there are ranks")
         self.before = shares.dealt(module.SHARES, arguments, comm.rank, comm.size)
-        self.now = {k: owned(v) if isinstance(v, np.ndarray) else v for k, v in self.before.items()}
+        self.now = {
+            k: aligned_copy(v) if isinstance(v, np.ndarray) else v for k, v in self.before.items()
+        }
         self.timed = build(self.now)
 
     def run(self) -> float:

@@ -57,6 +57,13 @@ def aligned_empty(nbytes: int) -> np.ndarray:
     return raw[skip : skip + nbytes]
 
 
+def aligned_copy(value: np.ndarray) -> np.ndarray:
+    """That starts where every vector unit likes it."""
+    memory = aligned_empty(value.nbytes).view(value.dtype).reshape(value.shape)
+    np.copyto(memory, value)
+    return memory
+
+
 def mapped_bytes(nbytes: int) -> np.ndarray:
     """Flat bytes, zero, of which only the pages that are touched take memory."""
     if nbytes == 0:

@@ -1,0 +1,73 @@
+"""Our own program on one rank, loaded once and run again and again as every contestant is.
+
+Binary, rank, what the caller's arrays give it -> the outcome of each run.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from avial_lab.binary import Binary
+from avial_lab.errors import AvialError
+from avial_lab.runtime import engine
+from avial_lab.runtime.job import Options
+from avial_lab.runtime.journal import Journal
+from avial_lab.runtime.outcome import Outcome
+from avial_lab.runtime.parcels import aligned_copy
+from avial_lab.runtime.threads import Threads
+from avial_lab.shared_object import digest
+
+
+class OwnRank:
+    """One rank: its pieces of the arrays, in the same memory every time, all of which was just
+    written when a run begins. What a program only writes holds other bytes than it should until
+    then.
+    """
+
+    def __init__(
+        self, binary: Binary, rank: int, pieces: Sequence[np.ndarray], threads: int
+    ) -> None:
+        shared = binary.shared_object
+        self.manifest, self.rank = binary.manifest, rank
+        self.program = engine.load(shared, digest(shared), binary.manifest)
+        self.given = [aligned_copy(piece) for piece in pieces]
+        self.pieces = [aligned_copy(piece) for piece in pieces]
+        self.options = Options(threads=Threads(threads))
+        self.kept: dict[str, np.ndarray] = {}
+        self.before: dict[str, np.ndarray] = {}
+        self.outcome = Outcome(rank)
+        self.runs = 0
+        with tempfile.TemporaryDirectory(prefix="avial-race-") as folder:
+            # Nobody reads it: its files are gone, its memory stays.
+            self.journal = Journal(Path(folder), rank, pid=os.getpid())
+
+    @property
+    def note(self) -> str:
+        """What is to be known of the runs."""
+        return self.outcome.team.note
+
+    def run(self) -> Outcome:
+        """Raises AvialError where the run fails."""
+        for piece, given in zip(self.pieces, self.given, strict=True):
+            np.copyto(piece, given)
+        for name, memory in self.kept.items():
+            np.copyto(memory, self.before.setdefault(name, np.full_like(memory, 0xFF)))
+        self.runs += 1
+        self.outcome = engine.run(
+            self.program,
+            self.manifest,
+            self.rank,
+            self.pieces,
+            journal=self.journal,
+            options=self.options,
+            number=self.runs,
+            kept=self.kept,
+        )
+        if self.outcome.failure is not None:
+            raise AvialError(self.outcome.failure.message, hint=self.outcome.failure.hint)
+        return self.outcome
