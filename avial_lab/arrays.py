@@ -79,6 +79,16 @@ class Buffer:
         """
         return self.strides == row_major(self.shape)
 
+    @property
+    def before_first(self) -> int:
+        """Elements from the lowest one in memory to element 0, where strides are negative.
+
+        >>> Buffer("reversed", (8,), "f32", "a", (-1,), 28).before_first
+        7
+        """
+        steps = zip(self.shape, self.strides, strict=True)
+        return sum((extent - 1) * -step for extent, step in steps if step < 0 < extent)
+
 
 @dataclass(frozen=True)
 class Storage:

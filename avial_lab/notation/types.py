@@ -185,10 +185,8 @@ def buffer_type(buffer: Buffer) -> str:
     """
     layout = ""
     if buffer.strides != row_major(buffer.shape):
-        steps = zip(buffer.shape, buffer.strides, strict=True)
-        below = sum((extent - 1) * -step for extent, step in steps if step < 0)
         layout = f"strided<[{', '.join(map(str, buffer.strides))}]"
-        layout += f", offset: {below}>" if below else ">"
+        layout += f", offset: {buffer.before_first}>" if buffer.before_first else ">"
     return str(MemRef(tuple(buffer.shape), buffer.element, layout))
 
 

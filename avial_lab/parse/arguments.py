@@ -6,14 +6,14 @@ Function arguments and a Binding -> arguments of the arrays' own types; numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mlir import ir
 from mlir.dialects import arith, memref
 
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.arrays import HANDED, Binding, Buffer
+from avial_lab.arrays import HANDED, Binding, Buffer, row_major
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import BindError, VerifyError
 from avial_lab.notation.elaboration import Scalar
@@ -132,6 +132,8 @@ def _bind_array(
     written = argument.type
     if str(written.element_type) == "index" and buffer.element == "i64":
         buffer = replace(buffer, element="index")  # NumPy has no other integers of that size
+    if isinstance(written, ir.MemRefType) and len(written.shape) == len(buffer.shape):
+        buffer = replace(buffer, strides=_steps_as_written(written, buffer))
     wanted = ir.Type.parse(buffer_type(buffer))
     if dynamic:
         with argument.location:
@@ -152,6 +154,24 @@ def _bind_array(
     with ir.InsertionPoint.at_block_begin(block), location:
         cast = memref.CastOp(written, argument)
     argument.replace_all_uses_except(cast.result, cast.operation)
+
+
+def _steps_as_written(written: ir.MemRefType, buffer: Buffer) -> tuple[int, ...]:
+    """The array's strides, but along a single element, and in an array of none, those that are
+    written: any are right there, and MLIR casts a memref to no others.
+    """
+    empty = 0 in buffer.shape
+    steps: Sequence[int] = row_major(buffer.shape)
+    if not _is_identity(written):
+        steps, _ = written.get_strides_and_offset()
+    return tuple(
+        step if (empty or extent == 1) and step != DYNAMIC else stride
+        for step, stride, extent in zip(steps, buffer.strides, buffer.shape, strict=True)
+    )
+
+
+def _is_identity(type_: ir.MemRefType) -> bool:
+    return str(type_.layout).startswith("affine_map")
 
 
 def _as_open(written: ir.Type, bound: ir.MemRefType) -> ir.MemRefType:
@@ -190,17 +210,14 @@ def _check_fit(
     if written.memory_space is not None:
         raise mismatch("a caller's array lies in the default memory space")
     steps, offset = written.get_strides_and_offset()
-    strides = list(buffer.strides)
     fits = all(
-        step in (DYNAMIC, stride) or n <= 1
-        for step, stride, n in zip(steps, strides, buffer.shape, strict=True)
+        step in (DYNAMIC, stride) for step, stride in zip(steps, buffer.strides, strict=True)
     )
-    if not fits or offset not in (0, DYNAMIC):
-        identity = str(written.layout).startswith("affine_map")
+    if not fits or offset not in (buffer.before_first, DYNAMIC):
         raise mismatch(
             f"the array '{buffer.name}' shares memory with another array "
             f"and has strides {buffer.strides}"
-            if identity
+            if _is_identity(written)
             else f"the array '{buffer.name}' has strides {buffer.strides}",
             f"write {wanted}, leave the type out, or pass a copy: {buffer.name}.copy()",
         )

@@ -180,11 +180,18 @@ class _Descriptor:
     """
 
     def __init__(
-        self, memory: np.ndarray, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
+        self,
+        memory: np.ndarray,
+        address: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        *,
+        offset: int = 0,
     ) -> None:
         rank = len(shape)
         words = (ctypes.c_int64 * (3 + 2 * rank))()
         words[0] = words[1] = address
+        words[2] = offset
         words[3 : 3 + rank] = shape
         words[3 + rank :] = strides
         self.memory = memory  # keeps it
@@ -196,9 +203,12 @@ class _Descriptor:
 
     @staticmethod
     def of_buffer(memory: np.ndarray, buffer: Buffer) -> _Descriptor:
-        """One array, inside the memory of its storage."""
-        address = memory.ctypes.data + buffer.offset_bytes
-        return _Descriptor(memory, address, buffer.shape, buffer.strides)
+        """One array, inside the memory of its storage; as `buffer_type` has it, offsets count
+        from its lowest element.
+        """
+        offset = buffer.before_first
+        lowest = memory.ctypes.data + buffer.offset_bytes - offset * buffer.itemsize
+        return _Descriptor(memory, lowest, buffer.shape, buffer.strides, offset=offset)
 
 
 @contextmanager

@@ -297,6 +297,90 @@ func.func @f(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
     assert (after["x"] == x).all()
 
 
+OF_A_LAYOUT = """
+func.func @double(%x: memref<LAYOUT>, %y: memref<LAYOUT>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<LAYOUT>
+  %m = memref.dim %x, %c1 : memref<LAYOUT>
+  affine.for %i = 0 to %n {
+    affine.for %j = 0 to %m {
+      %v = affine.load %x[%i, %j] : memref<LAYOUT>
+      %w = arith.addf %v, %v : f64
+      affine.store %w, %y[%i, %j] : memref<LAYOUT>
+    }
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (3, 1), (3, 4)])
+@pytest.mark.parametrize("backwards", [(-1, 1), (1, -1), (-1, -1)])
+def test_an_array_that_shares_memory_backwards(
+    shape: tuple[int, int], backwards: tuple[int, int]
+) -> None:
+    """Element 0 of y is not its lowest in memory, and what lies around them stays as it is."""
+    base = np.arange(70.0).reshape(7, 10)
+    x = base[2 : 2 + shape[0], 3 : 3 + shape[1]]
+    y = x[:: backwards[0], :: backwards[1]]
+    text = OF_A_LAYOUT.replace("LAYOUT", "?x?xf64, strided<[?, ?], offset: ?>")
+    after, found = run(text, {"x": x, "y": y})
+    expected = base.copy()
+    ex = expected[2 : 2 + shape[0], 3 : 3 + shape[1]]
+    ey = ex[:: backwards[0], :: backwards[1]]
+    for place in np.ndindex(shape):
+        ey[place] = 2 * ex[place]
+    assert found.violations == ()
+    assert (np.asarray(after["x"].base).reshape(7, 10) == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [
+        ("?x?xf64", (1, 1)),
+        ("?x?xf64", (1, 4)),
+        ("?x?xf64, strided<[?, 1]>", (3, 1)),
+        ("?x?xf64, strided<[9, 1]>", (1, 4)),
+        ("?x?xf64, strided<[9, 1]>", (0, 4)),
+        ("1x?xf64, strided<[9, 1]>", (1, 1)),
+    ],
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_along_one_element_any_stride_is_the_one_that_is_written(
+    layout: str, shape: tuple[int, int], *, shared: bool
+) -> None:
+    """MLIR casts no stride to another, though a single element has none; `y` has one of its own."""
+    base = np.arange(70.0).reshape(7, 10)
+    x = base[: shape[0], : shape[1]]
+    y = x if shared else np.zeros(shape)
+    y = np.lib.stride_tricks.as_strided(
+        y, shape, [-80 if n == 1 else s for n, s in zip(shape, y.strides, strict=True)]
+    )
+    arrays = {"x": x, "y": y}
+    binding = bind_arrays(arrays)
+    module = parse_cell(
+        OF_A_LAYOUT.replace("LAYOUT", layout),
+        cell="f.mlir",
+        context=ir.Context(),
+        binding=binding,
+    )
+    buffers, storages = caller_memory(program_function(module), binding)
+    data = {s.name: read_box(arrays, s, Box.whole(s.shape)) for s in binding.storages}
+    expected = 2 * x
+    found = reference(module, buffers, storages, data)
+    for storage in binding.storages:
+        write_box(arrays, storage, Box.whole(storage.shape), found.data[storage.name])
+    assert (y == expected).all()
+
+
+def test_a_layout_that_begins_elsewhere_is_no_fault_of_ours() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    text = OF_A_LAYOUT.replace("LAYOUT", "?x?xf64, strided<[-4, 1]>")
+    with pytest.raises(BindError, match="has strides"):
+        run(text, {"x": x[::-1], "y": x[::-1]})
+
+
 def test_what_nothing_stands_for() -> None:
     module = parse_cell(STENCIL, cell="f", context=ir.Context())
     with pytest.raises(BindError, match=r"%arg0 is i32, and nothing of the caller's stands for it"):
