@@ -161,17 +161,25 @@ def _steps_as_written(written: ir.MemRefType, buffer: Buffer) -> tuple[int, ...]
     written: any are right there, and MLIR casts a memref to no others.
     """
     empty = 0 in buffer.shape
-    steps: Sequence[int] = row_major(buffer.shape)
-    if not _is_identity(written):
-        steps, _ = written.get_strides_and_offset()
     return tuple(
         step if (empty or extent == 1) and step != DYNAMIC else stride
-        for step, stride, extent in zip(steps, buffer.strides, buffer.shape, strict=True)
+        for step, stride, extent in zip(
+            _steps(written, buffer), buffer.strides, buffer.shape, strict=True
+        )
     )
 
 
+def _steps(written: ir.MemRefType, buffer: Buffer) -> Sequence[int]:
+    """The strides that the type asks of the array. Without a layout they are those of an array
+    without gaps, whatever its sizes: `memref.collapse_shape` counts on it.
+    """
+    if _is_identity(written):
+        return row_major(buffer.shape)
+    return written.get_strides_and_offset()[0]
+
+
 def _is_identity(type_: ir.MemRefType) -> bool:
-    return str(type_.layout).startswith("affine_map")
+    return type_.affine_map == ir.AffineMap.get_identity(type_.rank, type_.context)
 
 
 def _as_open(written: ir.Type, bound: ir.MemRefType) -> ir.MemRefType:
@@ -209,9 +217,10 @@ def _check_fit(
         raise mismatch(f"the array '{buffer.name}' has shape {buffer.shape}")
     if written.memory_space is not None:
         raise mismatch("a caller's array lies in the default memory space")
-    steps, offset = written.get_strides_and_offset()
+    _, offset = written.get_strides_and_offset()
     fits = all(
-        step in (DYNAMIC, stride) for step, stride in zip(steps, buffer.strides, strict=True)
+        step in (DYNAMIC, stride)
+        for step, stride in zip(_steps(written, buffer), buffer.strides, strict=True)
     )
     if not fits or offset not in (buffer.before_first, DYNAMIC):
         raise mismatch(

@@ -374,11 +374,15 @@ def test_along_one_element_any_stride_is_the_one_that_is_written(
     assert (y == expected).all()
 
 
-def test_a_layout_that_begins_elsewhere_is_no_fault_of_ours() -> None:
+@pytest.mark.parametrize("layout", ["", ", strided<[-4, 1]>", ", affine_map<(i, j) -> (i, j)>"])
+def test_a_layout_that_the_array_has_not_is_refused(layout: str) -> None:
+    """No layout is a layout without gaps, whatever the sizes: collapse_shape counts on it."""
     x = np.arange(12.0).reshape(3, 4)
-    text = OF_A_LAYOUT.replace("LAYOUT", "?x?xf64, strided<[-4, 1]>")
+    text = OF_A_LAYOUT.replace("LAYOUT", f"?x?xf64{layout}")
     with pytest.raises(BindError, match="has strides"):
         run(text, {"x": x[::-1], "y": x[::-1]})
+    with pytest.raises(BindError, match="has strides"):
+        run(text, {"x": x[:, 1:], "y": x[:, :-1]})
 
 
 def test_what_nothing_stands_for() -> None:
