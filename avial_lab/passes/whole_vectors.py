@@ -10,7 +10,7 @@ constraints, PLDI 2004.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 from mlir.dialects import affine, arith, memref, scf
@@ -33,6 +33,11 @@ FEWEST = 8
 SHORT = 64
 """Vectors of a row, below which it stays rolled: the copies of an unrolled body would be for a few
 times round, and what is left over from them runs one by one.
+"""
+
+MOST_WRITTEN_OUT = 200
+"""Operations on vectors of a row that is shorter than that: about as many as LLVM writes out of a
+loop, which it does before it looks for vectors.
 """
 
 WIDTHS = (32, 64)
@@ -66,7 +71,11 @@ class WholeVectors:
             for function in functions_of_arrays_apart(module):
                 for loop in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
                     row = _Row.of(loop, self.lanes)
-                    if row is not None:
+                    if row is None:
+                        continue
+                    if row.count < FEWEST * row.lanes:
+                        row.write_out()
+                    else:
                         row.write()
 
     def __str__(self) -> str:
@@ -91,10 +100,13 @@ class _Row:
         if count is None or bits not in WIDTHS:
             return None
         lanes = given * 32 // bits if given else this_cpu().lanes(bits // 8)
-        if lanes < 2 or count < FEWEST * lanes:
-            return None
         row = _Row(loop, count, lanes)
-        plain = all(row._is_known(op, bits) for op in body) and not _loads_what_it_stored(body)
+        if lanes < 2 or not all(row._is_known(op, bits) for op in body):
+            return None
+        if count < FEWEST * lanes:
+            few = len(body) * (count // lanes) <= MOST_WRITTEN_OUT
+            return row if few and count >= lanes and count % lanes in (0, lanes // 2) else None
+        plain = not _loads_what_it_stored(body)
         return row if plain and any(row._begins(op) for op in stores) else None
 
     @property
@@ -110,6 +122,8 @@ class _Row:
             return _bits(value.type) == bits and (
                 moves == 1 or (moves == 0 and op.name == "affine.load")
             )
+        if _is_subscript(op):
+            return True
         known = op.name.startswith("arith.") or op.name in FUNCTIONS
         types = [value.type for value in (*op.operands, *op.results)]
         return known and not len(op.regions) and all(_bits(each) in (bits, 1) for each in types)
@@ -138,9 +152,17 @@ class _Row:
 
     # -- what becomes of it
 
+    def _moved(self) -> list[ir.Operation]:
+        """The body, without constant subscripts: they stand before the loop now."""
+        body = body_of(self.loop)
+        for op in body:
+            if _is_subscript(op):
+                op.move_before(self.loop)
+        return [op for op in body if not _is_subscript(op)]
+
     def write(self) -> None:
         loop, lanes = self.loop, self.lanes
-        body = body_of(loop)
+        body = self._moved()
         stores = [op for op in body if op.name == "affine.store"]
         with loop.location, ir.InsertionPoint(loop):
             low, high, _ = map(number, bounds_of(loop, 0))
@@ -164,6 +186,19 @@ class _Row:
             self._store(stores, last, early or self._computed(body, last, around))
         loop.erase()
 
+    def write_out(self) -> None:
+        """Vector after vector, the last one half as long where that is what is left over."""
+        body = self._moved()
+        with self.loop.location, ir.InsertionPoint(self.loop):
+            low, _, _ = map(number, bounds_of(self.loop, 0))
+            wide = self._around(body)
+            for start in range(0, self.count, self.lanes):
+                left = self.count - start
+                row = self if left >= self.lanes else replace(self, lanes=left)
+                around = wide if row is self else row._around(body)
+                row._computed(body, plus(low, start), around, storing=True)
+        self.loop.erase()
+
     def _around(self, body: Sequence[ir.Operation]) -> dict[ir.Value, ir.Value]:
         """Vectors of what is computed outside."""
         inside = {value for op in body for value in op.results}
@@ -176,12 +211,21 @@ class _Row:
         return {v: spread(v, self.lanes) for v in dict.fromkeys(taken) if v not in inside}
 
     def _computed(
-        self, body: Sequence[ir.Operation], column: ir.Value, around: dict[ir.Value, ir.Value]
+        self,
+        body: Sequence[ir.Operation],
+        column: ir.Value,
+        around: dict[ir.Value, ir.Value],
+        *,
+        storing: bool = False,
     ) -> dict[ir.Value, ir.Value]:
-        """The values of the body as vectors that begin at `column`."""
+        """The values of the body as vectors that begin at `column`; what it stores as well where
+        that is asked for.
+        """
         known = dict(around)
         for op in body:
             if op.name == "affine.store":
+                if storing:
+                    self._store([op], column, known)
                 continue
             with op.location:
                 made = (
@@ -254,6 +298,10 @@ def _count(loop: ir.Operation) -> int | None:
     if not all(isinstance(each, ir.AffineConstantExpr) for each in (low, high)):
         return None
     return high.value - low.value
+
+
+def _is_subscript(op: ir.Operation) -> bool:
+    return op.name == "arith.constant" and isinstance(op.results[0].type, ir.IndexType)
 
 
 def _bits(kind: ir.Type) -> int | None:
