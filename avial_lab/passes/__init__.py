@@ -31,8 +31,8 @@ loops       a rank's loops, fast
             flatten_rows, share_loads, whole_vectors
                 ast_loops, elements, loop_bounds, loop_work, cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions
-                join_terms, block_sizes, block_code, contraction_code, panels, packing,
-                register_tiles, gemm_calls, strip_code, table_code, shared_code, index_code
+                join_terms, block_sizes, block_code, contraction_code, term_places, panels,
+                packing, register_tiles, gemm_calls, strip_code, table_code, shared_code, index_code
 
 host        what a CPU runs
             emulate_gpu, expand_math, bools_to_bytes, expm1_to_libm, extremes_to_llvm,

@@ -14,7 +14,7 @@ from mlir import ir
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.block_code import FEWEST, NAME, NARROWER, SHARED_AROUND, BlockCode
-from avial_lab.passes.block_sizes import BlockSizes, described
+from avial_lab.passes.block_sizes import BlockSizes, described, itemsize_in
 from avial_lab.passes.expand_scalars import extent_of
 from avial_lab.passes.join_terms import joined_terms
 from avial_lab.passes.mark_parallel import PARALLEL, free_nests, may_run_at_once
@@ -40,7 +40,9 @@ BATCH = 32
 """Iterations of a loop around contractions, from which on threads share those, and not blocks."""
 
 FEWEST_OF_EACH = 8
-"""Rows, columns and terms of a contraction that is worth its packing."""
+"""Rows, columns and terms of a contraction that is worth its packing; columns that fill a vector
+are as well.
+"""
 
 FEW_PRODUCTS = 1 << 18
 """Of a contraction whose arrays stay in a core's caches: loops take no longer for them."""
@@ -133,14 +135,16 @@ class BlockLoops:
             (copy if rest is None else loop).erase()
             if rest is not None:
                 return rest
+        alone = False
         code = BlockCode(self._sizes, loop, scop, shared, inside, self.blas)
         if found is not None and (why := self._too_small(found, joined=joined)):
             tell(loop, NAME, f"{_summed(found)}, stays as it is: {why}")
-            found = None
+            alone, found = not (found.before or found.after), None
         if found is not None:
             self._tell(loop, found, code.products(found, ()))
             return [(each, width) for each in code.apart(found)]
-        steps = _blocked(scop, units, width, self.cpu)
+        # Blocks of terms of what is too small as a whole would be none the better.
+        steps = None if alone else _blocked(scop, units, width, self.cpu)
         if steps is None:
             if width == self.steps and not inside and self._table(loop, shared):
                 return []
@@ -169,7 +173,7 @@ class BlockLoops:
         if table is None:
             return False
         by_name = {unit.name: unit for unit in units}
-        code = TableCode(loop, by_name, table, self._sizes.tiles(table.far), shared)
+        code = TableCode(loop, by_name, table, self._sizes.tiles(table.far, widest=True), shared)
         if not code.write(scop):
             return False
         told = f"tiles of {table.width} × {table.width}, each of which begins with a contraction of"
@@ -185,7 +189,7 @@ class BlockLoops:
 
     def _width(self, found: Contraction) -> int:
         """Of the tiles of a table: about `steps`, in whole register tiles."""
-        columns = self._sizes.tiles(found).columns
+        columns = self._sizes.tiles(found, widest=True).columns
         return self.steps - self.steps % columns if self.steps > columns else self.steps
 
     def blocks(self, loop: ir.Operation) -> Elimination | None:
@@ -219,10 +223,15 @@ class BlockLoops:
         if self.terms or self.block or self.blas:
             return ""
         roles, product = found.roles, 1
-        for what, place in (("terms", roles.term), ("rows", roles.row), ("columns", roles.column)):
+        vector = min(FEWEST_OF_EACH, self.cpu.lanes(itemsize_in(found)))
+        for what, place, fewest in (
+            ("terms", roles.term, FEWEST_OF_EACH),
+            ("rows", roles.row, FEWEST_OF_EACH),
+            ("columns", roles.column, vector),
+        ):
             count = most_iterations(found.unit.domain, place)
             product *= count
-            if count < FEWEST_OF_EACH:
+            if count < fewest:
                 return f"only {count} {what}"
         # Loops in loops of a few iterations would be neither short nor vectors.
         return f"only {product:,} products" if product <= FEW_PRODUCTS and not joined else ""

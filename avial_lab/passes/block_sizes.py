@@ -14,8 +14,14 @@ from dataclasses import dataclass
 from avial_lab.cpu import Cpu
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.register_tiles import Tiles
+from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.strip_code import LINES, StripCode
 from avial_lab.polyhedra.contractions import Contraction
+
+SLOWER = {3: 1.0, 2: 1.08, 1: 1.15}
+"""By the vectors that a register tile is wide: how much longer a product takes than in the widest,
+which loads least for it. But a few columns of a wide tile may not be there, and take as long.
+"""
 
 
 @dataclass(frozen=True)
@@ -26,15 +32,20 @@ class BlockSizes:
     terms: int = 0
     block: int = 0
 
-    def tiles(self, found: Contraction) -> Tiles:
+    def tiles(self, found: Contraction, *, widest: bool = False) -> Tiles:
         """Register tiles as the registers allow; blocks as the caches do: a right panel is as
         large as L1, through which it goes again for each tile of a block of rows; all of a block's
         left panels fill a quarter of L2, so that the right ones have room beside them.
+        `widest`: however few columns there are.
         """
-        item = _itemsize(found)
+        item = itemsize_in(found)
         lanes = self.cpu.lanes(item)
-        # Three vectors of a right panel, one spread left value, and the elements themselves.
-        rows, columns = 8 if self.cpu.vector_registers >= 32 else 4, 3 * lanes
+        columns = most_iterations(found.unit.domain, found.roles.column)
+        vectors = max(SLOWER) if widest else _vectors_of(columns, lanes)
+        # These of a right panel, one spread left value, and the elements themselves, of which as
+        # many wait for each other's products as those take.
+        rows = 8 if self.cpu.vector_registers >= 32 or vectors == 1 else 4
+        columns = vectors * lanes
         right_bytes = columns * item * len(found.right)
         terms = self.terms or max(64, self.cpu.l1_bytes // right_bytes)
         nbytes = item * len(found.left)
@@ -50,10 +61,19 @@ class BlockSizes:
         return min(LINES, max(lanes, most // lanes * lanes))
 
 
+def _vectors_of(columns: int, lanes: int) -> int:
+    """How many vectors wide a register tile is, for so many columns.
+
+    >>> [_vectors_of(columns, 8) for columns in (1200, 56, 32, 24, 16, 8)]
+    [3, 1, 2, 3, 2, 1]
+    """
+    return min(SLOWER, key=lambda wide: -(-columns // (wide * lanes)) * wide * SLOWER[wide])
+
+
 def described(found: Contraction, tiles: Tiles) -> str:
     """In which blocks."""
     nbytes, right_bytes = (
-        tiles.terms * _itemsize(found) * len(values) for values in (found.left, found.right)
+        tiles.terms * itemsize_in(found) * len(values) for values in (found.left, found.right)
     )
     return (
         f"in register tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
@@ -62,7 +82,7 @@ def described(found: Contraction, tiles: Tiles) -> str:
     )
 
 
-def _itemsize(found: Contraction) -> int:
+def itemsize_in(found: Contraction) -> int:
     """Bytes of the largest values that its tiles hold."""
     return max(itemsize_of(v.type) for v in (*found.left, *found.right, found.stored))
 

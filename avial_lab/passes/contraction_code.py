@@ -14,7 +14,7 @@ from itertools import pairwise
 from mlir import ir
 from mlir.dialects import affine, memref, vector
 
-from avial_lab.passes.index_code import minus, splat
+from avial_lab.passes.index_code import minus, plus, splat
 from avial_lab.passes.operations import attributes_of
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.polyhedra.contractions import Contraction, has_rows_of_elements, is_elementwise
@@ -50,6 +50,18 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class TermPlaces:
+    """A value's place in the row `flat`: what `base` makes of the values `others`, and beyond that
+    as far as `table` says of the term.
+    """
+
+    flat: ir.Value
+    table: ir.Value
+    base: ir.AffineMap
+    others: tuple[ir.Value, ...]
+
+
+@dataclass(frozen=True)
 class ContractionCode:
     """`root` is the nest that the contraction stands in; values that are `kept` are taken from
     there. `shared` holds the pieces that other contractions may have as well; `known` are values
@@ -60,6 +72,7 @@ class ContractionCode:
     found: Contraction
     shared: SharedCode
     kept: Mapping[ir.Value, Kept] = field(default_factory=dict[ir.Value, Kept])
+    places: Mapping[ir.Value, TermPlaces] = field(default_factory=dict[ir.Value, TermPlaces])
     known: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
 
     @property
@@ -105,6 +118,8 @@ class ContractionCode:
             if value in self.kept and not keeping:
                 kept = self.kept[value]
                 return memref.LoadOp(kept.memory, kept.subscripts(at)).result
+            if value in self.places:
+                return memref.LoadOp(*self._by_table(value, at)).result
             if value in inside or not defined_in(self.root, value):
                 return inside.get(value, value)
             op = value.owner.operation
@@ -122,8 +137,13 @@ class ContractionCode:
         """
         return all(self._walks(value, along) for value in wanted)
 
+    def is_loaded(self, value: ir.Value) -> bool:
+        """Whether it is an element of an array, as it stands there."""
+        op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+        return op in self._loads and value not in self.kept
+
     def _walks(self, value: ir.Value, along: Loop) -> bool:
-        if not self._hangs_on(value, along):
+        if not self.hangs_on(value, along):
             return True
         if value in self.kept:
             return along.name == self.kept[value].other.name
@@ -138,7 +158,7 @@ class ContractionCode:
         if stride_of(load.accesses[0], load.loops.index(along)) == 1:
             return True
         # The same said of a view, where the array itself is met at every so many elements of a row.
-        hanging = [each for each in list(op.operands)[1:] if self._hangs_on(each, along)]
+        hanging = [each for each in list(op.operands)[1:] if self.hangs_on(each, along)]
         hanging = [self.known.get(each, each) for each in hanging]
         variable = along.variable
         return hanging == [variable] and self._is_last_subscript(op, variable)
@@ -187,13 +207,13 @@ class ContractionCode:
     def _loads(self) -> dict[ir.Operation, Statement]:
         return {s.op: s for s in (*self.found.unit.statements, *self.found.unit.sunk)}
 
-    def _hangs_on(self, value: ir.Value, along: Loop) -> bool:
+    def hangs_on(self, value: ir.Value, along: Loop) -> bool:
         value = self.known.get(value, value)
         if value == along.variable:
             return True
         if isinstance(value.owner, ir.Block) or not defined_in(self.root, value):
             return False
-        return any(self._hangs_on(each, along) for each in value.owner.operation.operands)
+        return any(self.hangs_on(each, along) for each in value.owner.operation.operands)
 
     def vectors(
         self, wanted: Sequence[ir.Value], at: Values, along: Loop, mask: ir.Value
@@ -208,7 +228,7 @@ class ContractionCode:
             if value in made:
                 return made[value]
             kind = ir.VectorType.get([lanes], value.type)
-            if not self._hangs_on(value, along):
+            if not self.hangs_on(value, along):
                 made[value] = spread(self.computed([value], at)[0], lanes)
                 return made[value]
             op = value.owner.operation
@@ -226,9 +246,17 @@ class ContractionCode:
         """The array and the subscripts of a value, saved or not, in the iteration `at`."""
         if value in self.kept:
             return self.kept[value].memory, self.kept[value].subscripts(at)
+        if value in self.places:
+            return self._by_table(value, at)
         op = value.owner.operation
         array, *operands = self.computed(list(op.operands), at)
         return array, _subscripts(op, operands)
+
+    def _by_table(self, value: ir.Value, at: Values) -> tuple[ir.Value, list[ir.Value]]:
+        known = self.places[value]
+        base = affine.AffineApplyOp(known.base, self.computed(known.others, at)).result
+        further = memref.LoadOp(known.table, [at[self.term.name]]).result
+        return known.flat, [plus(base, further)]
 
     def place(self, at: Values) -> list[ir.Value]:
         """The subscripts of the element of the iteration `at`."""

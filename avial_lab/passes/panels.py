@@ -17,7 +17,7 @@ F. Van Zee, R. van de Geijn, BLIS: a framework for rapidly instantiating BLAS fu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 from mlir.dialects import arith, memref
@@ -37,6 +37,8 @@ from avial_lab.passes.index_code import (
 )
 from avial_lab.passes.packing import Packing
 from avial_lab.passes.register_tiles import Ends, Packed, RegisterTile, Tiles
+from avial_lab.passes.reorder_sums import most_iterations
+from avial_lab.passes.term_places import with_places
 
 ALIGNMENT = 64
 """Bytes: a line of the cache, and no vector lies across two."""
@@ -45,6 +47,10 @@ SHARES = 4
 """Blocks of rows are a multiple of it, and of one size, so that two threads, or four, have the same
 to do.
 """
+
+
+FEW = 9
+"""Vectors of columns, for which left values are read where they stand."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,8 @@ class Panels:
     parallel: bool = True
 
     def write(self, names: Values) -> None:
-        self._around(dict(names), 0)
+        with with_places(self.code) as code:
+            replace(self, code=code)._around(dict(names), 0)
 
     def _around(self, names: dict[str, ir.Value], depth: int) -> None:
         space = self.code.found.space
@@ -82,6 +89,7 @@ class Panels:
         # Whole blocks of vectors are packed, beyond the last term too.
         shape = (count, plus(deep, tiles.lanes), tiles.columns)
         right = [_panels(value.type, shape) for value in found.right]
+        in_place = self._in_place
         with loop(first_term, last_term, step=deep) as start:
             block = start, least(plus(start, deep), last_term)
             packing = Packing(self.code, tiles, names, start)
@@ -89,12 +97,8 @@ class Panels:
                 packing.right(right, panel, plus(times(panel, tiles.columns), column), block)
             with loop(0, blocks.count, parallel=self.parallel) as number:
                 rows = blocks.rows(number)
-                shape = (tiles.block // tiles.rows, tiles.terms + tiles.rows, tiles.rows)
-                left = [_panels(value.type, shape) for value in found.left]
+                left = [] if in_place else self._left(packing, block, rows)
                 packed = Packed(right, left, block, rows)
-                with loop(*rows, step=tiles.rows) as row:
-                    tile = divided(minus(row, rows[0]), tiles.rows)
-                    packing.left(left, tile, row, rows, block)
                 with loop(0, count) as panel, loop(*rows, step=tiles.rows) as row:
                     at = plus(times(panel, tiles.columns), column)
                     RegisterTile(self.code, tiles, packed, names, panel, row, at).write()
@@ -102,6 +106,28 @@ class Panels:
                     memref.DeallocOp(each)
         for each in right:
             memref.DeallocOp(each)
+
+    def _left(self, packing: Packing, block: Ends, rows: Ends) -> list[ir.Value]:
+        """Panels of the left values of these rows and terms."""
+        tiles = self.tiles
+        shape = (tiles.block // tiles.rows, tiles.terms + tiles.rows, tiles.rows)
+        left = [_panels(value.type, shape) for value in self.code.found.left]
+        with loop(*rows, step=tiles.rows) as row:
+            tile = divided(minus(row, rows[0]), tiles.rows)
+            packing.left(left, tile, row, rows, block)
+        return left
+
+    @property
+    def _in_place(self) -> bool:
+        """Whether left values are read where they stand: packed, few columns would make up for it.
+        All rows have to have all terms, as others are zeros in a panel.
+        """
+        found, row = self.code.found, self.code.row.name
+        columns = most_iterations(found.unit.domain, found.roles.column)
+        if columns > FEW * self.tiles.lanes or row in found.space.terms_of_row.names:
+            return False
+        plain = all(self.code.is_loaded(value) for value in found.left)
+        return plain and not self.code.beside(found.left, self.code.row)
 
     @property
     def _grows(self) -> bool:

@@ -56,7 +56,8 @@ class Tiles:
 @dataclass(frozen=True)
 class Packed:
     """Panels of a block of terms: of right values `[panel, term, column of the panel]`, of left
-    ones `[panel, term, row of the tile]`; and the terms and rows of the block.
+    ones `[panel, term, row of the tile]`, none where they are read in place; and the terms and rows
+    of the block.
     """
 
     right: Sequence[ir.Value]
@@ -297,10 +298,16 @@ class RegisterTile:
                 place = [self.panel, at_term, number(k * lanes)]
                 known[value] = vector.LoadOp(kind, panel, place).result
 
-        def load_left(value: ir.Value, panel: ir.Value, row: int) -> None:
-            one = memref.LoadOp(panel, [tile, at_term, number(row)]).result
+        def load_left(value: ir.Value, panel: ir.Value | None, row: int) -> None:
+            if panel is None:
+                at = {**self.names, self.code.row.name: places[row], self.code.term.name: term}
+                (one,) = self.code.computed([value], at)
+            else:
+                one = memref.LoadOp(panel, [tile, at_term, number(row)]).result
             of_row[row][value] = spread(one, lanes)
 
+        places = [] if packed.left else self._rows()
+        panels = packed.left or [None] * len(found.left)
         made, old = list(elements), found.element.op.results[0]
         for stage in self.code.stages:
             used = {operand for op in stage for operand in op.operands}
@@ -308,7 +315,7 @@ class RegisterTile:
                 if value in used and value not in of_column[0]:
                     load_right(value, panel)
             for row in range(rows):
-                for value, panel in zip(found.left, packed.left, strict=True):
+                for value, panel in zip(found.left, panels, strict=True):
                     if value in used and value not in of_row[row]:
                         load_left(value, panel, row)
                 for k in range(self._vectors):

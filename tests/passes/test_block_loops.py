@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -197,6 +198,47 @@ def test_terms_that_a_row_has_not_leave_its_elements_alone(form, kind):
     tiles = BlockLoops(terms=8, block=16, cpu=NARROW)
     texts = [(text_of(form, kind, sizes), tiles) for sizes in ((9, 13, 11), (33, 26, 35))]
     assert check(texts, kind, special=True) == len(texts)
+
+
+@pytest.mark.parametrize("cpu", [NARROW, WIDE], ids=["narrow", "wide"])
+@pytest.mark.parametrize("form", ["product", "transposed", "scaled"])
+def test_few_columns_are_in_narrow_tiles(form, cpu):
+    """As wide as there are columns, or nearly so; left values stay where they are."""
+    lanes = cpu.lanes(8)
+    tiles = BlockLoops(terms=8, block=16, cpu=cpu)
+    texts = [
+        (text_of(form, "f64", (37, columns, 29)), tiles)
+        for columns in (2 * lanes - 1, 2 * lanes, 4 * lanes, 9 * lanes, 10 * lanes + 1)
+        if columns <= SIDE
+    ]
+    assert check(texts, "f64", special=True) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("columns", "tile", "packed"),
+    [(4, (8, 4), False), (8, (4, 8), False), (20, (8, 4), False), (57, (4, 12), True)],
+)
+def test_the_tile_that_leaves_the_fewest_columns_empty(columns, tile, packed):
+    """Of a machine with 16 registers of four elements."""
+    text = text_of("product", "f64", (37, columns, 29))
+    made = blocked(text, (BlockLoops(terms=8, block=16, cpu=Cpu(32, 16)),), ir.Context())
+    assert tile_in(made) == tile
+    assert ("pack_left" in made) == packed
+
+
+def test_columns_that_fill_one_vector_are_enough():
+    text = text_of("product", "f64", (70, 4, 70)).replace("70", "700")
+    made = blocked(text, (BlockLoops(cpu=Cpu(32, 16)),), ir.Context())
+    assert tile_in(made) == (8, 4)
+    text = text.replace("to 4", "to 3")
+    assert "register tiles" not in blocked(text, (BlockLoops(cpu=Cpu(32, 16)),), ir.Context())
+
+
+def tile_in(made: str) -> tuple[int, int]:
+    """Rows and columns, as is told; MLIR prints the sign between them byte by byte."""
+    found = re.search(r"in register tiles of (\d+) \\C3\\97 (\d+);", made)
+    assert found
+    return int(found[1]), int(found[2])
 
 
 REFUSED = {
