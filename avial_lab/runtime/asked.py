@@ -39,8 +39,8 @@ class AskedProcess:
         environment: Mapping[str, str] | None = None,
         own_group: bool = False,
     ) -> None:
-        """`program` is Python's, and ends in `answer_all`. An answer may take `limit_s`. `own_group`:
-        Ctrl-C does not reach it.
+        """`program` is Python's, and ends in `answer_all`. An answer may take `limit_s`.
+        `own_group`: Ctrl-C does not reach it.
         """
         self.limit_s = limit_s
         # Not with -m: its classes would be those of __main__, and answers unknown to who asked.
