@@ -64,6 +64,7 @@ from avial_lab.passes.flatten_rows import FlattenRows
 from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases
+from avial_lab.passes.hold_rows import HoldRows
 from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
 from avial_lab.passes.independent_to_llvm import ROLLED, IndependentToLlvm, KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
@@ -138,6 +139,7 @@ OURS: dict[str, type] = {
     "order-loops": OrderLoops,
     "fuse-nests": FuseNests,
     "partial-sums": PartialSums,
+    "hold-rows": HoldRows,
     "jam-rows": JamRows,
     "flatten-rows": FlattenRows,
     "share-loads": ShareLoads,

@@ -38,6 +38,7 @@ from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.flatten_rows import FlattenRows
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases, fused_in
+from avial_lab.passes.hold_rows import HoldRows
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.interleave_rows import InterleaveRows
@@ -217,6 +218,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         IndependentAccesses(),
         PartialSums(),
         MarkParallel(),
+        HoldRows(),
         JamRows(**effort.options("jam-rows")),
         VectoriseRows(**effort.options("vectorise-rows")),
         InterleaveRows(**effort.options("interleave-rows")),

@@ -16,6 +16,7 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.block_code import FEWEST, NAME, NARROWER, SHARED_AROUND, BlockCode
 from avial_lab.passes.block_sizes import BlockSizes, described, itemsize_in
 from avial_lab.passes.expand_scalars import extent_of
+from avial_lab.passes.hold_rows import MOST_VECTORS
 from avial_lab.passes.join_terms import joined_terms
 from avial_lab.passes.mark_parallel import PARALLEL, free_nests, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
@@ -28,7 +29,7 @@ from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
 from avial_lab.polyhedra.eliminations import Elimination, elimination_in
 from avial_lab.polyhedra.nesting import FORS
-from avial_lab.polyhedra.orders import OPERATIONS
+from avial_lab.polyhedra.orders import OPERATIONS, move_of
 from avial_lab.polyhedra.products import Product
 from avial_lab.polyhedra.tables import Table, table_in
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
@@ -145,6 +146,8 @@ class BlockLoops:
             return [(each, width) for each in code.apart(found)]
         # Blocks of terms of what is too small as a whole would be none the better.
         steps = None if alone else _blocked(scop, units, width, self.cpu)
+        if steps is not None and any(self._is_thin(update.contraction) for update in steps.updates):
+            steps = None
         if steps is None:
             if width == self.steps and not inside and self._table(loop, shared):
                 return []
@@ -233,8 +236,35 @@ class BlockLoops:
             product *= count
             if count < fewest:
                 return f"only {count} {what}"
+        if not joined and self._is_for_registers(found):
+            return "registers hold its rows, and L2 what is added to them"
         # Loops in loops of a few iterations would be neither short nor vectors.
         return f"only {product:,} products" if product <= FEW_PRODUCTS and not joined else ""
+
+    def _is_thin(self, found: Contraction) -> bool:
+        """Whether it has few rows or columns, however many steps there are to add to them."""
+        if self.terms or self.block or self.blas:
+            return False
+        places = (found.roles.row, found.roles.column)
+        few = any(most_iterations(found.unit.domain, k) < FEWEST_OF_EACH for k in places)
+        return few or self._is_for_registers(found)
+
+    def _is_for_registers(self, found: Contraction) -> bool:
+        """Whether its rows are as short as those that hold-rows keeps in registers, which loads the
+        right values from where they are.
+        """
+        roles, item = found.roles, itemsize_in(found)
+        columns = most_iterations(found.unit.domain, roles.column)
+        nbytes = columns * most_iterations(found.unit.domain, roles.term) * item
+        if columns > MOST_VECTORS * self.cpu.lanes(item) or nbytes > self.cpu.l2_bytes // 2:
+            return False
+        along = found.unit.loops[roles.column]
+        right = statements_behind(found.right, found)
+        all_of_it = (*found.unit.statements, *found.unit.sunk)
+        rows = [s for s in all_of_it if s.name in right or s == found.element]
+        return all(
+            along in s.loops and move_of(s.accesses[0], s.loops.index(along)) == 1 for s in rows
+        )
 
 
 def _blocked(scop: Scop, units: Sequence[Unit], width: int, cpu: Cpu) -> Elimination | None:

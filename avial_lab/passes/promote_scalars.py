@@ -147,7 +147,7 @@ def _promote(loop: ir.Operation, groups: Sequence[Group]) -> ir.Operation | None
     if any does.
     """
     branch = None
-    if _surely_runs(loop) or all(_met_before(loop, group) for group in groups):
+    if surely_runs(loop) or all(_met_before(loop, group) for group in groups):
         results = _written_around(loop, groups)
     else:
         kinds = [result.type for result in loop.results]
@@ -191,13 +191,13 @@ def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> Sequence[ir.
     """Loads, the loop and stores, at the insertion point; what the loop itself results in."""
     written = [k for k, group in enumerate(groups) if any(op.name in STORES for op in group)]
     values = [_load(group[0]) for group in groups]
-    new = _with_more(loop, [values[k] for k in written])
+    new = with_more(loop, [values[k] for k in written])
     count = len(loop.results)
     arguments = list(new.regions[0].blocks[0].arguments)[1 + count :]
     for k, argument in zip(written, arguments, strict=True):
         values[k] = argument
     _registers(new, groups, values)
-    _end(new, [values[k] for k in written])
+    hand_on(new, [values[k] for k in written])
     for k, value in zip(written, list(new.results)[count:], strict=True):
         copy = next(op for op in groups[k] if op.name in STORES).clone().operation
         copy.operands[0] = value
@@ -216,7 +216,7 @@ def _load(access: ir.Operation) -> ir.Value:
     return ir.Operation.create(name, [value.type], where, attributes).result
 
 
-def _with_more(loop: ir.Operation, first: Sequence[ir.Value]) -> ir.Operation:
+def with_more(loop: ir.Operation, first: Sequence[ir.Value]) -> ir.Operation:
     """`loop` with the operations of its body moved into it, which carries those values too."""
     attributes = attributes_of(loop)
     if "operandSegmentSizes" in attributes:
@@ -267,7 +267,7 @@ def _registers(loop: ir.Operation, groups: Sequence[Group], values: list[ir.Valu
             values[k] = op.operands[0]
 
 
-def _end(loop: ir.Operation, more: Sequence[ir.Value]) -> None:
+def hand_on(loop: ir.Operation, more: Sequence[ir.Value]) -> None:
     body = loop.regions[0].blocks[0]
     finish = body.operations[-1].operation
     with ir.InsertionPoint(body):
@@ -287,7 +287,7 @@ def _maps(loop: ir.Operation) -> tuple[ir.AffineMap, ir.AffineMap]:
     return low.value, high.value  # pyright: ignore
 
 
-def _surely_runs(loop: ir.Operation) -> bool:
+def surely_runs(loop: ir.Operation) -> bool:
     if loop.name != "affine.for":
         return False
     lows, highs = ([constant_in(end) for end in bound.results] for bound in _maps(loop))

@@ -288,6 +288,40 @@ def test_what_is_no_contraction_stays_as_it_is(body):
     assert check([(text, BlockLoops(terms=8, block=16, cpu=WIDE))], "f64") == 0
 
 
+def thin(columns: int, right: str, order: str = "ijp", terms: int = 400) -> str:
+    loops = {"i": "%i = 0 to 4000", "j": f"%j = 0 to {columns}", "p": f"%p = 0 to {terms}"}
+    opened = " ".join(f"affine.for {loops[letter]} {{" for letter in order)
+    one, other = f"memref<4000x{terms}xf64>", f"memref<{terms}x{terms}xf64>"
+    return f"""
+    func.func @f(%C: {one}, %A: {one}, %B: {other}) attributes {{avial.apart}} {{
+      {opened}
+        %a = affine.load %A[%i, %p] : {one}
+        %b = affine.load %B{right} : {other}
+        %c = affine.load %C[%i, %j] : {one}
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new, %C[%i, %j] : {one}
+      }} }} }}
+      return
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "put"),
+    [
+        (thin(12, "[%p, %j]"), False),
+        (thin(16, "[%p, %j]"), False),
+        (thin(17, "[%p, %j]"), True),
+        (thin(12, "[%j, %p]"), True),
+        (thin(12, "[%p, %j]", terms=4000), True),
+        (thin(4, "[%p, %j]", order="ipj"), False),
+    ],
+    ids=["short", "four vectors", "too long", "apart", "more than L2", "blocks of terms"],
+)
+def test_rows_that_registers_hold_stay_as_they_are(text, put):
+    after = blocked(text, (BlockLoops(cpu=Cpu(32, 16, fma=True)),), ir.Context())
+    assert ("avial.parallel" in after) == put
+
+
 LU = """
   affine.for %i = 0 to {n} {
     affine.for %j = 0 to #same(%i) {

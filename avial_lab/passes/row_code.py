@@ -1,0 +1,197 @@
+"""Rows of independent elements as vectors: an innermost loop's body, once for some of its columns.
+
+A loop, a number of lanes, the first column -> operations at the insertion point.
+
+    %x = affine.load %A[%i, %j + 1]    %x = vector.load %A[%i, %column + 1] : vector<4xf64>
+    %l = affine.load %A[%i, 0]         %l = vector.broadcast (memref.load %A[%i, 0])
+    affine.store %s, %B[%i, %j]        vector.store %s, %B[%i, %column] : vector<4xf64>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from mlir import ir
+from mlir.dialects import affine, memref
+
+from avial_lab.passes.contraction_code import on_vectors, spread
+from avial_lab.passes.empty_loops import known_ends
+from avial_lab.passes.jam_rows import body_of
+
+WIDTHS = (32, 64)
+"""Bits of elements; of narrower ones there are several vectors in the making of one."""
+
+FUNCTIONS = ("math.fma", "math.sqrt", "math.absf", "math.copysign")
+"""Beside arithmetic: what one instruction does for a vector."""
+
+
+@dataclass(frozen=True)
+class RowCode:
+    """The body of `loop`, whose iterations are independent, for `lanes` of them at once."""
+
+    loop: ir.Operation
+    lanes: int
+
+    @cached_property
+    def body(self) -> list[ir.Operation]:
+        return body_of(self.loop)
+
+    @cached_property
+    def stores(self) -> list[ir.Operation]:
+        return [op for op in self.body if op.name == "affine.store"]
+
+    @property
+    def variable(self) -> ir.Value:
+        return self.loop.regions[0].blocks[0].arguments[0]
+
+    # -- whether there is such code
+
+    def is_known(self) -> bool:
+        """Whether all of the body is elements that lie side by side, of one width, and arithmetic
+        on them.
+        """
+        bits = bits_of(self.stores[0].operands[0].type) if self.stores else None
+        return bits in WIDTHS and all(self._is_known(op, bits) for op in self.body)
+
+    def loads_first(self) -> bool:
+        """Whether an iteration reads from no array that it has written before."""
+        written: set[ir.Value] = set()
+        for op in self.body:
+            if op.name == "affine.load" and op.operands[0] in written:
+                return False
+            if op.name == "affine.store":
+                written.add(op.operands[1])
+        return True
+
+    def _is_known(self, op: ir.Operation, bits: int) -> bool:
+        if op.name in ("affine.load", "affine.store"):
+            value = op.operands[0] if op.name == "affine.store" else op.results[0]
+            moves = self.moves(op)
+            return bits_of(value.type) == bits and (
+                moves == 1 or (moves == 0 and op.name == "affine.load")
+            )
+        known = op.name.startswith("arith.") or op.name in FUNCTIONS
+        types = [value.type for value in (*op.operands, *op.results)]
+        return known and not len(op.regions) and all(bits_of(each) in (bits, 1) for each in types)
+
+    def moves(self, op: ir.Operation) -> int | None:
+        """By how many elements of memory it is further in the next iteration; None where they do
+        not lie in one row.
+        """
+        array, *where = list(op.operands)[op.name == "affine.store" :]
+        form = ir.AffineMapAttr(op.attributes["map"]).value
+        if not _lies_in_rows(array) or not form.results:
+            return None
+        dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+        symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
+        if self.variable in where[form.n_dims :]:
+            return None
+        moved = [d + 1 if where[k] == self.variable else d for k, d in enumerate(dims)]
+        after = ir.AffineMap.get(form.n_dims, form.n_symbols, [*moved, *symbols])
+        *others, last = (_difference(each.compose(after), each, form) for each in form.results)
+        return last if not any(others) and last in (0, 1) else None
+
+    # -- what becomes of it
+
+    def around(self) -> dict[ir.Value, ir.Value]:
+        """Vectors of what is computed outside."""
+        inside = {value for op in self.body for value in op.results}
+        taken = (
+            value
+            for op in self.body
+            for value in (list(op.operands)[:1] if op.name == "affine.store" else op.operands)
+            if op.name != "affine.load"
+        )
+        return {v: spread(v, self.lanes) for v in dict.fromkeys(taken) if v not in inside}
+
+    def computed(
+        self, column: ir.Value, known: Mapping[ir.Value, ir.Value], *, storing: bool = False
+    ) -> dict[ir.Value, ir.Value]:
+        """The values of the body as vectors that begin at `column`; some are `known`. `storing`:
+        what the body stores is stored, too.
+        """
+        values = dict(known)
+        for op in self.body:
+            if op.name == "affine.store":
+                if storing:
+                    with op.location:
+                        self.store_one(op, column, values[op.operands[0]])
+                continue
+            if op.results[0] in values:
+                continue
+            with op.location:
+                made = (
+                    self.loaded(op, column)
+                    if op.name == "affine.load"
+                    else spread(op.clone().operation.results[0], self.lanes)
+                    if op.name == "arith.constant"
+                    else on_vectors(op, [values[v] for v in op.operands], self.lanes).result
+                )
+            values[op.results[0]] = made
+        return values
+
+    def loaded(self, op: ir.Operation, column: ir.Value) -> ir.Value:
+        """What a load, or a store, of the body finds in memory."""
+        array, places = op.operands[op.name == "affine.store"], self.places(op, column)
+        if not self.moves(op):
+            return spread(memref.load(array, places), self.lanes)
+        whole = ir.VectorType.get([self.lanes], ir.MemRefType(array.type).element_type)
+        return ir.Operation.create("vector.load", [whole], [array, *places]).result
+
+    def store(self, column: ir.Value, known: Mapping[ir.Value, ir.Value]) -> None:
+        """All that the body stores."""
+        for op in self.stores:
+            with op.location:
+                self.store_one(op, column, known[op.operands[0]])
+
+    def store_one(self, op: ir.Operation, column: ir.Value, value: ir.Value) -> None:
+        ir.Operation.create("vector.store", [], [value, op.operands[1], *self.places(op, column)])
+
+    def places(self, op: ir.Operation, column: ir.Value) -> list[ir.Value]:
+        """Its subscripts at that column."""
+        where = list(op.operands)[1 + (op.name == "affine.store") :]
+        where = [column if value == self.variable else value for value in where]
+        form = ir.AffineMapAttr(op.attributes["map"]).value
+        return [
+            affine.AffineApplyOp(
+                ir.AffineMap.get(form.n_dims, form.n_symbols, [each]), where
+            ).result
+            for each in form.results
+        ]
+
+
+def put_constants_before(loop: ir.Operation) -> None:
+    """Those in its body, of which the subscripts are no elements."""
+    for op in body_of(loop):
+        if op.name == "arith.constant":
+            op.move_before(loop)
+
+
+def columns_of_row(loop: ir.Operation) -> range | None:
+    """Those of a loop that hands nothing on, where they are known and side by side."""
+    if loop.name != "affine.for" or len(loop.results):
+        return None
+    if ir.IntegerAttr(loop.attributes["step"]).value != 1:
+        return None
+    low, high = (ends[0] if len(ends) == 1 else None for ends in known_ends(loop))
+    return None if low is None or high is None else range(low, high)
+
+
+def bits_of(kind: ir.Type) -> int | None:
+    if isinstance(kind, (ir.FloatType, ir.IntegerType)):
+        return kind.width
+    return None
+
+
+def _lies_in_rows(array: ir.Value) -> bool:
+    kind = array.type
+    if not isinstance(kind, ir.MemRefType) or not kind.rank:
+        return False
+    return kind.get_strides_and_offset()[0][-1] == 1
+
+
+def _difference(after: ir.AffineExpr, before: ir.AffineExpr, form: ir.AffineMap) -> int | None:
+    by = ir.AffineExpr.simplify_affine_expr(after - before, form.n_dims, form.n_symbols)
+    return next((k for k in (0, 1) if by == ir.AffineConstantExpr.get(k)), None)
