@@ -227,11 +227,12 @@ def test_the_tile_that_leaves_the_fewest_columns_empty(columns, tile, packed):
 
 
 def test_columns_that_fill_one_vector_are_enough():
+    """Where what is added to them does not stay in L2; else hold-rows has them."""
     text = text_of("product", "f64", (70, 4, 70)).replace("70", "700")
-    made = blocked(text, (BlockLoops(cpu=Cpu(32, 16)),), ir.Context())
-    assert tile_in(made) == (8, 4)
+    sizes = BlockLoops(cpu=Cpu(32, 16, l2_bytes=32 << 10))
+    assert tile_in(blocked(text, (sizes,), ir.Context())) == (8, 4)
     text = text.replace("to 4", "to 3")
-    assert "register tiles" not in blocked(text, (BlockLoops(cpu=Cpu(32, 16)),), ir.Context())
+    assert "register tiles" not in blocked(text, (sizes,), ir.Context())
 
 
 def tile_in(made: str) -> tuple[int, int]:
