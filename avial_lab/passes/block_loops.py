@@ -146,8 +146,6 @@ class BlockLoops:
             return [(each, width) for each in code.apart(found)]
         # Blocks of terms of what is too small as a whole would be none the better.
         steps = None if alone else _blocked(scop, units, width, self.cpu)
-        if steps is not None and any(self._is_thin(update.contraction) for update in steps.updates):
-            steps = None
         if steps is None:
             if width == self.steps and not inside and self._table(loop, shared):
                 return []
@@ -240,14 +238,6 @@ class BlockLoops:
             return "registers hold its rows, and L2 what is added to them"
         # Loops in loops of a few iterations would be neither short nor vectors.
         return f"only {product:,} products" if product <= FEW_PRODUCTS and not joined else ""
-
-    def _is_thin(self, found: Contraction) -> bool:
-        """Whether it has few rows or columns, however many steps there are to add to them."""
-        if self.terms or self.block or self.blas:
-            return False
-        places = (found.roles.row, found.roles.column)
-        few = any(most_iterations(found.unit.domain, k) < FEWEST_OF_EACH for k in places)
-        return few or self._is_for_registers(found)
 
     def _is_for_registers(self, found: Contraction) -> bool:
         """Whether its rows are as short as those that hold-rows keeps in registers, which loads the

@@ -72,6 +72,10 @@ ONE_BY_ONE = """affine.for %j = 0 to 3 {
     %c = affine.load %C[%i, %j * 2] : ARRAY
     affine.store %c, %C[%i, %j * 2 + 30] : ARRAY
   }"""
+ACROSS = """ROW {
+    %a = affine.load %A[%i, %j] : ARRAY
+    affine.store %a, %C[%i, %j + 2] : ARRAY
+  }"""
 WRITTEN_OUT = """ROW {
     %a0 = affine.load %A[%i, 0] : ARRAY
     %b0 = affine.load %B[0, %j] : ARRAY
@@ -89,6 +93,8 @@ BODIES = {
     "two terms at a time": TWICE,
     "two sums after each other": f"{SUM} {SCALE} {SUM}",
     "what another loop writes between": f"{SUM} {ONE_BY_ONE} {SUM}",
+    "what another loop writes into it": f"{SUM} {ONE_BY_ONE.replace('2 + 30', '2 + 1')} {SUM}",
+    "a row that lies across it": f"{SUM} {ACROSS} {COPY}",
     "a copy of it": f"{CLEAR} {SUM} {COPY}",
     "terms written out": WRITTEN_OUT,
 }
@@ -161,14 +167,22 @@ def test_terms_that_may_not_be_there_need_a_row_that_is_written_before() -> None
     assert "vector." not in changed(alone)
 
 
+TRIANGLE = SUM.replace("TERMS", "affine.for %k = 0 to affine_map<(i) -> (i + 1)>(%i)")
 LEFT_ALONE = {
     "a row that goes on with the terms": SUM.replace("%C[%i,", "%C[%i + %k,"),
+    "a row that lies further on with each term": SUM.replace("%C[%i, %j]", "%C[%i, %j + %k * 8]"),
+    "what is read again after it was written": SUM.replace(
+        "affine.store %s, %C[%i, %j] : ARRAY",
+        """affine.store %s, %C[%i, %j] : ARRAY
+           %again = affine.load %C[%i, %j] : ARRAY
+           %twice = arith.mul %again, %b : KIND
+           affine.store %twice, %C[%i, %j] : ARRAY""",
+    ),
     "other elements of the array are read": SUM.replace("%A[%i, %k]", "%C[%i, %k + 30]"),
     "what the row before has written": SUM.replace("%A[%i, %k]", "%C[%i - 1, %k + 30]"),
     "elements that lie apart": SUM.replace("%j]", "%j * 2]"),
-    "of each row another number of terms": SUM.replace(
-        "TERMS", "affine.for %k = 0 to affine_map<(i) -> (i + 1)>(%i)"
-    ),
+    "of each row another number of terms": TRIANGLE,
+    "of each row another number of terms, written before": f"{CLEAR} {TRIANGLE}",
     "two rows of an array, which overlap": SUM[:-1] + ADD.replace("%j]", "%j + 2]") + "}",
     "the sum of a row is read by the next term": SUM.replace("%b, ", "%b2, ").replace(
         "%p =", "%x = affine.load %C[%i, 0] : ARRAY\n %b2 = arith.mul %x, %b : KIND\n %p ="
