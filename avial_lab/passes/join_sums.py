@@ -46,7 +46,8 @@ class JoinSums:
                C[i, j] += A[max(i, k), min(i, k)] * (alpha * B[k, j]) } } }
 
     Only where that is more than `least` products, and not in a strict module: the order in which
-    an element's terms are added is another.
+    an element's terms are added is another. And a factor of their sum is one of each term here:
+    where it is infinite, a term of 0 makes NaN of what the text has infinite.
     """
 
     least: int = FEW_PRODUCTS
