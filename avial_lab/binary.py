@@ -23,9 +23,10 @@ from typing import TypeVar
 
 from avial_lab import ownership
 from avial_lab.arrays import Buffer, Number, Storage
-from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.cache import Cache, digest
 from avial_lab.cpu import instruction_sets
 from avial_lab.errors import InternalError
+from avial_lab.files import cache_folder
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
 from avial_lab.schedule import Piece, Step, Transfer
 from avial_lab.toolchain import tool
@@ -143,7 +144,7 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
     used.
     """
     started = time.perf_counter()
-    store = store if store is not None else Cache(default_folder() / "objects")
+    store = store if store is not None else Cache(cache_folder() / "objects")
     key = digest(
         "machine code and parts", llvm_ir, *_opt(), *LLC, *LINK, *_parts(llvm_ir), tool_versions()
     )
@@ -221,7 +222,7 @@ def assemble_command() -> tuple[str, ...]:
 
 def assembled(assembly: str, llvm_ir: str) -> MachineCode:
     """Machine code of assembly written by hand; `llvm_ir` tells what is linked to it."""
-    store = Cache(default_folder() / "objects")
+    store = Cache(cache_folder() / "objects")
     objects = {"program": _assembled(assembly), **_runtime(llvm_ir, store)}
     return MachineCode(_linked(objects), assembly)
 

@@ -20,13 +20,6 @@ LIMIT_BYTES = 512 * 1024 * 1024
 _log = logging.getLogger(__name__)
 
 
-def default_folder() -> Path:
-    """`$XDG_CACHE_HOME/avial_lab`, else `~/.cache/avial_lab`."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "avial_lab"
-
-
 def digest(*parts: str | bytes) -> str:
     """SHA-256 over the parts, each with its length, so that no two lists of parts read the same."""
     hashed = hashlib.sha256()

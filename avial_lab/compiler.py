@@ -21,8 +21,8 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import IO, overload
 
-from avial_lab.cache import default_folder
 from avial_lab.errors import AvialError, CompilerCrash, CompilerTimeout
+from avial_lab.files import cache_folder
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -232,7 +232,7 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
     """
     source = question.source
     try:
-        crashes = default_folder() / "crashes"
+        crashes = cache_folder() / "crashes"
         crashes.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=crashes, prefix=time.strftime("%Y%m%d-%H%M%S-")))
         (folder / "program.avial").write_text(source.text)

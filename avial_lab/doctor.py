@@ -22,7 +22,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from avial_lab.cache import Cache, default_folder
+from avial_lab.cache import Cache
+from avial_lab.files import cache_folder
 from avial_lab.toolchain import Outcome, find_tool, install_hint, run
 
 #: The major version of LLVM and MLIR that the passes' names and the bindings' API are of.
@@ -469,7 +470,7 @@ def check_pictures() -> Iterator[Finding]:
 
 def check_cache() -> Iterator[Finding]:
     """What is stored must come back; a folder that others may write to is not used."""
-    folder = default_folder()
+    folder = cache_folder()
     store, key, stored = Cache(folder), f"doctor-{os.getpid()}", b"stored by the doctor"
     store.put(key, stored)
     found = store.get(key)

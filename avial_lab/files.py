@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all.
+"""Files that are there whole or not at all, and the folder of those that can be made again.
 
 Path -> a text file to write into, which takes its place when everything is in it.
 """
@@ -29,3 +29,10 @@ def written_whole(path: Path) -> Generator[IO[str]]:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
+
+
+def cache_folder() -> Path:
+    """`$XDG_CACHE_HOME/avial_lab`, else `~/.cache/avial_lab`."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
+    return root / "avial_lab"

@@ -20,6 +20,7 @@ import numpy as np
 
 from avial_lab.arrays import Number, Storage, row_major
 from avial_lab.errors import ClusterError, InternalError
+from avial_lab.files import cache_folder
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def descriptor(address: int, shape: tuple[int, ...]) -> ctypes.Array[ctypes.c_in
 
 def _directories() -> list[Path]:
     """Where the file may pass through; the second for a temporary directory mounted noexec."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "avial_lab"
+    cache = cache_folder()
     places = [Path(tempfile.gettempdir())]
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -13,7 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from avial_lab.cache import Cache, default_folder
+from avial_lab.cache import Cache
+from avial_lab.files import cache_folder
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ def made_once(folder: str, key: str, make: Callable[[], T]) -> T:
     """What `make` returned for that key before, in this process or another; else what it returns
     now.
     """
-    cache = Cache(default_folder() / folder)
+    cache = Cache(cache_folder() / folder)
     stored = cache.get(key)
     if stored is not None:
         try:

@@ -17,9 +17,10 @@ from statistics import median
 
 import numpy as np
 
-from avial_lab.cache import Cache, default_folder
+from avial_lab.cache import Cache
 from avial_lab.effort import OPTIONAL, SIZES, Effort
 from avial_lab.errors import AvialError, ScheduleError
+from avial_lab.files import cache_folder
 from avial_lab.messages import Built
 from avial_lab.runtime.threads import Threads
 from avial_lab.runtime.trials import Trials
@@ -288,4 +289,4 @@ def remembered(key: str) -> Choice | None:
 
 
 def _kept() -> Cache:
-    return Cache(default_folder() / "tuned")
+    return Cache(cache_folder() / "tuned")

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.cache import Cache, digest
 from avial_lab.errors import AvialError, CheckError
+from avial_lab.files import cache_folder
 from avial_lab.race.booth import Booth
 from avial_lab.race.entry import BoundEntry, CEntry
 from avial_lab.race.native import (
@@ -162,7 +163,7 @@ def _native_key(start: KernelProgram) -> str:
 
 
 def _cache() -> Cache:
-    return Cache(default_folder() / "truths")
+    return Cache(cache_folder() / "truths")
 
 
 def _compilers() -> tuple[CCompiler, CCompiler]:

@@ -31,8 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.cache import Cache, digest
 from avial_lab.errors import AvialError
+from avial_lab.files import cache_folder
 from avial_lab.suite import Kernel
 from avial_lab.toolchain import find_tool, run
 
@@ -108,7 +109,7 @@ class CCompiler:
     def build(self, source: str) -> bytes:
         """The shared object of that text. AvialError with the compiler's first complaint."""
         key = digest(self.identity, source)
-        cache = Cache(default_folder() / "peers")
+        cache = Cache(cache_folder() / "peers")
         known = cache.get(key)
         if known is not None:
             return known

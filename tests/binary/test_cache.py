@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import avial_lab.cache
-from avial_lab.cache import Cache, default_folder, digest
+from avial_lab.cache import Cache, digest
+from avial_lab.files import cache_folder
 
 
 def test_what_was_put_is_got(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_parts_of_a_digest_do_not_run_together() -> None:
 
 def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert default_folder() == Path("/somewhere/avial_lab")
+    assert cache_folder() == Path("/somewhere/avial_lab")
     # The XDG rules: a path that is not absolute is to be ignored.
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert default_folder() == Path.home() / ".cache" / "avial_lab"
+    assert cache_folder() == Path.home() / ".cache" / "avial_lab"
