@@ -155,8 +155,11 @@ def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
         code = bitcode(llvm_ir)
         halfway = time.perf_counter()
         assembly_of(code)
+        text = to_read.result()
+        if len(code) == 1:  # which the command has opt read from the file, and several from a pipe
+            text = text.replace("<stdin>", "llvmir.ll", 1)
         dumps = [
-            ("opt", halfway - started, to_read.result().replace("<stdin>", "llvmir.ll", 1)),
+            ("opt", halfway - started, text),
             ("llc", time.perf_counter() - halfway, stage.text),
         ]
         origins = assembly_origins(stage.text, debug.result(), marked.table)
