@@ -20,6 +20,7 @@ from avial_lab.passes.hold_rows import MOST_VECTORS
 from avial_lab.passes.join_terms import joined_terms
 from avial_lab.passes.mark_parallel import PARALLEL, free_nests, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
+from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.passes.strip_code import LINES, StripCode
@@ -142,7 +143,7 @@ class BlockLoops:
             tell(loop, NAME, f"{_summed(found)}, stays as it is: {why}")
             alone, found = not (found.before or found.after), None
         if found is not None:
-            self._tell(loop, found, code.products(found, ()))
+            self._tell(loop, found, code.products(found, ()), self._sizes.tiles(found))
             return [(each, width) for each in code.apart(found)]
         # Blocks of terms of what is too small as a whole would be none the better.
         steps = None if alone else _blocked(scop, units, width, self.cpu)
@@ -158,7 +159,8 @@ class BlockLoops:
         tell(loop, f"{NAME}{{steps={steps.width}}}", told)
         for update in steps.updates:
             saved = [value for save in update.saves for value in save.values]
-            self._tell(loop, update.contraction, code.products(update.contraction, saved))
+            found = update.contraction
+            self._tell(loop, found, code.products(found, saved), self._sizes.tiles(found))
         # Panels that are read as they change have rows to go along; the others walk down columns.
         saving = any(update.saves for update in steps.updates)
         return [(each, 0 if saving else width // NARROWER) for each in code.steps(steps)]
@@ -174,12 +176,13 @@ class BlockLoops:
         if table is None:
             return False
         by_name = {unit.name: unit for unit in units}
-        code = TableCode(loop, by_name, table, self._sizes.tiles(table.far, widest=True), shared)
+        tiles = self._sizes.tiles(table.far, widest=True)
+        code = TableCode(loop, by_name, table, tiles, shared)
         if not code.write(scop):
             return False
         told = f"tiles of {table.width} × {table.width}, each of which begins with a contraction of"
         tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} those before it")
-        self._tell(loop, table.far, SHARED_AROUND if self.blas else "")
+        self._tell(loop, table.far, SHARED_AROUND if self.blas else "", tiles)
         loop.erase()
         return True
 
@@ -202,7 +205,11 @@ class BlockLoops:
         return _blocked(scop, units_of(scop, apart=True), self.steps, self.cpu)
 
     def _tell(
-        self, loop: ir.Operation, found: Contraction, products: Sequence[Product] | str
+        self,
+        loop: ir.Operation,
+        found: Contraction,
+        products: Sequence[Product] | str,
+        tiles: Tiles,
     ) -> None:
         """In which blocks it is, or how a BLAS has it; a text says why none is called."""
         summed = _summed(found)
@@ -213,7 +220,6 @@ class BlockLoops:
             return
         if products:
             tell(loop, f"{NAME}{{blas=true}}", f"{summed}: no BLAS is called, {products}")
-        tiles = self._sizes.tiles(found)
         sized = replace(self, terms=tiles.terms, block=tiles.block, blas=False)
         tell(loop, sized, f"{summed}, {described(found, tiles)}")
 

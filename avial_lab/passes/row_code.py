@@ -29,7 +29,9 @@ FUNCTIONS = ("math.fma", "math.sqrt", "math.absf", "math.copysign")
 
 @dataclass(frozen=True)
 class RowCode:
-    """The body of `loop`, whose iterations are independent, for `lanes` of them at once."""
+    """The body of `loop`, whose iterations are independent, for `lanes` of them at once; no
+    constant stands in it (`put_constants_before`).
+    """
 
     loop: ir.Operation
     lanes: int
@@ -125,8 +127,6 @@ class RowCode:
                 made = (
                     self.loaded(op, column)
                     if op.name == "affine.load"
-                    else spread(op.clone().operation.results[0], self.lanes)
-                    if op.name == "arith.constant"
                     else on_vectors(op, [values[v] for v in op.operands], self.lanes).result
                 )
             values[op.results[0]] = made

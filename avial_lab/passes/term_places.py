@@ -31,26 +31,23 @@ def with_places(code: ContractionCode) -> Iterator[ContractionCode]:
     before:  %v = X[%i + %t floordiv 96, %j + %t floordiv 32 mod 3, %t mod 32]
     after:   table[%t] = … for all %t;  %v = flat X[%i * 960 + %j * 32 + table[%t]]
     """
-    ends = _ends(code.term.op)
-    drafts = () if ends is None else (*code.found.left, *code.found.right)
+    terms = _count(code.term.op)
     made: dict[ir.Value, TermPlaces] = {}
-    for value in drafts:
+    for value in (*code.found.left, *code.found.right):
         draft = _Draft.of(code, value)
-        if draft is not None and ends is not None:
-            made[value] = draft.written(ends)
+        if draft is not None and terms is not None:
+            made[value] = draft.written(terms)
     yield replace(code, places=made)
     for each in made.values():
         memref.DeallocOp(each.table)
 
 
-def _ends(terms: ir.Operation) -> tuple[int, int] | None:
-    """The first term, which is 0, and the last, where they are numbers."""
+def _count(terms: ir.Operation) -> int | None:
+    """Of terms from 0 on, where it is known."""
     if terms.name != "affine.for":
         return None
     lows, highs = known_ends(terms)
-    if lows != [0] or len(highs) != 1 or highs[0] is None:
-        return None
-    return 0, highs[0]
+    return highs[0] if lows == [0] and len(highs) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -80,14 +77,16 @@ class _Draft:
         )
         return _Draft(code, load, digits) if apart and any(digits) else None
 
-    def written(self, ends: tuple[int, int]) -> TermPlaces:
+    def written(self, terms: int) -> TermPlaces:
         """The table, filled before the contraction."""
         array, *where = self.load.operands
         index = ir.IndexType.get()
-        table = memref.AllocOp(ir.MemRefType.get([ends[1]], index), [], []).result
-        mine, others = ([v for v, own in zip(where, self.of_term, strict=True) if own == side]
-                        for side in (True, False))  # fmt: skip
-        with loop(*ends) as term:
+        table = memref.AllocOp(ir.MemRefType.get([terms], index), [], []).result
+        mine, others = (
+            [value for value, own in zip(where, self.of_term, strict=True) if own == side]
+            for side in (True, False)
+        )
+        with loop(0, terms) as term:
             digits = self.code.computed(mine, {self.code.term.name: term})
             place = affine.AffineApplyOp(self._linear(of_term=True), digits)
             memref.StoreOp(place, table, [term])

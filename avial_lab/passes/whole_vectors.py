@@ -20,7 +20,6 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.independent_to_llvm import ROLLED
 from avial_lab.passes.index_code import divided, minus, number, plus, times
-from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.loop_bounds import bounds_of
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.row_code import WIDTHS, RowCode, bits_of, columns_of_row, put_constants_before
@@ -87,7 +86,7 @@ class _Row:
     def of(loop: ir.Operation, given: int) -> _Row | None:
         """None where it stays to the compiler behind us."""
         columns = columns_of_row(loop)
-        stores = [op for op in body_of(loop) if op.name == "affine.store"]
+        stores = RowCode(loop, 1).stores
         bits = bits_of(stores[0].operands[0].type) if stores else None
         if columns is None or bits not in WIDTHS:
             return None
@@ -96,18 +95,18 @@ class _Row:
             return None
         put_constants_before(loop)
         row = _Row(RowCode(loop, lanes), len(columns))
-        return row if row.code.is_known() and row.is_worth_it(stores) else None
+        return row if row.code.is_known() and row.is_worth_it() else None
 
     @property
     def is_short(self) -> bool:
         return self.count < FEWEST * self.code.lanes
 
-    def is_worth_it(self, stores: Sequence[ir.Operation]) -> bool:
+    def is_worth_it(self) -> bool:
         lanes = self.code.lanes
         if self.is_short:
             few = len(self.code.body) * (self.count // lanes) <= MOST_WRITTEN_OUT
             return few and self.count % lanes in (0, lanes // 2)
-        return self.code.loads_first() and any(map(_begins, stores))
+        return self.code.loads_first() and any(map(_begins, self.code.stores))
 
     def write(self) -> None:
         code, loop, lanes = self.code, self.code.loop, self.code.lanes

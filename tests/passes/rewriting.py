@@ -1,11 +1,12 @@
-"""A pass that must not change a bit, checked on nests that compute.
+"""A pass that must not change a bit, checked on functions that compute.
 
-Nests, a pass -> both compiled and run on the same arrays, which must come out alike.
+Functions before and after, or nests and a pass -> both compiled and run on the same arrays, which
+must come out alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from mlir import ir
@@ -16,6 +17,29 @@ from tests.kernels.jit import Machine
 from tests.polyhedra.nests import Nest, computing_text
 
 SIZE = 5
+KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
+
+
+def assert_same_bits(
+    befores: Sequence[str], afters: Sequence[str], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Of all `arrays`, which every function takes."""
+    functions = [(f"before{k}", text) for k, text in enumerate(befores)]
+    functions += [(f"after{k}", text) for k, text in enumerate(afters)]
+    machine = Machine(functions, ir.Context())
+    for k, _ in enumerate(zip(befores, afters, strict=True)):
+        want, got = (machine.call(f"{when}{k}", dict(arrays)) for when in ("before", "after"))
+        for name in arrays:
+            np.testing.assert_array_equal(got[name].view(np.uint8), want[name].view(np.uint8))
+
+
+def random_array(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np.ndarray:
+    """Of one of `KINDS`; some floats are NaN, and some -0."""
+    values = rng.normal(size=shape) * 1000
+    if kind.startswith("f"):
+        values[rng.random(shape) < 0.03] = np.nan
+        values[rng.random(shape) < 0.03] = -0.0
+    return values.astype(KINDS[kind])
 
 
 def check_same_bits(nests: Sequence[Nest], each: Pass) -> None:

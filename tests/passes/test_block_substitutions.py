@@ -13,8 +13,7 @@ from avial_lab.passes.mark_parallel import PARALLEL, MarkParallel, nearest_loops
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.reorder_sums import SUMS
 from avial_lab.pipelines import run_passes
-from tests.kernels.jit import Machine
-from tests.passes.rewriting import check_same_bits
+from tests.passes.rewriting import assert_same_bits, check_same_bits
 from tests.polyhedra.nests import Nest, near_nests
 from tests.polyhedra.test_properties import SLOW
 
@@ -81,14 +80,11 @@ def _bounds(loop: ir.Operation) -> str:
     return " to ".join(str(ir.AffineMapAttr(form).value).partition("-> ")[2] for form in forms)
 
 
-def same_bits(text: str, module: ir.Module, context: ir.Context, *, seed: int = 0) -> None:
-    machine = Machine([("before", text), ("after", str(module))], context)
+def check(text: str, module: ir.Module, *, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     shapes = {"L": (97, 97), "x": (97,), "b": (97,)}
     arrays = {k: rng.integers(-1 << 40, 1 << 40, shape) for k, shape in shapes.items()}
-    want, got = machine.call("before", arrays), machine.call("after", arrays)
-    for name in arrays:
-        np.testing.assert_array_equal(want[name], got[name])
+    assert_same_bits([text], [str(module)], arrays)
 
 
 SOLVES = {
@@ -112,7 +108,7 @@ def test_what_waits_for_a_block_is_left_to_its_end(text: str, expected: list[lis
     function = module.body.operations[0]
     longest = {"(3) to (d0)": 36, "(0) to (d0 - 5)": 34}.get(expected[0][0], 39)
     assert ir.IntegerAttr(function.attributes[SUMS]).value == longest
-    same_bits(text, module, module.context)
+    check(text, module)
     run_passes(module.operation, (MarkParallel(),))
     (blocks,) = nearest_loops(function.operation)
     early, late = nearest_loops(blocks)
@@ -152,7 +148,7 @@ def test_rows_of_any_number(n: int, after: str) -> None:
     text = solve(n=n, after=after)
     module, found = blocked(text)
     assert found
-    same_bits(text, module, module.context, seed=n)
+    check(text, module, seed=n)
 
 
 def inside_of_a_loop(n: int) -> str:
@@ -168,7 +164,7 @@ def test_inside_of_a_loop_as_many_terms_count_as_there_are() -> None:
     module = ir.Module.parse(text, ir.Context())
     run_passes(module.operation, (BlockSubstitutions(ROWS),))
     assert ir.IntegerAttr(module.body.operations[0].attributes[SUMS]).value == 95
-    same_bits(text, module, module.context)
+    check(text, module)
     assert not blocked(inside_of_a_loop(25))[1]
 
 
@@ -192,7 +188,7 @@ def test_random_solves(
         text = solve(n=n, column=f"{column} + {shift + 40}", after=after, **far)
     module, found = blocked(text, rows)
     event("in blocks" if found else "left alone")
-    same_bits(text, module, module.context)
+    check(text, module)
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=SLOW)

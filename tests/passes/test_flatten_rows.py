@@ -10,7 +10,7 @@ from mlir import ir
 from avial_lab.passes.flatten_rows import FlattenRows
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.pipelines import run_passes
-from tests.kernels.jit import Machine
+from tests.passes.rewriting import assert_same_bits
 
 PLANES, ROWS = 5, 9
 
@@ -58,12 +58,4 @@ def test_parts_of_planes_hold_the_same_bits() -> None:
         assert all(text.count("affine.for") <= 2 for text in afters)
         shape = (PLANES, ROWS, columns)
         arrays = {name: rng.normal(size=shape).astype(np.float32) for name in "ABC"}
-        machine = Machine(
-            [(f"before{k}", text) for k, text in enumerate(texts)]
-            + [(f"after{k}", text) for k, text in enumerate(afters)],
-            ir.Context(),
-        )
-        for k in range(len(texts)):
-            want, got = (machine.call(f"{when}{k}", arrays) for when in ("before", "after"))
-            for name in arrays:
-                np.testing.assert_array_equal(got[name].view(np.uint8), want[name].view(np.uint8))
+        assert_same_bits(texts, afters, arrays)

@@ -10,9 +10,8 @@ from avial_lab.passes.hold_rows import HoldRows
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.pipelines import run_passes
-from tests.kernels.jit import Machine
+from tests.passes.rewriting import assert_same_bits, random_array
 
-KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
 HEIGHT, WIDTH = 20, 40
 
 
@@ -100,24 +99,13 @@ BODIES = {
 }
 
 
-def assert_same_bits(texts: list[str], kind: str) -> None:
+def check(texts: list[str], kind: str) -> None:
+    """They become vectors, and hold the same bits."""
     afters = [changed(text) for text in texts]
-    rng = np.random.default_rng(7)
-    arrays: dict[str, np.ndarray] = {}
-    for name in "ABC":
-        values = rng.normal(size=(HEIGHT, WIDTH)) * 1000
-        if kind.startswith("f"):
-            values[rng.random(values.shape) < 0.02] = np.nan
-            values[rng.random(values.shape) < 0.02] = -0.0
-        arrays[name] = values.astype(KINDS[kind])
-    functions = [(f"before{k}", text) for k, text in enumerate(texts)]
-    functions += [(f"after{k}", text) for k, text in enumerate(afters)]
-    machine = Machine(functions, ir.Context())
-    for k in range(len(texts)):
-        want, got = (machine.call(f"{when}{k}", arrays) for when in ("before", "after"))
-        for name in arrays:
-            np.testing.assert_array_equal(got[name].view(np.uint8), want[name].view(np.uint8))
     assert all("vector." in after for after in afters)
+    rng = np.random.default_rng(7)
+    arrays = {name: random_array(rng, (HEIGHT, WIDTH), kind) for name in "ABC"}
+    assert_same_bits(texts, afters, arrays)
 
 
 SIZES = [(2, 1, 0, 2), (3, 2, 1, 3), (5, 3, 0, 4), (8, 5, 2, 5), (9, 2, 0, 7), (7, 3, 0, 16)]
@@ -126,12 +114,12 @@ SIZES = [(2, 1, 0, 2), (3, 2, 1, 3), (5, 3, 0, 4), (8, 5, 2, 5), (9, 2, 0, 7), (
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_all_numbers_of_rows_and_columns(body: str, kind: str) -> None:
-    assert_same_bits([product(body, kind, *size) for size in SIZES], kind)
+    check([product(body, kind, *size) for size in SIZES], kind)
 
 
 @pytest.mark.parametrize("kind", ["i32", "i64"])
 def test_integers(kind: str) -> None:
-    assert_same_bits([product(f"{CLEAR} {SUM}", kind, *size) for size in SIZES], kind)
+    check([product(f"{CLEAR} {SUM}", kind, *size) for size in SIZES], kind)
 
 
 def test_a_temporary_row_is_no_memory() -> None:
@@ -140,7 +128,7 @@ def test_a_temporary_row_is_no_memory() -> None:
     after = changed(text)
     assert "memref.alloc" in text
     assert "memref.alloc" not in after
-    assert_same_bits([text], "f64")
+    check([text], "f64")
 
 
 def test_a_temporary_that_is_read_later_stays() -> None:

@@ -9,7 +9,7 @@ from mlir import ir
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.share_loads import ROWS, ShareLoads
 from avial_lab.pipelines import run_passes
-from tests.kernels.jit import Machine
+from tests.passes.rewriting import assert_same_bits, random_array
 
 SIDE = 23
 
@@ -43,13 +43,9 @@ def shared(text: str) -> str:
         return str(module)
 
 
-def assert_same_bits(before: str, after: str) -> None:
+def check(before: str, after: str) -> None:
     rng = np.random.default_rng(5)
-    arrays = {name: rng.normal(size=(SIDE, SIDE)) for name in "AB"}
-    arrays["A"][rng.random((SIDE, SIDE)) < 0.05] = np.nan
-    machine = Machine([("before", before), ("after", after)], ir.Context())
-    want, got = (machine.call(name, arrays)["B"] for name in ("before", "after"))
-    np.testing.assert_array_equal(got, want)
+    assert_same_bits([before], [after], {n: random_array(rng, (SIDE, SIDE), "f64") for n in "AB"})
 
 
 COLUMN = ["%A[%i - 1, %j]", "%A[%i, %j]", "%A[%i + 1, %j]"]
@@ -64,7 +60,7 @@ def test_neighbours(loads: list[str], rows: int) -> None:
     text = stencil(2, 2 + rows, loads)
     after = shared(text)
     assert f"step {ROWS}" in after
-    assert_same_bits(text, after)
+    check(text, after)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from mlir import ir
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.whole_vectors import WholeVectors
 from avial_lab.pipelines import run_passes
-from tests.kernels.jit import Machine
+from tests.passes.rewriting import KINDS, assert_same_bits, random_array
 
 WIDTH = 603
-KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
 
 
 def vectors(text: str) -> str:
@@ -24,25 +23,13 @@ def vectors(text: str) -> str:
         return str(module)
 
 
-def assert_same_bits(texts: Sequence[str], kind: str) -> None:
+def check(texts: Sequence[str], kind: str) -> None:
     """Rows are of an odd length: each begins somewhere else in memory."""
     afters = [vectors(text) for text in texts]
     assert all("vector.store" in after for after in afters)
     rng = np.random.default_rng(5)
-    arrays: dict[str, np.ndarray] = {}
-    for name in "AB":
-        values = rng.normal(size=(4, WIDTH)) * 1000
-        if kind.startswith("f"):
-            values[rng.random(values.shape) < 0.05] = np.nan
-            values[rng.random(values.shape) < 0.05] = -0.0
-        arrays[name] = values.astype(KINDS[kind])
-    functions = [(f"before{k}", text) for k, text in enumerate(texts)]
-    functions += [(f"after{k}", text) for k, text in enumerate(afters)]
-    machine = Machine(functions, ir.Context())
-    for k in range(len(texts)):
-        want, got = (machine.call(f"{when}{k}", arrays) for when in ("before", "after"))
-        for name in arrays:
-            np.testing.assert_array_equal(got[name].view(np.uint8), want[name].view(np.uint8))
+    arrays = {name: random_array(rng, (4, WIDTH), kind) for name in "AB"}
+    assert_same_bits(texts, afters, arrays)
 
 
 def rows(kind: str, low: int, high: int, body: str) -> str:
@@ -82,7 +69,7 @@ ENDS = [(0, 64), (0, 65), (1, 72), (3, 74), (1, 97), (2, 111), (5, 602)]
 @pytest.mark.parametrize("body", [STENCIL, IN_PLACE])
 def test_all_lengths_and_beginnings(kind: str, body: str) -> None:
     text = body.replace("ADD", f"add{kind[0]}").replace("SUB", f"sub{kind[0]}")
-    assert_same_bits([rows(kind, low, high, text) for low, high in ENDS], kind)
+    check([rows(kind, low, high, text) for low, high in ENDS], kind)
 
 
 AGAIN = """
@@ -106,7 +93,7 @@ def test_short_rows_are_written_out(kind: str, body: str) -> None:
     counts = [lanes, lanes * 3 // 2, 2 * lanes, 3 * lanes + lanes // 2, 7 * lanes]
     texts = [rows(kind, low, low + count, text) for count in counts for low in (0, 3)]
     assert not any("affine.for %arg3" in each or "scf.for" in each for each in map(vectors, texts))
-    assert_same_bits(texts, kind)
+    check(texts, kind)
 
 
 def test_other_short_rows_stay_loops() -> None:
@@ -137,4 +124,4 @@ CHOICE = """
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_choices_and_functions(kind: str) -> None:
-    assert_same_bits([rows(kind, 0, 131, CHOICE)], kind)
+    check([rows(kind, 0, 131, CHOICE)], kind)
