@@ -42,6 +42,7 @@ from avial_lab.runtime.launch import (
     refuse_crowd,
     start_hint,
 )
+from avial_lab.runtime.ports import held_ports
 from avial_lab.runtime.printed import output_path
 from avial_lab.runtime.records import Known, Record, new_folder, this_owner, write_record
 from avial_lab.toolchain import tool
@@ -64,6 +65,16 @@ _TELL_S = 0.5
 
 _HEARTBEAT_MS = 250
 """ipyparallel takes an engine in after two beats: with its own 3 s, starting takes 6 s longer."""
+
+_ANSWER_S = 3.0
+"""How long a controller is waited for before it is asked again, and whether it is still there."""
+
+_PORTS = 18
+"""As many as a controller listens on."""
+
+_ADDRESS_TAKEN = "Address already in use"
+_STARTS = 3
+"""How often a start is tried where somebody else took an address: the next ones are others."""
 
 _LOG = logging.getLogger("avial_lab.cluster")
 _LOG.addHandler(logging.NullHandler())
@@ -175,13 +186,16 @@ def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
     """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
     if not spec.profile:
         refuse_crowd(spec.ranks)
-    folder = new_folder(spec.id)
-    starting = _Starting(spec, folder, progress)
-    try:
-        return starting.start()
-    except BaseException:
-        starting.abandon()
-        raise
+    starts = 0
+    while True:
+        starting, starts = _Starting(spec, new_folder(spec.id), progress), starts + 1
+        try:
+            return starting.start()
+        except BaseException as error:
+            again = isinstance(error, ClusterError) and starting.address_taken()
+            starting.abandon()
+            if not again or starts == _STARTS:
+                raise
 
 
 def attach_engines(client: ipyparallel.Client, *, close: bool) -> EngineSet:
@@ -260,9 +274,14 @@ class _Starting:
     guardian: Guardian | None = None
 
     def start(self) -> EngineSet:
-        spec = self.spec
-        self.cluster = _profile_cluster(spec) if spec.profile else _local_cluster(self.folder)
-        cluster: Any = self.cluster  # its `_sync` methods are made at run time
+        if self.spec.profile:
+            return self._start(_profile_cluster(self.spec))
+        with held_ports(_PORTS) as ports:
+            return self._start(_local_cluster(self.folder, ports))
+
+    def _start(self, given: ipyparallel.Cluster) -> EngineSet:
+        spec, self.cluster = self.spec, given
+        cluster: Any = given  # its `_sync` methods are made at run time
         self.progress("starting the controller")
         self._step(cluster.start_controller_sync)
         if not spec.profile:
@@ -273,8 +292,11 @@ class _Starting:
         self._step(lambda: cluster.start_engines_sync(spec.ranks, **options))
         if self.guardian:
             self.guardian.watch(cluster.engine_set.pid)
-        self.client = client = self._step(cluster.connect_client_sync)
+        self.client = client = self._step(self._connected)
         self._wait_for_engines()
+        if self.address_taken():
+            # The engines are there, and what is said over that address is lost.
+            raise self._failed("the controller could not listen on one of its addresses")
         engines = EngineSet(
             client, self.folder, launcher=cluster if spec.profile else None,
             guardian=self.guardian, owned=self._processes(),
@@ -284,6 +306,19 @@ class _Starting:
         if not spec.profile:
             _keep(engines, spec, started_s=time.time())
         return engines
+
+    def address_taken(self) -> bool:
+        """Whether the controller, started here, found another where it was to listen: one that had
+        chosen the port before it was held.
+        """
+        if self.spec.profile or self.cluster is None or self.cluster.controller is None:
+            return False
+        controller = self.cluster.controller
+        try:
+            said = Path(controller.output_file).read_text(errors="replace")
+        except FileNotFoundError:
+            said = controller.get_output()  # where it has ended; before, what it said so far stays
+        return _ADDRESS_TAKEN in said
 
     def abandon(self) -> None:
         if self.spec.profile and self.cluster is not None:
@@ -308,6 +343,20 @@ class _Starting:
             return call()
         except (OSError, RuntimeError, TimeoutError) as error:
             raise self._failed(str(error)) from error
+
+    def _connected(self) -> ipyparallel.Client:
+        """The controller writes down where it listens before it does; on a busy machine long
+        before.
+        """
+        cluster: Any = self.cluster
+        deadline = time.monotonic() + self.spec.timeout_s
+        while True:
+            try:
+                return cluster.connect_client_sync(timeout=_ANSWER_S)
+            except TimeoutError:
+                dead = not all(map(is_alive, self._processes()))
+                if dead or time.monotonic() > deadline:
+                    raise
 
     def _wait_for_engines(self) -> None:
         assert self.client is not None
@@ -346,8 +395,9 @@ class _Starting:
         return ClusterError(f"the cluster did not start: {reason}\n{output}".rstrip(), hint=hint)
 
 
-def _local_cluster(folder: Path) -> ipyparallel.Cluster:
+def _local_cluster(folder: Path, ports: Sequence[int]) -> ipyparallel.Cluster:
     """A cluster on this machine, with a profile of its own: no start-up files are run."""
+    listed = ",".join(map(str, ports))
     return ipyparallel.Cluster(
         engines="mpi",
         config=ipyparallel.cluster.cluster.Config(),
@@ -355,6 +405,7 @@ def _local_cluster(folder: Path) -> ipyparallel.Cluster:
         profile_dir=str(folder / "profile"),
         controller_ip="127.0.0.1",
         controller_args=[
+            f"--IPController.ports={listed}",
             "--IPController.use_threads=True",  # one process instead of six
             "--IPController.db_class=NoDB",  # the default keeps every array that passed
             f"--HeartMonitor.period={_HEARTBEAT_MS}",
@@ -381,7 +432,11 @@ def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
         "engine_cmd": witnessed([sys.executable, "-m", "ipyparallel.engine"], folder),
         # Nannies watch for engines that die; here their processes are watched directly.
         # Where a rank prints, its engine is to be quiet.
-        "engine_args": ["--IPEngine.enable_nanny=False", "--IPEngine.log_level=ERROR"],
+        "engine_args": [
+            "--IPEngine.enable_nanny=False",
+            "--IPEngine.log_level=ERROR",
+            f"--IPEngine.timeout={spec.timeout_s}",  # they wait for the controller as we for them
+        ],
         "environment": environment(spec.ranks),
     }
 

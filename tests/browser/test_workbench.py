@@ -323,6 +323,7 @@ def test_two_notebooks_at_once(open_notebook: Open, browser_context: BrowserCont
         for notebook in both:
             notebook.wait_for(number)
     for notebook in both:
+        expect(notebook.output(1)).to_contain_text("cluster of 2 engines, ready")
         expect(notebook.output(2)).to_contain_text(EQUAL)
     one, other = both
     one.run(3)

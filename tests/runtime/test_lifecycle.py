@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -19,6 +21,8 @@ from avial_lab.runtime import engines as engines_module
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.cluster import Cluster, ClusterState, run
 from avial_lab.runtime.launch import environment, mpiexec_options
+from avial_lab.runtime.ports import held_ports
+from avial_lab.runtime.records import new_folder
 from avial_lab.toolchain import tool
 
 pytestmark = pytest.mark.mpi
@@ -69,6 +73,83 @@ def test_a_start_that_hangs_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(engines_module, "tool", lambda name: stuck)
     with pytest.raises(ClusterError, match=r"0 of 1 engines came up in 0.2 s"):
         Cluster.start(cpu=1, gpu=0, timeout=0.2)
+
+
+def test_a_held_port_is_given_to_nobody_but_its_listener():
+    """Not to who asks for any port, with or without SO_REUSEADDR, nor to a connection that goes
+    out.
+    """
+    with held_ports(500) as held, contextlib.ExitStack() as stack:
+        others = [stack.enter_context(socket.socket()) for _ in range(500)]
+        for number, other in enumerate(others):
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, number % 2)
+            other.bind(("127.0.0.1" if number % 3 else "", 0))
+        with held_ports(100) as more:
+            assert len({*held, *more, *(other.getsockname()[1] for other in others)}) == 1100
+        listener = stack.enter_context(socket.socket())
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", held[0]))
+        listener.listen()
+        for _ in range(50):
+            caller = stack.enter_context(socket.create_connection(listener.getsockname()))
+            stack.enter_context(listener.accept()[0])
+            assert caller.getsockname()[1] not in held
+
+
+def test_the_controller_listens_on_held_ports_alone(monkeypatch):
+    held: list[int] = []
+
+    @contextlib.contextmanager
+    def seen(count):
+        with held_ports(count) as ports:
+            held.extend(ports)
+            yield ports
+
+    monkeypatch.setattr(engines_module, "held_ports", seen)
+    with Cluster.start(cpu=1, gpu=0) as cluster:
+        _, controller = cluster._engines.result().owned
+        connections = controller.net_connections("inet")
+    listening = {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+    assert len(listening) > 10
+    assert listening <= set(held)
+
+
+@pytest.mark.usefixtures("_no_child_left")
+@pytest.mark.parametrize(
+    ("port", "starts"), [(0, [0]), (4, [0]), (7, [0]), (0, [0, 1, 2])],
+    ids=["the hub's", "of a relay, a thread", "a scheduler's", "again and again"],
+)  # fmt: skip
+def test_a_port_that_another_had_chosen_before(build, a, monkeypatch, port, starts):
+    """The starts that find a stranger there leave nothing, and another follows; a relay that could
+    not listen says so and no more: engines come up, and never answer.
+    """
+    folders: list[Path] = []
+
+    def folder(cluster_id):
+        folders.append(new_folder(cluster_id))
+        return folders[-1]
+
+    @contextlib.contextmanager
+    def one_taken(count):
+        with held_ports(count) as ports, socket.socket() as stranger:
+            stranger.bind(("127.0.0.1", 0))
+            stranger.listen()
+            taken = list(ports)
+            if len(folders) - 1 in starts:
+                taken[port] = stranger.getsockname()[1]
+            yield taken
+
+    monkeypatch.setattr(engines_module, "new_folder", folder)
+    monkeypatch.setattr(engines_module, "held_ports", one_taken)
+    if len(starts) == 3:
+        with pytest.raises(ClusterError, match="Address already in use"):
+            Cluster.start(cpu=1, gpu=0)
+    else:
+        with Cluster.start(cpu=1, gpu=0) as cluster:
+            run(alone(build, a, ADD_ONE), {"a": a}, cluster, timeout=30)
+        assert (a == np.arange(20) + 1).all()
+        assert len(folders) == 2
+    assert not any(folder.exists() for folder in folders)
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm on this system")
