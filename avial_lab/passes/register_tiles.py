@@ -82,11 +82,12 @@ class RegisterTile:
         rows = self._rows()
         columns = self._columns_of(rows if self._ragged else rows[:1])
         if not self._triangular:
-            self._add(columns, self.packed.terms)
+            self._add(columns, self.packed.terms, ())
             return
-        terms = self._ends(self._terms_of(rows))
+        of_rows = self._terms_of(rows)
+        terms = self._ends(of_rows)
         with when(less(*terms)):
-            self._add(columns, terms)
+            self._add(columns, terms, of_rows)
 
     def _rows(self) -> list[ir.Value]:
         """Those that are not there are masked out, but their ends and addresses have to be some."""
@@ -183,8 +184,11 @@ class RegisterTile:
 
     # -- terms
 
-    def _add(self, columns: Sequence[Ends], terms: Ends) -> None:
-        """Those terms of the block that rows have to the elements of the tile."""
+    def _add(self, columns: Sequence[Ends], terms: Ends, of_rows: Sequence[Ends]) -> None:
+        """Those terms of the block that rows have to the elements of the tile; `of_rows` are those
+        of each, where they are not the same for all. (Both are found out by the caller: the same
+        code is for all triangles then.)
+        """
         work = self.tiles.rows * self.tiles.columns * len(self.code.found.inner)
         shared = self.code.shared.function("add_terms", work, terms)
         with when(self._has_some(columns)), shared:
@@ -192,7 +196,7 @@ class RegisterTile:
             places = [place for row in rows for place in self._places(row)]
             made = self._loaded(places, whole, columns)
             self._prefetch(rows)
-            for stretch, cut in self._stretches(rows):
+            for stretch, cut in self._stretches(of_rows):
                 made = self._go_through(stretch, made, cut)
             self._put_back(made, places, whole, columns)
 
@@ -227,7 +231,7 @@ class RegisterTile:
 
         either(whole, all_of_them, those_there)
 
-    def _stretches(self, rows: Sequence[ir.Value]) -> Iterator[tuple[Ends, Sequence[Ends]]]:
+    def _stretches(self, each: Sequence[Ends]) -> Iterator[tuple[Ends, Sequence[Ends]]]:
         """Stretches of terms in their order, with the ends of those that each row has where they
         are not the same for all: before those that all rows have, and after.
 
@@ -236,10 +240,10 @@ class RegisterTile:
             row 2    ·········▒▒▒▒▒▒▒▒▒▒▒▒
                      low      high    end
         """
-        if not self._triangular:
+        if not each:
             yield self.packed.terms, ()
             return
-        each, extent = self._terms_of(rows), self.code.found.space.terms_of_row
+        extent = self.code.found.space.terms_of_row
         first, end = self._ends(each)
         low = most(*dict.fromkeys(low for low, _ in each))
         high = most(least(*dict.fromkeys(high for _, high in each)), low)

@@ -101,6 +101,20 @@ def test_a_tile_is_one_call_where_each_row_has_terms_of_its_own(context: ir.Cont
     assert sorted(called(module)) == ["S1.add_terms2", "S1.pack_left1", "S1.pack_right"]
 
 
+def test_triangles_of_other_bounds_have_the_same_tile(context: ir.Context) -> None:
+    """The caller finds out which terms a row has."""
+    head, _, loops = TRIANGLE.partition("attributes {avial.apart} {")
+    nest = loops.partition("  return")[0]
+    other = nest.replace("%i = 0 to 90", "%i = 7 to 80").replace("#id(%i)", "min #both(%i)")
+    both = "#both = affine_map<(d) -> (d + 9, 85)>\n"
+    text = f"{both}{head}attributes {{avial.apart}} {{ {nest} {other} return }}"
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(text).operation
+    run_passes(module, (BlockLoops(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
+    tiles = [name for name in called(module) if "add_terms" in name]
+    assert tiles == [tiles[0]] * 2
+
+
 ROOM = """
 func.func private @S1(%A: memref<900x900xf64>, %B: memref<900x900xf64>, %C: memref<900x900xf64>)
     attributes {avial.apart} {
