@@ -210,5 +210,5 @@ def _refuse_global_write(touch: Touch) -> None:
         raise PassError(
             "a task writes a memref.global, which no other rank would see",
             span=span_of(touch.op.location),
-            hint="make it a buffer of avial.schedule",
+            hint="make it an argument of the function, or a buffer of avial.schedule",
         )

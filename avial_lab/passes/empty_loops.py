@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.accesses.views import DYNAMIC, defining
+from avial_lab.accesses.views import defining, extents_of
+from avial_lab.arrays import UNBOUNDED
 from avial_lab.passes.operations import operations_named
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
@@ -101,8 +102,8 @@ def _extent(op: ir.Operation, steps: int) -> int | None:
     kind, dimension = op.operands[0].type, _constant(op.operands[1], steps - 1)
     if not isinstance(kind, ir.MemRefType) or dimension is None or dimension >= kind.rank:
         return None
-    extent = kind.shape[dimension]
-    return None if extent == DYNAMIC else extent
+    extent = extents_of(op.operands[0])[dimension]
+    return None if extent == UNBOUNDED else extent
 
 
 _ARITHMETIC = {

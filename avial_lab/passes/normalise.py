@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from mlir import ir, passmanager
 
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
+from avial_lab.errors import PassError, VerifyError
 from avial_lab.passes.carried_to_memory import CarriedToMemory
 from avial_lab.passes.copies_to_loops import CopiesToLoops
 from avial_lab.passes.empty_loops import EmptyLoops
@@ -153,19 +153,38 @@ class Normalise:
     before:  %s = scf.for %i … : i32 iter_args(%sum = %zero) -> f64 { … }
     after:   memref.store %zero, %sum[]
              scf.for %i … { %old = memref.load %sum[] …  memref.store %next, %sum[] }
+
+    VerifyError where the sizes that are known now leave no room for a window.
     """
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for step in STEPS:
-                if isinstance(step, str):
-                    _run(module, step)
-                else:
-                    step(module)
-                    module.verify()
+                try:
+                    if isinstance(step, str):
+                        _run(module, step)
+                    else:
+                        step(module)
+                        module.verify()
+                except ir.MLIRError as error:
+                    _refuse_outside(error)
+                    raise
 
     def __str__(self) -> str:
         return "normalise"
+
+
+def _refuse_outside(error: ir.MLIRError) -> None:
+    """VerifyError where it is a window that leaves its array, which the text is to blame for:
+    MLIR's canonicalize writes sizes into its type once they are numbers.
+    """
+    for told in error.error_diagnostics:
+        if "out-of-bounds" in told.message:
+            raise VerifyError(
+                f"a window leaves its array: {told.message}",
+                span=span_of(told.location),
+                hint="make the array longer, or the window smaller",
+            ) from None
 
 
 def _run(module: ir.Operation, name: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.errors import BindError, CheckError, RunError, VerifyError
+from avial_lab.errors import BindError, CheckError, PassError, RunError, VerifyError
 from avial_lab.program import Namespace, Program
 from tests.parse.test_functions import HELPERS
 from tests.program.test_command_line import GATHER, SUM
@@ -103,12 +103,41 @@ def test_a_function_that_ends_the_check() -> None:
         program.reference()
 
 
+WINDOW = """\
+func.func @window(%a: memref<?xf64>) {
+  %zero = arith.constant 0 : index
+  %n = memref.dim %a, %zero : memref<?xf64>
+  %w = memref.subview %a[5] [%n] [1] : memref<?xf64> to memref<?xf64, strided<[1], offset: 5>>
+  %x = memref.load %w[%zero] : memref<?xf64, strided<[1], offset: 5>>
+  memref.store %x, %a[%zero] : memref<?xf64>
+  return
+}
+"""
+
+GLOBAL = """\
+memref.global "private" @count : memref<1xf64> = dense<0.0>
+func.func @counted(%a: memref<?xf64>) {
+  %count = memref.get_global @count : memref<1xf64>
+  affine.for %i = 0 to 1 {
+    %x = affine.load %count[%i] : memref<1xf64>
+    %y = arith.addf %x, %x : f64
+    affine.store %y, %count[%i] : memref<1xf64>
+    affine.store %y, %a[%i] : memref<?xf64>
+  }
+  return
+}
+"""
+
 MISTAKES: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     "no number": (DIVIDE, {"arrays": pair()}, BindError, "no value for %n"),
     "array too many": (DIVIDE, {"arrays": pair() | {"c": np.ones(3)}, "scalars": {"n": 1}}, BindError, "array 'c' is no buffer"),
     "position too many": (DIVIDE, {"arrays": pair(), "scalars": {"7": 1}}, BindError, "number '7' is no buffer"),
     "function": (HELPERS, {"arrays": {}, "function": "rows"}, VerifyError, "the program has no function @rows"),
     "dtype": (DIVIDE, {"arrays": pair() | {"a": np.ones(5)}, "scalars": {"n": 1}}, BindError, "but the array 'a' holds f64"),
+    # Not a fault of ours that ends in one task.
+    "window": (WINDOW, {"arrays": {"a": np.ones(3)}}, VerifyError, "a window leaves its array: .*5 >= 3"),
+    "window, open sizes": (WINDOW, {"arrays": {"a": np.ones(3)}, "dynamic": True}, VerifyError, "a window leaves its array: .*5 >= 3"),
+    "global": (GLOBAL, {"arrays": {"a": np.ones(3)}}, PassError, "make it an argument of the function"),
 }  # fmt: skip
 
 

@@ -43,6 +43,21 @@ CASES: dict[str, tuple[str, dict[str, np.ndarray]]] = {
           return }""",
         {"A": np.zeros((13, 10), np.float32)},
     ),
+    # The same where a size that the text leaves open is what says that it never runs.
+    "antidiagonals of an array of one element": (
+        """func.func @f(%A: memref<?x?xi32>) {
+          %c0 = arith.constant 0 : index
+          %n = memref.dim %A, %c0 : memref<?x?xi32>
+          affine.for %d = 2 to affine_map<(n) -> (n * 2 - 1)>(%n) {
+            affine.for %i = max affine_map<(d)[n] -> (1, d - n + 1)>(%d)[%n]
+                         to min affine_map<(d)[n] -> (d, n)>(%d)[%n] {
+              %x = affine.load %A[%i - 1, %d - %i] : memref<?x?xi32>
+              affine.store %x, %A[%i, %d - %i] : memref<?x?xi32>
+            }
+          }
+          return }""",
+        {"A": np.ones((1, 1), np.int32)},
+    ),
     # What phases wrote was recalled in a list that was too short for what came next.
     "two loops in a loop that repeat what they did": (
         """func.func @f(%A: memref<13x10xf32>, %B: memref<13x10xf32>) {
