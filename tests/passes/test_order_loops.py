@@ -95,6 +95,19 @@ CASES = {
           affine.store %y, %C[%i, %j] : memref<50x70xf64> } }""",
         ["i j"],
     ),
+    # A pass of an FFT: the next %b is 32 elements on, whatever the subscript says.
+    "a loop of long steps": (
+        """affine.for %b = 0 to 64 step 32 { affine.for %j = 0 to 30 {
+          %a = affine.load %A[0, %j * 2] : memref<50x60xf64>
+          affine.store %a, %C[0, %b + %j] : memref<50x70xf64> } }""",
+        ["b j"],
+    ),
+    "a loop of short steps": (
+        """affine.for %b = 0 to 64 step 4 { affine.for %j = 0 to 4 {
+          %a = affine.load %A[0, %j * 2] : memref<50x60xf64>
+          affine.store %a, %C[0, %b + %j] : memref<50x70xf64> } }""",
+        ["j b"],
+    ),
     "beside what never runs": (
         """affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
           affine.store %x, %C[%i, %j] : memref<50x70xf64>
