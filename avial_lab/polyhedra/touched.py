@@ -12,8 +12,8 @@ What a part certainly writes before it reads it does not have to be there before
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
@@ -74,16 +74,34 @@ class Touch:
     leader: Array | None = None
 
 
+_Sets = Sequence[isl.Set]
+
+_Boxes = tuple[Sequence[ParametricBox], Sequence[ParametricBox]]
+"""Those whose elements are all written, or read, for sure, and the others."""
+
+_Asked = tuple[object, tuple[isl.Set, ...], tuple[isl.Set, ...]]
+
+
 @dataclass(frozen=True)
 class _Part:
     """What a part is: which loops are split, which are fixed, and the cases in which it is asked
-    for.
+    for; the boxes around the sets that isl was asked about, which arrays of one use share.
     """
 
     loops: tuple[tuple[Loop, ...], tuple[Loop, ...]]
     around: tuple[Loop, ...]
     context: isl.Set
     beyond: tuple[int, int] | None = None
+    known: dict[_Asked, _Boxes] = field(default_factory=dict)
+
+    def boxes(
+        self, asked: Callable[[_Sets, _Sets, _Part], _Boxes], certain: _Sets, perhaps: _Sets = ()
+    ) -> _Boxes:
+        """What `asked` finds for these sets, whatever array they are elements of."""
+        key = (asked, tuple(certain), tuple(perhaps))
+        if key not in self.known:
+            self.known[key] = asked(certain, perhaps, self)
+        return self.known[key]
 
     def split(self, statement: Statement) -> tuple[tuple[int, ...], ...]:
         """The places of the first and second dimension's loops among those of the statement."""
@@ -204,12 +222,13 @@ def _read(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
         before = partial(_before_the_part, statement, access, writes, part)
         plain = partial(_elements, statement, access, part)
         sets.append(limited(before, plain, limit=OPERATIONS) if writes else plain())
-    boxes = _boxes(_nonempty_ones(sets), part)
+    boxes, _ = part.boxes(_boxes, _nonempty_ones(sets))
     return [Touch(array, TouchKind.READ, True, box) for box in boxes]
 
 
 def _elements(statement: Statement, access: Access, part: _Part) -> isl.Set:
-    return access.relation.intersect_domain(part.iterations(statement)).range()
+    touched = access.relation.intersect_domain(part.iterations(statement)).range()
+    return touched.reset_tuple_id()
 
 
 def _before_the_part(
@@ -235,7 +254,7 @@ def _before_the_part(
             relation = relation.subtract(order.apply_range(written))
         if relation.is_empty():
             break
-    return relation.intersect_domain(part.iterations(statement)).range()
+    return relation.intersect_domain(part.iterations(statement)).range().reset_tuple_id()
 
 
 def _earlier(reader: Statement, writer: Statement, part: _Part) -> isl.Map | None:
@@ -278,18 +297,22 @@ def _written(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
     )
     if not certain and not perhaps:
         return []
+    exact, inexact = part.boxes(_written_boxes, certain, perhaps)
+    return [
+        Touch(array, TouchKind.WRITE, sure, box)
+        for sure, boxes in ((True, exact), (False, inexact))
+        for box in boxes
+    ]
 
-    def roughly() -> list[Touch]:
-        box = _one_around([*certain, *perhaps], part)
-        return [Touch(array, TouchKind.WRITE, False, box)]
 
-    exactly = partial(_write_boxes, array, certain, perhaps, part)
-    return limited(exactly, roughly, limit=OPERATIONS)
+def _written_boxes(certain: _Sets, perhaps: _Sets, part: _Part) -> _Boxes:
+    exactly = partial(_write_boxes, certain, perhaps, part)
+    return limited(
+        exactly, lambda: ((), part.boxes(_one_around, [*certain, *perhaps])[0]), limit=OPERATIONS
+    )
 
 
-def _write_boxes(
-    array: Array, certain: Sequence[isl.Set], perhaps: Sequence[isl.Set], part: _Part
-) -> list[Touch]:
+def _write_boxes(certain: _Sets, perhaps: _Sets, part: _Part) -> _Boxes:
     pieces, surely = _pieces(certain) if certain else ([], isl.Set.empty(perhaps[0].get_space()))
     found = boxes_around(pieces, surely, part.context)
     exact = [] if hard(surely) else [box for box in found if box.elements.is_subset(surely)]
@@ -297,12 +320,8 @@ def _write_boxes(
     pieces += [piece for elements in perhaps for piece in pieces_of(elements.subtract(surely))]
     inexact = boxes_around(pieces, union_of(pieces).coalesce(), part.context) if pieces else []
     if len(exact) + len(inexact) > MOST_BOXES:
-        exact, inexact = [], [one_box([*exact, *inexact], part.context)]
-    return [
-        Touch(array, TouchKind.WRITE, sure, box)
-        for sure, boxes in ((True, exact), (False, inexact))
-        for box in boxes
-    ]
+        return (), [one_box([*exact, *inexact], part.context)]
+    return exact, inexact
 
 
 # -- reductions
@@ -313,7 +332,7 @@ def _reduced(updates: Sequence[Update], accesses: _Accesses, part: _Part) -> lis
     if not sets:
         return []
     array = updates[0].array
-    box = one_box(_boxes(sets, part), part.context)
+    box = one_box(part.boxes(_boxes, sets)[0], part.context)
     first = updates[0]
     leader = first.leader.array if first.leader is not None else None
     return [Touch(array, TouchKind.REDUCE, False, box, first.op, leader)]
@@ -327,14 +346,15 @@ def _is_reduced(update: Update, array: Array, reduced: Sequence[Array]) -> bool:
 # -- boxes
 
 
-def _boxes(sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
+def _boxes(sets: _Sets, _: _Sets, part: _Part) -> _Boxes:
     """The sets as few boxes, exactly where that can be and is not too hard."""
     if not sets:
-        return []
-    return limited(partial(_few, sets, part), lambda: [_one_around(sets, part)], limit=OPERATIONS)
+        return (), ()
+    exactly = partial(_few, sets, part)
+    return limited(exactly, lambda: part.boxes(_one_around, sets)[0], limit=OPERATIONS), ()
 
 
-def _few(sets: Sequence[isl.Set], part: _Part) -> list[ParametricBox]:
+def _few(sets: _Sets, part: _Part) -> Sequence[ParametricBox]:
     pieces, touched = _pieces(sets)
     boxes = boxes_around(pieces, touched, part.context)
     return boxes if len(boxes) <= MOST_BOXES else [one_box(boxes, part.context)]
@@ -345,15 +365,16 @@ def _pieces(sets: Sequence[isl.Set]) -> tuple[list[isl.Set], isl.Set]:
     return [piece for each in sets for piece in pieces_of(each)], union_of(sets).coalesce()
 
 
-def _one_around(sets: Sequence[isl.Set], part: _Part) -> ParametricBox:
+def _one_around(sets: _Sets, _: _Sets, part: _Part) -> _Boxes:
     """One box around all; the whole array where even that is too hard."""
     everything = isl.Set.universe(sets[0].get_space())
     none = ((),) * everything.dim(SET)
-    return limited(
+    box = limited(
         partial(_hull, sets, part.context),
         lambda: ParametricBox(none, none, None, everything),
         limit=OPERATIONS,
     )
+    return [box], ()
 
 
 def _hull(sets: Sequence[isl.Set], context: isl.Set) -> ParametricBox:

@@ -8,8 +8,10 @@ from mlir import ir
 
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, boxes_of, dependences, footprint, read_scop
+from avial_lab.polyhedra.boxes import boxes_around
 from avial_lab.polyhedra.budget import forget, limited
 from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.touched import touched_boxes
 from avial_lab.regions import format_region
 from tests.polyhedra.texts import scop_of
 
@@ -227,3 +229,37 @@ def test_what_isl_finds_too_hard_is_taken_to_be_possible(
         assert not exactly.is_empty()
         assert exactly.is_subset(theirs.accesses[0].relation)
     assert limited(lambda: isl.Set("{ [i] : 0 <= i < 3 }").is_empty(), lambda: True) is False
+
+
+TWO = """func.func @f(%A: memref<64xf32>, %B: memref<64xf32>) {
+  affine.for %i = 0 to 64 step 4 {
+    affine.for %j = 0 to 2 {
+      %a = affine.load %A[%i + %j] : memref<64xf32>
+      %b = affine.load %B[%i + %j] : memref<64xf32>
+      affine.store %b, %A[%i + %j] : memref<64xf32>
+      affine.store %a, %B[%i + %j] : memref<64xf32>
+    }
+  }
+  return }"""
+
+
+def test_arrays_of_one_pattern_are_asked_about_once(
+    context: ir.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def counted(*sets: object) -> object:
+        asked.append(len(sets))
+        return boxes_around(*sets)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("avial_lab.polyhedra.touched.boxes_around", counted)
+    scop = scop_of(TWO, context)
+    touches = touched_boxes(scop, loops=[scop.loop_named("i")])
+    assert {(touch.array.name, touch.kind.name) for touch in touches} == {
+        ("A", "READ"), ("A", "WRITE"), ("B", "READ"), ("B", "WRITE"),
+    }  # fmt: skip
+    both, asked[:] = len(asked), []
+    one = "\n".join(line for line in TWO.splitlines() if "%B[" not in line)
+    scop = scop_of(one.replace("store %b", "store %a"), context)
+    touched_boxes(scop, loops=[scop.loop_named("i")])
+    assert both == len(asked) > 0
