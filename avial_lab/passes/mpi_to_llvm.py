@@ -15,6 +15,7 @@ from mlir.dialects import arith, llvm, memref
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.program import not_inlined
 from avial_lab.passes.runtime import add_runtime
 
 LARGEST_COUNT = 2**31 - 1
@@ -268,8 +269,7 @@ def _make_local(module: ir.Operation) -> None:
         renamed[old] = ir.FlatSymbolRefAttr.get(f"{old}.local")
         function.attributes["sym_name"] = ir.StringAttr.get(f"{old}.local")
         if "avial.arch" in function.attributes:
-            noinline = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
-            function.attributes["passthrough"] = noinline
+            function.attributes["passthrough"] = not_inlined()
             if all(
                 _has_fixed_layout(argument.type)
                 for argument in function.regions[0].blocks[0].arguments

@@ -15,7 +15,7 @@ from mlir.dialects import func, memref
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART, SHARED, arrays_apart
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.program import text_attribute
+from avial_lab.passes.program import not_inlined, text_attribute
 
 WORK = "avial.work"
 """On a call of one: elements that it loads, stores or computes in each of its steps, which its
@@ -48,7 +48,7 @@ class SharedCode:
             yield
             func.ReturnOp([])
         given = _take_in(made, block, steps)
-        made.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+        made.attributes["passthrough"] = not_inlined()
         made.attributes[SHARED] = ir.UnitAttr.get()
         if _are_apart(around, given):
             made.attributes[APART] = ir.UnitAttr.get()

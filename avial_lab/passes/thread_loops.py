@@ -20,7 +20,7 @@ from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loop
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import Captured, remap
-from avial_lab.passes.program import text_attribute
+from avial_lab.passes.program import not_inlined, text_attribute
 from avial_lab.passes.shared_code import WORK
 
 THREADS, WORTH = "avial_threads", "avial_worth"
@@ -220,7 +220,7 @@ class _Division:
         kinds = [argument.type for argument in block.arguments]
         part.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
         # It is called at two places; two copies of it would be none the faster.
-        part.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+        part.attributes["passthrough"] = not_inlined()
         if self._apart(captured):
             part.attributes[APART] = ir.UnitAttr.get()
         return arguments
