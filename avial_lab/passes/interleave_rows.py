@@ -15,15 +15,18 @@ from mlir.dialects import affine
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.llvm_flags import NO_VECTORS, tell_llvm
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.lags import is_recurrence, lag_of
+from avial_lab.polyhedra.nesting import FORS
 from avial_lab.polyhedra.orders import move_of
+from avial_lab.polyhedra.time_tiles import SIDE_BY_SIDE
 
-LAGGING_ROWS = 8
+LAGGING_ROWS = SIDE_BY_SIDE
 """Side by side: about the latency of a division over the time between two of them."""
 
 INDEPENDENT_ROWS = 4
@@ -52,6 +55,8 @@ class InterleaveRows:
     before:  affine.for %i { affine.for %j { A[i, j] = … A[i, j - 1] … A[i - 1, j + 1] … } }
     after:   affine.for %i step 8 { affine.for %c { …[i, c]  …[i + 1, c - 2]  …[i + 2, c - 4] … } }
 
+    A function that has nothing but such rows is `noimplicitfloat`: no vectors are made of them.
+
     Iterations of a loop that are independent (`avial.parallel`) need no lag, and may hold several
     loops after each other. Columns at the two ends, and rows that are left over, run one by one.
 
@@ -63,34 +68,43 @@ class InterleaveRows:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
-                self._interleave_in(function)
+                rows = _count_rows(function)
+                if 0 < rows == self._interleave_in(function):
+                    # LLVM would gather columns of several rows in vectors: shuffles for each, in
+                    # the very chain of operations whose latency is to be hidden.
+                    tell_llvm(function, NO_VECTORS)
 
-    def _interleave_in(self, op: ir.Operation) -> None:
+    def _interleave_in(self, op: ir.Operation) -> int:
+        """How many loops in it have rows now that lag behind each other."""
+        lagging = 0
         for region in op.regions:
             for block in region.blocks:
                 for inner in [view.operation for view in block.operations]:
-                    if inner.name != "affine.for" or not self._interleave(inner):
-                        self._interleave_in(inner)
+                    lag = self._interleave(inner) if inner.name == "affine.for" else None
+                    lagging += self._interleave_in(inner) if lag is None else lag > 0
+        return lagging
 
-    def _interleave(self, loop: ir.Operation) -> bool:
-        """Whether the loop's rows run side by side now."""
+    def _interleave(self, loop: ir.Operation) -> int | None:
+        """By how many columns the loop's rows lag behind each other, which run side by side now;
+        None where they do not.
+        """
         body = _body(loop)
         inner = [op for op in body if op.name == "affine.for"]
         if not _is_plain(loop) or not inner or not all(map(_may_repeat, body)):
-            return False
+            return None
         variable = loop.regions[0].blocks[0].arguments[0]
         if any(_depends(each, variable, loop) for op in inner for each in op.operands):
-            return False
+            return None
         if all(INDEPENDENT in op.attributes and not len(op.results) for op in inner):
-            return False  # none waits for itself: known without another look
+            return None  # none waits for itself: known without another look
         scop = read_scop(loop)
         (outer,) = scop.loops_of(loop)
         loops = [scop.loops_of(op)[0] for op in inner]
         if not any(is_recurrence(each, scop) for each in loops):
-            return False
+            return None
         rows = self._rows(loop, outer, loops, scop)
         if rows < 2:
-            return False
+            return None
         taken = f"interleave-rows{{rows={rows}}}"
         told = f"{rows} rows of {loop_name(loop)} side by side, for each waits for itself"
         if PARALLEL in loop.attributes:
@@ -98,18 +112,18 @@ class InterleaveRows:
             left = put_side_by_side(loop, rows)
             if rows > INDEPENDENT_ROWS:
                 put_side_by_side(left, INDEPENDENT_ROWS)
-            return True
+            return 0
         alone = all(op == inner[0] or is_pure(op) or _is_fixed_load(op, loop) for op in body)
         if not alone or len(inner[0].results):
-            return False
+            return None
         if any(len(ir.AffineMapAttr(inner[0].attributes[n]).value.results) > 1 for n in _ENDS):
-            return False
+            return None
         lag = lag_of(scop, outer, loops[0], rows)
         if lag is None or lag > _MOST_LAG or _is_over(inner[0], lag):
-            return False
+            return None
         tell(loop, taken, f"{told}; each {lag} columns behind the one before")
         _Rows(loop, rows, lag).write()
-        return True
+        return lag
 
     def _rows(self, loop: ir.Operation, outer: Loop, inner: Sequence[Loop], scop: Scop) -> int:
         """How many rows are to be side by side."""
@@ -135,6 +149,12 @@ def _are_columns(outer: Loop, inner: Sequence[Loop], scop: Scop) -> bool:
         for access in s.accesses
         if access.array.kind is ArrayKind.MEMORY
     )
+
+
+def _count_rows(function: ir.Operation) -> int:
+    """Innermost loops."""
+    loops = [op for op in operations_in(function) if op.name in FORS]
+    return sum(not any(inner.name in FORS for inner in operations_in(op)) for op in loops)
 
 
 def put_side_by_side(loop: ir.Operation, rows: int) -> ir.Operation:

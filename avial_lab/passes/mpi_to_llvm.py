@@ -14,8 +14,8 @@ from mlir.dialects import arith, llvm, memref
 
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
+from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
 from avial_lab.passes.operations import itemsize_of, operations_in
-from avial_lab.passes.program import not_inlined
 from avial_lab.passes.runtime import add_runtime
 
 LARGEST_COUNT = 2**31 - 1
@@ -269,7 +269,7 @@ def _make_local(module: ir.Operation) -> None:
         renamed[old] = ir.FlatSymbolRefAttr.get(f"{old}.local")
         function.attributes["sym_name"] = ir.StringAttr.get(f"{old}.local")
         if "avial.arch" in function.attributes:
-            function.attributes["passthrough"] = not_inlined()
+            tell_llvm(function, NOT_INLINED)
             if all(
                 _has_fixed_layout(argument.type)
                 for argument in function.regions[0].blocks[0].arguments

@@ -16,9 +16,10 @@ from avial_lab.accesses.views import VIEWS
 from avial_lab.dialects.avial import buffer_of
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
+from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
 from avial_lab.passes.loop_bounds import bounds_of, leaning, narrowed
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.program import is_pure, not_inlined
+from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra.nesting import parent_of
 
 SPLIT_DIMENSIONS = 2
@@ -107,7 +108,7 @@ def outline_phase(op: ir.Operation, before: ir.Operation, symbol: str) -> Phase:
         function = func.FuncOp(symbol, (inputs, []), visibility="private")
     function.attributes[OF_TASK] = op.attributes["name"]
     # It is called at one place, and would be optimised once more there.
-    function.attributes["passthrough"] = not_inlined()
+    tell_llvm(function.operation, NOT_INLINED)
     region = op.regions[0]
     body = region.blocks[0]
     body.append_to(function.regions[0])

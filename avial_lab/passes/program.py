@@ -44,11 +44,6 @@ def is_pure(op: ir.Operation) -> bool:
     return op.name in PURE_BETWEEN_TASKS or op.name.startswith(("arith.", "index.", "math."))
 
 
-def not_inlined() -> ir.Attribute:
-    """The attribute `passthrough` of a function that LLVM keeps out of those that call it."""
-    return ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
-
-
 def text_attribute(op: ir.Operation, name: str) -> str:
     """The string attribute `name` of `op`; a broken precondition where it is missing."""
     if name not in op.attributes:

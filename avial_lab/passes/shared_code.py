@@ -14,8 +14,9 @@ from mlir.dialects import func, memref
 
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART, SHARED, arrays_apart
+from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.program import not_inlined, text_attribute
+from avial_lab.passes.program import text_attribute
 
 WORK = "avial.work"
 """On a call of one: elements that it loads, stores or computes in each of its steps, which its
@@ -48,7 +49,7 @@ class SharedCode:
             yield
             func.ReturnOp([])
         given = _take_in(made, block, steps)
-        made.attributes["passthrough"] = not_inlined()
+        tell_llvm(made, NOT_INLINED)
         made.attributes[SHARED] = ir.UnitAttr.get()
         if _are_apart(around, given):
             made.attributes[APART] = ir.UnitAttr.get()

@@ -14,13 +14,14 @@ from mlir.dialects import arith, func, llvm, openmp, scf
 
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART, functions_of_arrays_apart
+from avial_lab.passes.llvm_flags import NOT_INLINED, flags_of, tell_llvm
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import Captured, remap
-from avial_lab.passes.program import not_inlined, text_attribute
+from avial_lab.passes.program import text_attribute
 from avial_lab.passes.shared_code import WORK
 
 THREADS, WORTH = "avial_threads", "avial_worth"
@@ -220,7 +221,7 @@ class _Division:
         kinds = [argument.type for argument in block.arguments]
         part.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
         # It is called at two places; two copies of it would be none the faster.
-        part.attributes["passthrough"] = not_inlined()
+        tell_llvm(part, *flags_of(self.function), NOT_INLINED)
         if self._apart(captured):
             part.attributes[APART] = ir.UnitAttr.get()
         return arguments

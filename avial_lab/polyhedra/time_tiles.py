@@ -46,6 +46,9 @@ FEWEST_TILES = 8
 the most, for threads to share, while the first and the last waves have one.
 """
 
+SIDE_BY_SIDE = 8
+"""Slabs of a block of steps that are gone through at once (`interleave-rows`)."""
+
 FEWEST_STEPS = 4
 """Of a block of steps that is worth its tiles."""
 
@@ -254,6 +257,10 @@ def _in_waves(faces: Sequence[Face], width: int, extents: Extents) -> tuple[Face
     cache a few fit as well.
     """
     narrow = min(width, max(FEWEST_SLABS, extents.slabs(0) // FEWEST_TILES))
+    if not faces[0].sign:
+        # Rows that are left over from those that run side by side wait for themselves, each for as
+        # long as all of those take.
+        narrow = (narrow + SIDE_BY_SIDE // 2) // SIDE_BY_SIDE * SIDE_BY_SIDE
     most = max(FEWEST_STEPS, extents.steps // FEWEST_TILES)
     return tuple(
         each if each.sign else replace(each, width=min(each.width, most))

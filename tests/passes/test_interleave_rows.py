@@ -13,8 +13,10 @@ from mlir import ir
 
 from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.interleave_rows import InterleaveRows
-from avial_lab.passes.mark_parallel import MarkParallel
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.llvm_flags import NO_VECTORS, NOT_INLINED, flags_of
+from avial_lab.passes.mark_parallel import PARALLEL, MarkParallel
+from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.pipelines import run_passes
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
@@ -188,3 +190,34 @@ def test_as_many_as_memory_likes(subscripts: str, wanted: int, rows: int) -> Non
     arrays = {name: rng.random((70, 70)) for name in "AB"}
     before, after = machine.call("before", arrays), machine.call("after", arrays)
     np.testing.assert_array_equal(after["A"], before["A"])
+
+
+NEXT = """
+      affine.for %i = 3 to 40 { affine.for %j = 3 to 60 {
+        %b = affine.load %B[%i, %j] : KIND
+        %t = arith.addf %b, %b : f64
+        affine.store %t, %B[%i, %j] : KIND } }"""
+
+
+@pytest.mark.parametrize(("more", "alone"), [("", True), (NEXT, False)])
+def test_no_vectors_are_made_of_rows_behind_each_other(more: str, alone: bool) -> None:
+    """Where a function has nothing else, which vectors are good for; threads' parts of it too."""
+    kind = "memref<50x70xf64>"
+    text = f"""
+    func.func @f(%A: {kind}, %B: {kind}) attributes {{{APART}}} {{
+      affine.for %t = 0 to 2 {{
+        affine.for %i = 1 to 41 {{ affine.for %j = 1 to 61 {{
+          %l = affine.load %A[%i, %j - 1] : {kind}
+          %r = affine.load %A[%i - 1, %j + 1] : {kind}
+          %s = arith.addf %l, %r : f64
+          affine.store %s, %A[%i, %j] : {kind} }} }}
+      }} {{{PARALLEL}}}
+      {more.replace("KIND", kind)}
+      return }}"""
+    with ir.Context():
+        module = ir.Module.parse(text).operation
+        run_passes(module, (InterleaveRows(), ThreadLoops()))
+        part, function = functions_in(module)
+        assert (NO_VECTORS in flags_of(function)) == alone
+        assert (NO_VECTORS in flags_of(part)) == alone
+        assert NOT_INLINED in flags_of(part)
