@@ -47,5 +47,5 @@ gpu         select_gpu_tasks, ptx
 reference   the sequential meaning
             unwrap_tasks, check_bounds
 
-all         program, operations, notes
+all         program, operations, notes, llvm_flags
 """
