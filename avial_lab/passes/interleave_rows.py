@@ -26,9 +26,6 @@ from avial_lab.polyhedra.nesting import FORS
 from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.time_tiles import SIDE_BY_SIDE
 
-LAGGING_ROWS = SIDE_BY_SIDE
-"""Side by side: about the latency of a division over the time between two of them."""
-
 INDEPENDENT_ROWS = 4
 """Each has several arrays that memory brings from as many places; more rows, and those get in each
 other's way.
@@ -69,7 +66,8 @@ class InterleaveRows:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 rows = _count_rows(function)
-                if 0 < rows == self._interleave_in(function):
+                lagging = self._interleave_in(function)
+                if lagging and lagging == rows:
                     # LLVM would gather columns of several rows in vectors: shuffles for each, in
                     # the very chain of operations whose latency is to be hidden.
                     tell_llvm(function, NO_VECTORS)
@@ -129,7 +127,7 @@ class InterleaveRows:
         """How many rows are to be side by side."""
         columns = PARALLEL in loop.attributes and _are_columns(outer, inner, scop)
         most = MOST_OF_COLUMNS if columns else MOST_OPERATIONS
-        wanted = LAGGING_ROWS
+        wanted = SIDE_BY_SIDE
         if PARALLEL in loop.attributes:
             wanted = COLUMNS if columns else INDEPENDENT_ROWS
         return min(self.rows or wanted, most // max(1, len(list(operations_in(loop)))))

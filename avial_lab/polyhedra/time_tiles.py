@@ -47,7 +47,9 @@ the most, for threads to share, while the first and the last waves have one.
 """
 
 SIDE_BY_SIDE = 8
-"""Slabs of a block of steps that are gone through at once (`interleave-rows`)."""
+"""Slabs of a block of steps that are gone through at once (`interleave-rows`): about the latency of
+a division over the time between two of them.
+"""
 
 FEWEST_STEPS = 4
 """Of a block of steps that is worth its tiles."""
@@ -260,7 +262,7 @@ def _in_waves(faces: Sequence[Face], width: int, extents: Extents) -> tuple[Face
     if not faces[0].sign:
         # Rows that are left over from those that run side by side wait for themselves, each for as
         # long as all of those take.
-        narrow = (narrow + SIDE_BY_SIDE // 2) // SIDE_BY_SIDE * SIDE_BY_SIDE
+        narrow -= narrow % SIDE_BY_SIDE
     most = max(FEWEST_STEPS, extents.steps // FEWEST_TILES)
     return tuple(
         each if each.sign else replace(each, width=min(each.width, most))

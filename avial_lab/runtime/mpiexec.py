@@ -84,19 +84,19 @@ def run(
         except OSError as error:
             raise _no_room(error) from None
         program = [sys.executable, "-m", "avial_lab.runtime.engine", str(directory)]
-        with _started(program, manifest.ranks, directory) as ranks:
-            teller = teller or Teller(manifest)
-            teller.begin(directory, lambda rank: read_journal(directory, rank))
-            try:
+        teller = teller or Teller(manifest)
+        teller.begin(directory, lambda rank: read_journal(directory, rank))
+        try:
+            with _started(program, manifest.ranks, directory) as ranks:
                 outcomes = _await(ranks, manifest, teller, timeout=timeout, spans=spans or {})
-            except KeyboardInterrupt as error:
-                steps = {rank: _step(ranks, rank) for rank in range(manifest.ranks)}
-                stopped = interrupted(manifest, teller.elapsed_s, steps)
-                teller.end(stopped)
-                raise stopped from error
-            except BaseException as error:
-                teller.end(error)
-                raise
+        except KeyboardInterrupt as error:
+            steps = {rank: _step(directory, rank) for rank in range(manifest.ranks)}
+            stopped = interrupted(manifest, teller.elapsed_s, steps)
+            teller.end(stopped)
+            raise stopped from error
+        except BaseException as error:
+            teller.end(error)
+            raise
         # Every rank has finished: only now the caller's arrays are touched.
         caller.write_results(results_of(outcomes))
         teller.end()
@@ -217,7 +217,7 @@ def _await(
         for rank in range(manifest.ranks):
             death = read_death(ranks.directory, rank)
             # A journal says that the rank was there; its process may have gone before we looked.
-            step = _step(ranks, rank)
+            step = _step(ranks.directory, rank)
             if death is not None and step is not None:
                 teller.failed[rank] = step
                 raise rank_died(manifest, rank, step, teller.cause(death), spans)
@@ -228,10 +228,11 @@ def _await(
             )
         if time.monotonic() > deadline:
             assert timeout is not None
-            steps = {r: _step(ranks, r) for r in range(manifest.ranks) if r not in outcomes}
+            late = [rank for rank in range(manifest.ranks) if rank not in outcomes]
+            steps = {rank: _step(ranks.directory, rank) for rank in late}
             raise timed_out(manifest, timeout, steps, spans)
 
 
-def _step(ranks: _Ranks, rank: int) -> int | None:
-    entry = read_journal(ranks.directory, rank)
+def _step(directory: Path, rank: int) -> int | None:
+    entry = read_journal(directory, rank)
     return None if entry is None else entry.step

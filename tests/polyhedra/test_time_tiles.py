@@ -79,7 +79,7 @@ def test_a_wave_has_tiles_for_threads(context: ir.Context) -> None:
     # 160 rows of the 100 would fit, and 30 steps are one block of them. Those of a sweep in place
     # are whole blocks of rows that run side by side.
     roomy = (4096, 70_000)
-    assert [face.width for face in tiles(IN_PLACE, context, caches=roomy).faces] == [4, 16]
+    assert [face.width for face in tiles(IN_PLACE, context, caches=roomy).faces] == [4, 8]
     assert [face.width for face in tiles(THERE_AND_BACK, context, caches=roomy).faces] == [12, 12]
 
 
