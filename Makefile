@@ -15,6 +15,10 @@ EXTRAS := mlir,mpi,lab,test
 # Where pip put the JupyterLab extension; a checkout's is put there again, so that Lab has it as it stands.
 EXTENSION := $(VENV)/share/jupyter/labextensions/jupyterlab-avial
 
+# A file's tests stay in one of two processes, and those that look at this machine's processes in the same
+# (tests/conftest.py).
+IN_TWO := -n 2 --dist loadscope
+
 # Another environment's modules must not shadow ours, whatever shell this is called from.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
@@ -30,7 +34,7 @@ demo: setup  ## the deck's program on a small MPI cluster: levels, placement, ch
 
 test: lint  ## every check but the slow ones
 	@printf '\n== tests\n'
-	@$(RUN) -m pytest -m "not slow"
+	@$(RUN) -m pytest $(IN_TWO) -m "not slow"
 
 test-browser: setup  ## the pages, widgets and notebooks in a real browser; skipped with the reason where none is
 	@$(RUN) -m pytest -m browser tests/browser
@@ -40,7 +44,7 @@ pictures: setup  ## the README's pictures of the workbench, taken anew
 
 test-full: lint  ## every check there is
 	@printf '\n== all tests\n'
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest $(IN_TWO)
 
 lab: setup  ## JupyterLab on the notebooks
 	@$(RUN) -m avial_lab kernel install --sys-prefix > /dev/null

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from mlir import ir
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from avial_lab.dialects import register
 
@@ -16,6 +19,24 @@ settings.register_profile(
     "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("busy machine")
+
+
+ON_THE_MACHINE = ("browser", "notebook", "notebooks", "race", "runtime")
+"""Folders whose tests look at processes and clusters of this machine, or measure times."""
+
+
+class InTwo(LoadScopeScheduling):
+    """Where processes share the tests (`-n 2`): a file's stay together, and one process has all
+    that start kernels, clusters and browsers, one after another as ever.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return "machine" if Path(file).parts[1] in ON_THE_MACHINE else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> InTwo:
+    return InTwo(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
