@@ -8,7 +8,7 @@ there are: the same program is the same machine code everywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,6 +23,7 @@ _HEAD = re.compile(rf"define (?:(internal|private) )?([^@]*{_NAME}.*?)( !dbg !\d
 _VARIABLE = re.compile(rf"{_NAME} = (private unnamed_addr constant|global) (\S+) ")
 _USED = re.compile(rf"{_NAME}(\(?)")
 _THREADED = re.compile(rf"@__kmpc_fork_call\(ptr [^,\n]*, i32 \d+, ptr {_NAME}")
+_PLAIN = re.compile(r"^attributes (#\d+) = {.*\boptnone\b", re.MULTILINE)
 _COPIED = (";", "!", "%", "declare ", "attributes ", "source_filename", "target ")
 """What lines begin with that may stand in every part."""
 
@@ -50,9 +51,12 @@ class _Function:
     calls: frozenset[str]
     threaded: frozenset[str]
     """What it has run by all threads."""
+    is_plain: bool
+    """LLVM takes it as it stands, whatever it calls."""
 
     @staticmethod
-    def of(text: str) -> _Function:
+    def of(text: str, plain: Set[str]) -> _Function:
+        """`plain` are the numbers of attributes that say so."""
         head, _, body = text.partition("\n")
         found = _HEAD.match(head)
         assert found is not None, head
@@ -67,6 +71,7 @@ class _Function:
             frozenset(name for name, _ in used),
             frozenset(name for name, called in used if called),
             frozenset(threaded),
+            not plain.isdisjoint(found[2].split()),
         )
 
     @cached_property
@@ -116,12 +121,13 @@ def _read(llvm_ir: str) -> tuple[list[str], dict[str, _Function]]:
     """The lines outside of functions, and the functions by their names."""
     top: list[str] = []
     functions: list[_Function] = []
+    plain = frozenset(_PLAIN.findall(llvm_ir))
     for piece in re.split(r"^(?=define )", llvm_ir, flags=re.MULTILINE):
         text, end, after = (
             piece.partition("\n}\n") if piece.startswith("define ") else ("", "", piece)
         )
         if text:
-            functions.append(_Function.of(text + end))
+            functions.append(_Function.of(text + end, plain))
         top += [line for line in after.splitlines() if line]
     return top, {function.name: function for function in functions}
 
@@ -142,14 +148,15 @@ def _variable(found: re.Match[str], *, here: bool) -> str:
 def _groups(functions: Mapping[str, _Function]) -> list[frozenset[str]]:
     """Functions that are to be seen together, groups in the order of their first.
 
-    Those who call one another, but for what every thread calls once, and what the program's
-    function does, the phases: what they are called with does not matter to them.
+    Those who call one another, but for what every thread calls once, what the program's function
+    does, the phases, and what functions do that are not optimised: what they are called with does
+    not matter to them.
     """
     threaded = frozenset[str]().union(*(f.threaded for f in functions.values()))
     outside = frozenset[str]().union(*(functions[n].calls for n in threaded & functions.keys()))
     group = {name: frozenset([name]) for name in functions}
     for function in functions.values():
-        if function.name == "main":
+        if function.name == "main" or function.is_plain:
             continue
         for callee in function.calls & functions.keys() - outside:
             if callee not in group[function.name]:

@@ -91,6 +91,7 @@ from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.share_loads import ShareLoads
 from avial_lab.passes.share_rows import ShareRows
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
+from avial_lab.passes.split_drivers import SplitDrivers
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.strict_arithmetic import StrictArithmetic
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
@@ -147,6 +148,7 @@ OURS: dict[str, type] = {
     "reorder-sums": ReorderSums,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,
+    "split-drivers": SplitDrivers,
     "promote-scalars": PromoteScalars,
     "independent-accesses": IndependentAccesses,
     "keep-independent": KeepIndependent,

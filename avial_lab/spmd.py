@@ -60,6 +60,7 @@ from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.share_loads import ShareLoads
 from avial_lab.passes.share_rows import ShareRows, shared_sums
+from avial_lab.passes.split_drivers import SplitDrivers
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
@@ -223,6 +224,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         VectoriseRows(**effort.options("vectorise-rows")),
         InterleaveRows(**effort.options("interleave-rows")),
         ThreadLoops(),
+        SplitDrivers(),
         FlattenRows(),
         ShareLoads(),
         WholeVectors(),

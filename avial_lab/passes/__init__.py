@@ -28,9 +28,9 @@ loops       a rank's loops, fast
             arrays_apart, split_wraps, unroll_sums, expand_scalars, join_sums, expand_arrays,
             order_loops, fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
             partial_sums, mark_parallel, hold_rows, jam_rows, vectorise_rows, interleave_rows,
-            thread_loops, flatten_rows, share_loads, whole_vectors
-                row_code, ast_loops, elements, loop_bounds, loop_work, cut_at_element, lane_strides,
-                lane_code
+            thread_loops, split_drivers, flatten_rows, share_loads, whole_vectors
+                row_code, ast_loops, elements, loop_bounds, loop_work, loop_functions,
+                cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions
                 join_terms, block_sizes, block_code, contraction_code, term_places, panels,
                 packing, register_tiles, gemm_calls, strip_code, table_code, shared_code, index_code

@@ -13,6 +13,12 @@ kernels of operating systems; it is the only one of a single function that LLVM'
 heeds. Its loop vectorizer does so too.)
 """
 
+NOT_OPTIMISED = "optnone"
+"""It is as fast as it stands. LLVM wants `NOT_INLINED` beside it."""
+
+NOT_OPTIMISED = "optnone"
+"""It is as fast as it stands. (LLVM wants `NOT_INLINED` beside it.)"""
+
 _FLAGS = "passthrough"
 
 

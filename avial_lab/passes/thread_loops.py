@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
-from avial_lab.accesses.views import is_memref, view_chain
-from avial_lab.passes.arrays_apart import APART, functions_of_arrays_apart
-from avial_lab.passes.llvm_flags import NOT_INLINED, flags_of, tell_llvm
+from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
+from avial_lab.passes.loop_functions import outline
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in, operations_in
-from avial_lab.passes.phases import Captured, remap
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.shared_code import WORK
 
@@ -60,9 +58,6 @@ class ThreadLoops:
 
     A loop whose inner bounds depend on its variable is dealt out in smaller parts, as threads get
     through with them.
-
-    The body's function takes arrays as arguments and not through memory, as LLVM's own outlining
-    would: what is known of them (`avial.apart`) stays known.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -191,49 +186,17 @@ class _Division:
         """A function before ours with a copy of the loop, for the range that it is given; what else
         it is to be called with.
         """
-        location = self.loop.location
-        with ir.InsertionPoint(self.function), location:
-            part = func.FuncOp(self.symbol, ([self.index] * 2, []), visibility="private").operation
-        names = [ir.Location.name(name, location) for name in ("low", "high")]
-        part.regions[0].blocks.append(self.index, self.index, arg_locs=names)
-        block = part.regions[0].blocks[0]
-        low, high = block.arguments
-        with ir.InsertionPoint(block), location:
-            func.ReturnOp([])
-        copy = self.loop.clone(ip=ir.InsertionPoint.at_block_terminator(block)).operation
-        divided = _take_marks(copy, sliced=sliced)
-        if sliced:
+
+        def cut(copy: ir.Operation, ends: Sequence[ir.Value]) -> ir.Operation:
+            low, high = ends
+            divided = _take_marks(copy, sliced=sliced)
+            if not sliced:
+                return ranged(copy, 0, low, high)
             for row in divided:
                 narrowed(row, 0, low, high)
-        else:
-            copy = ranged(copy, 0, low, high)
-        captured = Captured.by((copy, *operations_in(copy)))
-        arguments = [value for value in captured.arguments if value not in (low, high)]
-        inside: dict[ir.Value, ir.Value] = {}
-        for value in arguments:
-            inside[value] = block.add_argument(value.type, value.location)
-        for op in captured.chain:
-            fixed = op.clone(ip=ir.InsertionPoint(copy)).operation
-            remap(fixed, inside)
-            inside.update(zip(op.results, fixed.results, strict=True))
-        for op in (copy, *operations_in(copy)):
-            remap(op, inside)
-        kinds = [argument.type for argument in block.arguments]
-        part.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
-        # It is called at two places; two copies of it would be none the faster.
-        tell_llvm(part, *flags_of(self.function), NOT_INLINED)
-        if self._apart(captured):
-            part.attributes[APART] = ir.UnitAttr.get()
-        return arguments
+            return copy
 
-    def _apart(self, captured: Captured) -> bool:
-        """Whether no two of the arrays share memory: different ones of a function whose arrays do
-        not, or that it allocates.
-        """
-        arrays = [value for value in captured.arguments if is_memref(value)]
-        views = [op for op in captured.chain if any(map(is_memref, op.results))]
-        roots = {view_chain(array)[-1] for array in arrays}
-        return APART in self.function.attributes and len(roots) == len(arrays) and not views
+        return outline(self.loop, self.function, self.symbol, ("low", "high"), cut)
 
     def _read(self, name: str) -> ir.Value:
         i64 = ir.IntegerType.get_signless(64)

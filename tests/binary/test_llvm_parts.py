@@ -96,6 +96,22 @@ def test_phases_part_and_stay_with_what_they_call() -> None:
 
 
 @pytest.mark.usefixtures("_every_size")
+def test_a_function_that_is_not_optimised_parts_with_what_it_calls() -> None:
+    text = TWO_PHASES.replace('phase"(ptr %at) {', 'phase"(ptr %at) #1 {')
+    text += "attributes #1 = { noinline optnone }\n"
+    caller, callee = (
+        next(
+            part
+            for part in parts_of(text, EXPORTED)
+            if re.search(rf"^define .*@{name}", part.llvm_ir, re.M)
+        )
+        for name in ('"first phase"', "leaf")
+    )
+    assert caller is not callee
+    assert "declare hidden i64 @leaf(i64 %x)" in caller.llvm_ir
+
+
+@pytest.mark.usefixtures("_every_size")
 @pytest.mark.parametrize("value", [1, 9, 400])
 def test_parts_are_the_program(value: int, tmp_path: Path) -> None:
     code = compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path / "cache"))

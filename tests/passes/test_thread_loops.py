@@ -24,7 +24,7 @@ from avial_lab.passes.mark_parallel import PARALLEL, MarkParallel
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.thread_loops import THREADS, ThreadLoops
-from avial_lab.pipelines import TO_LLVM, run_passes
+from avial_lab.pipelines import TO_LLVM, Pass, run_passes
 from tests.kernels.jit import Guarded, pointer_to
 from tests.passes.rewriting import SIZE
 from tests.polyhedra.nests import Nest, computing_text, near_nests
@@ -75,8 +75,12 @@ def results(module: ir.Module) -> list[bytes]:
     return [array.checked(name).tobytes() for array, name in zip(arrays, "AB", strict=True)]
 
 
-def threaded(text: str, *, threads: int, ordered: bool) -> tuple[ir.Module, ir.Module, int]:
-    """The nest as it is, the same with its loops divided, and how many of them are."""
+def threaded(
+    text: str, *, threads: int, ordered: bool, more: Sequence[Pass] = ()
+) -> tuple[ir.Module, ir.Module, int]:
+    """The nest as it is, the same with its loops divided and `more` done to them, and how many of
+    them are.
+    """
     modules: list[ir.Module] = []
     with ir.Context(), ir.Location.unknown():
         for _ in range(2):
@@ -89,7 +93,7 @@ def threaded(text: str, *, threads: int, ordered: bool) -> tuple[ir.Module, ir.M
         plain, divided = modules
         run_passes(divided.operation, (*((OrderLoops(),) * ordered), MarkParallel()))
         marked = sum(PARALLEL in op.attributes for op in operations_in(divided.operation))
-        run_passes(divided.operation, (ThreadLoops(),))
+        run_passes(divided.operation, (ThreadLoops(), *more))
         with divided.context:
             backwards(divided.operation, threads)
     return plain, divided, marked
