@@ -14,9 +14,6 @@ heeds. Its loop vectorizer does so too.)
 """
 
 NOT_OPTIMISED = "optnone"
-"""It is as fast as it stands. LLVM wants `NOT_INLINED` beside it."""
-
-NOT_OPTIMISED = "optnone"
 """It is as fast as it stands. (LLVM wants `NOT_INLINED` beside it.)"""
 
 _FLAGS = "passthrough"

@@ -15,8 +15,11 @@ from mlir.dialects import func
 from avial_lab.passes.llvm_flags import NOT_INLINED, NOT_OPTIMISED, tell_llvm
 from avial_lab.passes.loop_functions import outline
 from avial_lab.passes.mark_parallel import nearest_loops
+from avial_lab.passes.notes import tell
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.program import text_attribute
+
+NAME = "split-drivers"
 
 LARGE = 300
 """As many operations take LLVM 40 ms to optimise, and run once for a block or a step of one, where
@@ -49,7 +52,7 @@ class SplitDrivers:
                     _split(function, loops)
 
     def __str__(self) -> str:
-        return "split-drivers" if self.least == LARGE else f"split-drivers{{least={self.least}}}"
+        return NAME if self.least == LARGE else f"{NAME}{{least={self.least}}}"
 
 
 def _alone(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -80,3 +83,9 @@ def _split(function: ir.Operation, loops: list[ir.Operation]) -> None:
             before.replace_all_uses_with(after)
         loop.erase()
     tell_llvm(function, NOT_INLINED, NOT_OPTIMISED)
+    tell(
+        function,
+        NAME,
+        f"what only calls others is not optimised; loops that one thread goes through, in functions"
+        f" too: {len(loops)}",
+    )
