@@ -20,7 +20,7 @@ from mlir.execution_engine import ExecutionEngine
 
 from avial_lab.passes import mark_parallel, thread_loops
 from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.mark_parallel import PARALLEL, MarkParallel
+from avial_lab.passes.mark_parallel import PARALLEL, SLICED, MarkParallel
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.thread_loops import THREADS, ThreadLoops
@@ -77,9 +77,9 @@ def results(module: ir.Module) -> list[bytes]:
 
 def threaded(
     text: str, *, threads: int, ordered: bool, more: Sequence[Pass] = ()
-) -> tuple[ir.Module, ir.Module, int]:
-    """The nest as it is, the same with its loops divided and `more` done to them, and how many of
-    them are.
+) -> tuple[ir.Module, ir.Module, int, int]:
+    """The nest as it is, the same with its loops divided and `more` done to them, how many of them
+    are, and of how many nests threads take the rows.
     """
     modules: list[ir.Module] = []
     with ir.Context(), ir.Location.unknown():
@@ -92,11 +92,14 @@ def threaded(
             modules.append(module)
         plain, divided = modules
         run_passes(divided.operation, (*((OrderLoops(),) * ordered), MarkParallel()))
-        marked = sum(PARALLEL in op.attributes for op in operations_in(divided.operation))
+        marked, sliced = (
+            sum(mark in op.attributes for op in operations_in(divided.operation))
+            for mark in (PARALLEL, SLICED)
+        )
         run_passes(divided.operation, (ThreadLoops(), *more))
         with divided.context:
             backwards(divided.operation, threads)
-    return plain, divided, marked
+    return plain, divided, marked, sliced
 
 
 def check_backwards(nests: Sequence[Nest], threads: int, *, ordered: bool = False) -> int:
@@ -104,7 +107,7 @@ def check_backwards(nests: Sequence[Nest], threads: int, *, ordered: bool = Fals
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(thread_loops, "LINE", 1)  # else a short row is one part
         for nest in nests:
-            plain, divided, marked = threaded(
+            plain, divided, marked, _ = threaded(
                 computing_text(nest), threads=threads, ordered=ordered
             )
             check_same(plain, divided, nest)
@@ -178,7 +181,7 @@ def test_slices(body: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
       %three = arith.constant 3 : i64
       {body}
       return }}"""
-    plain, divided, marked = threaded(text, threads=threads, ordered=False)
+    plain, divided, marked, _ = threaded(text, threads=threads, ordered=False)
     assert marked
     assert ".part" in str(divided)
     check_same(plain, divided, body)
