@@ -21,9 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from avial_lab import doctor, plot, program
-from avial_lab.bench import bench_self
-from avial_lab.demo import demo
+from avial_lab import plot, program
 from avial_lab.division import DIVISION
 from avial_lab.effort import BLAS, DYNAMIC, SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, BindError, CheckError
@@ -128,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("demo", help="the deck's program, from text to a cluster")
     show.add_argument("--report", type=Path, default=Path("demo.html"), metavar="FILE.html")
     show.add_argument("--picture", type=Path, metavar="FILE.svg", help="graph and schedule")
-    show.set_defaults(command=lambda options: demo(options.report, picture_path=options.picture))
+    show.set_defaults(command=_demo)
 
     bench = commands.add_parser("bench", help="race avial_lab against its peers")
     bench.add_argument(
@@ -139,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("doctor", help="what is installed, and whether it works together")
     check.add_argument("--json", action="store_true")
-    check.set_defaults(command=lambda options: doctor.main(["--json"] if options.json else []))
+    check.set_defaults(command=_doctor)
 
     cluster = commands.add_parser("cluster", help="the clusters on this machine; end some of them")
     cluster.add_argument("action", choices=("list", "stop"))
@@ -494,6 +492,18 @@ def _lower(options: argparse.Namespace) -> int:
     return 0
 
 
+def _demo(options: argparse.Namespace) -> int:
+    from avial_lab.demo import demo
+
+    return demo(options.report, picture_path=options.picture)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from avial_lab import doctor
+
+    return doctor.main(["--json"] if options.json else [])
+
+
 def _bench(options: argparse.Namespace) -> int:
     if not options.only_self:
         return race_command(options)
@@ -501,6 +511,8 @@ def _bench(options: argparse.Namespace) -> int:
         raise BindError(
             f"bench --self measures the lab, not {options.kernels[0]}", hint="leave one out"
         )
+    from avial_lab.bench import bench_self
+
     return bench_self(as_json=options.json is not None)
 
 

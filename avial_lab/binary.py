@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 from avial_lab import ownership
@@ -69,6 +70,8 @@ without contraction.
 """
 
 LINK = ("cc", "-shared")
+
+_COMPILING = Lock()
 
 T = TypeVar("T")
 Made = TypeVar("Made")
@@ -272,24 +275,36 @@ def _runtime(llvm_ir: str, store: Cache) -> dict[str, bytes]:
     return found
 
 
+def get_ready() -> None:
+    """Find out and make what every program needs and no program changes: what the tools and the CPU
+    are, and the runtime in C, which takes 2 s where the cache does not have it yet.
+    """
+    store = Cache(cache_folder() / "objects")
+    has_fma()
+    compile_ownership(store=store)
+    for part in _IN_C:
+        _compile_c(part, _text_of(part), store)
+
+
 def compile_ownership(*, store: Cache) -> bytes:
     """The ownership runtime as an object file; every program that needs it has the same."""
     return _compile_c("ownership", ownership.source(), store)
 
 
 def _compile_c(name: str, text: str, store: Cache) -> bytes:
-    """The object file of a text in C."""
-    key = digest(name, text, *RUNTIME, tool_versions())
-    found = store.get(key)
-    if found is not None:
-        return found
-    with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
-        folder = Path(directory)
-        (folder / f"{name}.c").write_text(text)
-        _run([*RUNTIME, f"{name}.c", "-o", f"{name}.o"], folder)
-        compiled = (folder / f"{name}.o").read_bytes()
-    store.put(key, compiled)
-    return compiled
+    """The object file of a text in C; who asks for it while it is made waits."""
+    with _COMPILING:
+        key = digest(name, text, *RUNTIME, tool_versions())
+        found = store.get(key)
+        if found is not None:
+            return found
+        with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
+            folder = Path(directory)
+            (folder / f"{name}.c").write_text(text)
+            _run([*RUNTIME, f"{name}.c", "-o", f"{name}.o"], folder)
+            compiled = (folder / f"{name}.o").read_bytes()
+        store.put(key, compiled)
+        return compiled
 
 
 def _parts(llvm_ir: str) -> tuple[str, ...]:

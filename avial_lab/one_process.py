@@ -7,12 +7,15 @@ compute the same values; they have no ranks, no messages and no timeline, and sa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from avial_lab.errors import ClusterError
-from avial_lab.runtime.cluster import Cluster
-from avial_lab.runtime.engines import Progress
 from avial_lab.toolchain import ToolError
 from avial_lab.topology import Topology
+
+if TYPE_CHECKING:
+    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.engines import Progress
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ def start_or_reference(
     progress: Progress | None = None,
 ) -> Cluster | OneProcess:
     """A cluster as `Cluster.start` makes it; one process where MPI cannot start."""
+    from avial_lab.runtime.cluster import Cluster  # with its client, which takes 0.3 s to load
+
     if cpu < 0 or gpu < 0 or cpu + gpu < 1:
         return Cluster.start(cpu, gpu)  # raises: no MPI could start that
     try:

@@ -20,10 +20,11 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from avial_lab import plot
 from avial_lab.agreement import agreement
 from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
 from avial_lab.binary import Binary
@@ -64,12 +65,9 @@ from avial_lab.model import estimated_ceilings, predicted
 from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
 from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
-from avial_lab.plot import exported, report_html
 from avial_lab.regions import Box
 from avial_lab.reproducer import reproducer
 from avial_lab.runtime import mpiexec
-from avial_lab.runtime.cluster import Cluster
-from avial_lab.runtime.cluster import run as run_on_cluster
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.job import Options
 from avial_lab.runtime.live import Progress, Teller
@@ -83,6 +81,9 @@ from avial_lab.topology import DeviceKind, Topology
 from avial_lab.trace import Trace
 from avial_lab.tuning import Search, checked_budget, remember, remembered
 from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
+
+if TYPE_CHECKING:
+    from avial_lab.runtime.cluster import Cluster
 
 DEFAULT_RANKS = 2
 
@@ -415,6 +416,9 @@ class Program:
             if cluster is None:
                 taken = mpiexec.run(self.binary, self.arrays, **how)
             else:
+                # Its client takes 0.3 s to load, which who has none does not wait for.
+                from avial_lab.runtime.cluster import run as run_on_cluster
+
                 taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
         finally:
             self.printed = teller.printed
@@ -526,7 +530,7 @@ class Program:
         """
         path = Path(path)
         form = path.suffix.removeprefix(".").replace("txt", "text")
-        picture = exported(form, self.graph, self.schedule, self.trace, lanes=lanes)
+        picture = plot.exported(form, self.graph, self.schedule, self.trace, lanes=lanes)
         try:
             path.write_bytes(picture)
         except OSError as error:
@@ -569,7 +573,7 @@ class Program:
 
         The file is there whole or not at all; AvialError where it cannot be written.
         """
-        path, page = Path(path), report_html(self)
+        path, page = Path(path), plot.report_html(self)
         try:
             with written_whole(path) as file:
                 file.write(page)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from avial_lab.errors import RunError
 from avial_lab.one_process import OneProcess
 from avial_lab.plot.facts import count, format_seconds
 from avial_lab.program import Program
-from avial_lab.runtime.cluster import Cluster
+
+if TYPE_CHECKING:
+    from avial_lab.runtime.cluster import Cluster
 
 _MOST = 10  # times as many runs as were asked for, at the most
 

@@ -1,68 +1,29 @@
 """The compiler's process: holds MLIR, answers questions until its pipe closes.
 
-Questions (`messages.py`) -> answers or AvialErrors whose places carry the cell's own text.
+Pipe -> the answers (`answers.py`) to what comes through it, in its order.
 """
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import gc
-import mmap
 import resource
+import subprocess
 import sys
-import traceback
-from collections.abc import Callable
-from dataclasses import replace
+import threading
 from multiprocessing.connection import Connection
-from typing import Any
 
-from avial_lab.accesses import caller_memory
-from avial_lab.building import (
-    Stopwatch,
-    as_one,
-    build_program,
-    graph_of,
-    parse,
-    taken_apart,
-    with_text,
-)
-from avial_lab.dialects.program import is_structured, program_function
-from avial_lab.errors import AvialError, InternalError
-from avial_lab.inside.look import look_at_text, look_inside
-from avial_lab.inside.steps import PassLog
-from avial_lab.messages import (
-    Analyse,
-    Analysis,
-    Answer,
-    Build,
-    Built,
-    Explore,
-    Explored,
-    Look,
-    PrintBack,
-    Printed,
-    Proposal,
-    Propose,
-    Question,
-    Referenced,
-    Resume,
-    RunReference,
-    Violation,
-)
-from avial_lab.nests import nests_on
-from avial_lab.parse import is_plain, print_explained, print_module
-from avial_lab.pipelines import lower, text_of
-from avial_lab.resumption import edited_build, is_program, resumed, watched_stages
-from avial_lab.simulator.reference import reference
-from avial_lab.simulator.trial import trial_arguments
-from avial_lab.spmd import lower_structured
-from avial_lab.stages import Inside
+from avial_lab.binary import get_ready
+from avial_lab.errors import AvialError
 
 
 def main(arguments: list[str]) -> None:
     pipe = Connection(int(arguments[0]))
     limit = int(arguments[1])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    threading.Thread(target=_get_ready, name="ready", daemon=True).start()
+    from avial_lab.answers import answer  # MLIR and all passes: meanwhile the tools are asked
+
     while True:
         try:
             question = pipe.recv()
@@ -75,127 +36,12 @@ def main(arguments: list[str]) -> None:
         gc.collect()
 
 
-def answer(question: Question) -> Answer | AvialError:
-    """The answer to `question`, or the AvialError that stands in its way."""
-    try:
-        return _ANSWERS[type(question)](question)
-    except AvialError as error:
-        error.span = with_text(error.span, question.source)
-        return error
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever else is a fault of ours, told with its traceback
-        trace = "".join(traceback.format_exception(error))
-        return InternalError(f"{type(error).__name__}: {error}\n{trace}")
-
-
-def _analyse(question: Analyse) -> Analysis:
-    watch = Stopwatch()
-    module = parse(question.source)
-    watch.lap("parse")
-    plain = is_plain(module) or is_structured(module)
-    tasks = taken_apart(module, question.source).module if plain else module
-    graph = graph_of(tasks, question.source)
-    watch.lap("dag")
-    return Analysis(graph, watch.seconds)
-
-
-def _explore(question: Explore) -> Explored:
-    module = parse(question.source)
-    if not (is_plain(module) or is_structured(module)):
-        return Explored(())
-    structured = taken_apart(module, question.source, grid=question.grid).module
-    return Explored(
-        tuple(
-            replace(nest, span=with_text(nest.span, question.source))
-            for nest in nests_on(structured)
-        )
-    )
-
-
-def _print_back(question: PrintBack) -> Printed:
-    module = parse(question.source)
-    if not is_plain(module):
-        return Printed(print_module(module))
-    apart = taken_apart(module, question.source, grid=question.grid)
-    return Printed(print_explained(apart.module))
-
-
-def _look(question: Look) -> Inside:
-    """(Of stages that an edit of the program's own text came before, as of any program.)"""
-    build, built, after = question.build, question.built, question.after
-    if after is not None and is_program(after):
-        build, after = edited_build(after), None
-    if after is None:
-        inside = _look_at_all(build, built)
-    elif after.stage in ("placed", "avial", "mpi", "loops", "host", "llvm"):
-        log = PassLog(after.text, f"{after.stage}.mlir")
-        inside = look_inside(watched_stages(after, log.watch), log, after.source.cell)
-    else:
-        made = (stage for stage in built.stages if stage.edited == after.stage)
-        inside = look_at_text(made, after.stage)
-    order = [stage.name for stage in built.stages]
-    return Inside(tuple(sorted(inside.stages, key=lambda stage: order.index(stage.name))))
-
-
-def _look_at_all(build: Build, built: Built) -> Inside:
-    module = parse(build.source, dynamic=built.dynamic)
-    strict = build.effort.strict
-    plain = is_plain(module) or is_structured(module)
-    log = PassLog(text_of(module.operation), "source.mlir")
-    if built.plan is not None:
-        grid = build.division.grid
-        apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
-        topology = built.schedule.topology
-        stages = lower_structured(
-            module, apart.module, topology, build.division, build.effort, watch=log.watch
-        )
-    else:
-        why = built.verdicts[0].reasons[0] if plain else ""
-        tasks = as_one(module, why, strict=strict) if plain else module.operation
-        log = PassLog(text_of(tasks), "avial.mlir")
-        stages = lower(tasks, built.schedule, strict=strict, watch=log.watch)
-    return look_inside(stages, log, build.source.cell)
-
-
-def _reference(question: RunReference) -> Referenced:
-    module = parse(question.source)
-    if is_plain(module) or is_structured(module):
-        buffers, storages = caller_memory(program_function(module), question.source.binding)
-    else:
-        graph = graph_of(module, question.source)
-        buffers, storages = graph.buffers, graph.storages
-    step = None if question.journal is None else _mapped(question.journal)
-    result = reference(
-        module, buffers, storages, question.data, strict=question.strict, journal=step
-    )
-    violations = tuple(
-        Violation(found.message, with_text(found.span, question.source))
-        for found in result.violations
-    )
-    return Referenced(result.data, violations, result.seconds)
-
-
-def _mapped(path: str) -> ctypes.c_int64:
-    """The word in that file, mapped into memory as long as somebody holds it."""
-    with open(path, "r+b") as file:
-        return ctypes.c_int64.from_buffer(mmap.mmap(file.fileno(), 8))
-
-
-def _propose(question: Propose) -> Proposal:
-    return Proposal(trial_arguments(question.source, question.given))
-
-
-_ANSWERS: dict[type, Callable[[Any], Any]] = {
-    Analyse: _analyse,
-    Build: build_program,
-    Explore: _explore,
-    Look: _look,
-    PrintBack: _print_back,
-    Propose: _propose,
-    Resume: resumed,
-    RunReference: _reference,
-}
+def _get_ready() -> None:
+    """While this process loads what it needs. What stands in the way is told to who asks for
+    machine code.
+    """
+    with contextlib.suppress(AvialError, OSError, subprocess.SubprocessError):
+        get_ready()
 
 
 if __name__ == "__main__":

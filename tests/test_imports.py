@@ -28,6 +28,10 @@ WITHOUT_MLIR = (
     "avial_lab.__main__",
 )
 
+#: What starts within a few tenths of a second: a cluster's client and the colours of code are
+#: loaded where they are used.
+QUICK = ("avial_lab.__main__", "avial_lab.program", "avial_lab.one_process", "avial_lab.timing")
+
 #: What an engine does without: it starts fast, and runs where neither is installed.
 ENGINE = "avial_lab.runtime.engine"
 NOT_IN_AN_ENGINE = ("mlir", "ipyparallel", "IPython", "graphviz", "pygments")
@@ -52,6 +56,11 @@ def test_an_engine_loads_little() -> None:
     assert not loaded_by(ENGINE) & set(NOT_IN_AN_ENGINE)
 
 
+@pytest.mark.parametrize("module", QUICK)
+def test_it_loads_no_cluster(module: str) -> None:
+    assert not loaded_by(module) & {"ipyparallel", "IPython", "pygments", "tornado"}
+
+
 def test_this_test_sees_mlir_where_it_is_loaded() -> None:
     assert "mlir" in loaded_by("avial_lab.parse")
 
@@ -61,13 +70,15 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
     assert not loaded_by("avial_lab") & {"numpy", "mlir", "IPython", "ipyparallel", "mpi4py"}
 
 
-def test_every_exported_name_is_there_and_none_is_a_module() -> None:
+@pytest.mark.parametrize("package", ["avial_lab", "avial_lab.plot"])
+def test_every_exported_name_is_there_and_none_is_a_module(package: str) -> None:
     """`avial_lab.parse` would be the function or the module, by who imported what before."""
-    code = """if True:
-        import importlib.util, avial_lab
-        for name in avial_lab.__all__:
-            getattr(avial_lab, name)
-            assert importlib.util.find_spec(f"avial_lab.{name}") is None, name
+    code = f"""if True:
+        import importlib.util, {package} as package
+        assert package.__all__
+        for name in package.__all__:
+            getattr(package, name)
+            assert importlib.util.find_spec(f"{package}.{{name}}") is None, name
     """
     child = subprocess.run(
         (sys.executable, "-c", code), capture_output=True, text=True, check=False

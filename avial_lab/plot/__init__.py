@@ -1,35 +1,89 @@
 """Pictures and pages: pure functions, object -> SVG, HTML or text.
 
 Every picture is escaped, sized below 1 MB, the same for the same input, and says what it hides.
+
+Names are loaded when they are first used: a run that draws nothing starts without what colours
+code.
 """
 
-from avial_lab.plot.code import highlighted, stage_html, stage_text
-from avial_lab.plot.dag import dag_svg
-from avial_lab.plot.dot import dag_dot
-from avial_lab.plot.explained import explained_html, explained_table
-from avial_lab.plot.export import FORMATS, exported
-from avial_lab.plot.facts import graph_text
-from avial_lab.plot.figure import (
-    dag_figure,
-    figure_html,
-    held_figure,
-    lanes_figure,
-    messages_figure,
-    nest_figure,
-    roofline_figure,
-    split_figure,
-    timeline_figure,
-)
-from avial_lab.plot.film import Film, film_figure, film_text
-from avial_lab.plot.graph_json import graph_from_json, graph_json
-from avial_lab.plot.lanes import lanes_svg
-from avial_lab.plot.messages import held_svg, messages_svg, plan_text
-from avial_lab.plot.report import Told, report_html
-from avial_lab.plot.roofline import Point, Roofline, roofline_svg, roofline_text
-from avial_lab.plot.run_facts import trace_text
-from avial_lab.plot.space import dependence_table, nest_svg, nest_text, worth_drawing
-from avial_lab.plot.split import split_svg, split_table
-from avial_lab.plot.timeline import timeline_svg
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from avial_lab.plot.code import highlighted, stage_html, stage_text
+    from avial_lab.plot.dag import dag_svg
+    from avial_lab.plot.dot import dag_dot
+    from avial_lab.plot.explained import explained_html, explained_table
+    from avial_lab.plot.export import FORMATS, exported
+    from avial_lab.plot.facts import graph_text
+    from avial_lab.plot.figure import (
+        dag_figure,
+        figure_html,
+        held_figure,
+        lanes_figure,
+        messages_figure,
+        nest_figure,
+        roofline_figure,
+        split_figure,
+        timeline_figure,
+    )
+    from avial_lab.plot.film import Film, film_figure, film_text
+    from avial_lab.plot.graph_file import graph_from_json, graph_json
+    from avial_lab.plot.lanes import lanes_svg
+    from avial_lab.plot.messages import held_svg, messages_svg, plan_text
+    from avial_lab.plot.report import Told, report_html
+    from avial_lab.plot.roofline import Point, Roofline, roofline_svg, roofline_text
+    from avial_lab.plot.run_facts import trace_text
+    from avial_lab.plot.space import dependence_table, nest_svg, nest_text, worth_drawing
+    from avial_lab.plot.split import split_svg, split_table
+    from avial_lab.plot.timeline import timeline_svg
+
+_HOME = {
+    "FORMATS": "export",
+    "Film": "film",
+    "Point": "roofline",
+    "Roofline": "roofline",
+    "Told": "report",
+    "dag_dot": "dot",
+    "dag_figure": "figure",
+    "dag_svg": "dag",
+    "dependence_table": "space",
+    "explained_html": "explained",
+    "explained_table": "explained",
+    "exported": "export",
+    "figure_html": "figure",
+    "film_figure": "film",
+    "film_text": "film",
+    "graph_from_json": "graph_file",
+    "graph_json": "graph_file",
+    "graph_text": "facts",
+    "held_figure": "figure",
+    "held_svg": "messages",
+    "highlighted": "code",
+    "lanes_figure": "figure",
+    "lanes_svg": "lanes",
+    "messages_figure": "figure",
+    "messages_svg": "messages",
+    "nest_figure": "figure",
+    "nest_svg": "space",
+    "nest_text": "space",
+    "plan_text": "messages",
+    "report_html": "report",
+    "roofline_figure": "figure",
+    "roofline_svg": "roofline",
+    "roofline_text": "roofline",
+    "split_figure": "figure",
+    "split_svg": "split",
+    "split_table": "split",
+    "stage_html": "code",
+    "stage_text": "code",
+    "timeline_figure": "figure",
+    "timeline_svg": "timeline",
+    "trace_text": "run_facts",
+    "worth_drawing": "space",
+}
 
 __all__ = [
     "FORMATS",
@@ -75,3 +129,13 @@ __all__ = [
     "trace_text",
     "worth_drawing",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(import_module(f"avial_lab.plot.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'avial_lab.plot' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

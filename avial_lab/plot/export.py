@@ -13,7 +13,7 @@ from avial_lab.errors import BindError
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.dot import dag_dot
 from avial_lab.plot.facts import graph_text
-from avial_lab.plot.graph_json import graph_json
+from avial_lab.plot.graph_file import graph_json
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace

@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
+from avial_lab.answers import answer
 from avial_lab.arrays import bind_arrays
 from avial_lab.messages import PrintBack, Printed, Source
 from avial_lab.parse import parse_cell, print_module
-from avial_lab.worker import answer
 
 BY_HAND = """\
 avial.schedule %a: memref<100xf64>, %b: memref<100xf64>, %e: memref<f64> {

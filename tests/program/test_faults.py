@@ -14,12 +14,12 @@ from mlir import ir
 
 import avial_lab
 from avial_lab import compilation
+from avial_lab.answers import answer
 from avial_lab.errors import AvialError, CompilerCrash, CompilerTimeout, FaultWarning, InternalError
 from avial_lab.messages import Build, Built
 from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.program import Program
-from avial_lab.worker import answer
 
 SUMS = """
 func.func @sums(%A: memref<40x30xf64>, %s: memref<40xf64>) {
