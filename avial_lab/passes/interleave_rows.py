@@ -16,6 +16,7 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.llvm_flags import NO_VECTORS, tell_llvm
+from avial_lab.passes.loop_work import BLOCKS
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import attributes_of, operations_in
@@ -237,7 +238,8 @@ def in_blocks(loop: ir.Operation, count: int) -> Blocks:
 
     before:  affine.for %i = 0 to %n { … }
     after:   affine.for %first = 0 to %n step 4 {
-               affine.if (%first + 4 <= %n) { } else { affine.for %i = %first to %n { … } } }
+               affine.if (%first + 4 <= %n) { } else { affine.for %i = %first to %n { … } }
+                 {avial.blocks} }
     """
     attributes = attributes_of(loop)
     attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), count)
@@ -254,7 +256,7 @@ def in_blocks(loop: ir.Operation, count: int) -> Blocks:
         choice = ir.Operation.create(
             "affine.if",
             operands=[*highs[:dims], first, *highs[dims:]],
-            attributes={"condition": ir.IntegerSetAttr.get(where)},
+            attributes={"condition": ir.IntegerSetAttr.get(where), BLOCKS: ir.UnitAttr.get()},
             regions=2,
         )
         for region in choice.regions:

@@ -26,6 +26,9 @@ FUNCTION = 16
 UNKNOWN = 16
 """Iterations of a loop whose number only its body knows."""
 
+BLOCKS = "avial.blocks"
+"""On a condition: it holds for all iterations of the loop around but the last one, perhaps."""
+
 FREE = ("arith.constant", "affine.apply", "affine.yield", "scf.yield", "arith.index_cast")
 
 
@@ -116,7 +119,8 @@ class LoopWork:
         if op.name in LOOPS:
             return self._loop(op)
         inner: Number = 0
-        for region in op.regions:
+        regions = list(op.regions)
+        for region in regions[:1] if BLOCKS in op.attributes else regions:
             for block in region.blocks:
                 inner = self._plus(inner, self._block(block))
         if op.name == "scf.while":

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
+from avial_lab.accesses.views import is_memref
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_functions import outline
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.operations import functions_in, itemsize_of, operations_in
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.shared_code import WORK
 
@@ -33,9 +34,9 @@ PART = ".part"
 SLICES = 8
 """Parts for every thread where not all iterations take equally long."""
 
-LINE = 64
-"""Elements of an innermost loop that go to one thread together: whole vectors, and no line of the
-cache is written by two.
+LINES = 128
+"""Bytes of a row that go to one thread together, counted from where rows begin: whole vectors, and
+no line of the cache is written by two. So they are in the next step, whose rows begin one further.
 """
 
 
@@ -119,6 +120,13 @@ def _is_row(loop: ir.Operation) -> bool:
     """Whether its iterations are single elements."""
     inside = any(op.name in LOOPS or WORK in op.attributes for op in operations_in(loop))
     return not inside and len(loop.regions[0].blocks[0].arguments) == 1
+
+
+def _elements_of_lines(loop: ir.Operation) -> int:
+    """Of the smallest elements that it touches."""
+    arrays = {v.type for op in operations_in(loop) for v in op.operands if is_memref(v)}
+    sizes = (itemsize_of(ir.MemRefType(each).element_type) for each in arrays)
+    return max(1, LINES // min(sizes, default=1))
 
 
 def _take_marks(loop: ir.Operation, *, sliced: bool) -> list[ir.Operation]:
@@ -208,14 +216,17 @@ class _Division:
     ) -> None:
         """The loop over the parts, each of as many iterations, divided among the threads."""
         slices = threads if even else arith.muli(threads, self._index(SLICES))
-        count = arith.subi(high, low)
+        together = self._index(_elements_of_lines(self.loop) if self.rows else 1)
+        first = low
+        if self.rows and step == 1:
+            first = arith.muli(arith.floordivsi(low, together), together)
+        count = arith.subi(high, first)
         if step != 1:
             count = arith.ceildivsi(count, self._index(step))
         # A loop of no iterations comes here where nothing is too little to be worth it.
         chunk = arith.maxsi(arith.ceildivsi(count, slices), self._index(1))
         if self.rows:
-            line = self._index(LINE)
-            chunk = arith.muli(arith.ceildivsi(chunk, line), line)
+            chunk = arith.muli(arith.ceildivsi(chunk, together), together)
         stride = chunk if step == 1 else arith.muli(chunk, self._index(step))
         number = arith.index_cast(ir.IntegerType.get_signless(32), threads)
         region = openmp.ParallelOp([], [], [], [], num_threads=number)
@@ -227,11 +238,12 @@ class _Division:
                 schedule_kind=ir.Attribute.parse(f"#omp<schedulekind {kind}>"),
             )  # fmt: skip
             with ir.InsertionPoint(shared.region.blocks.append()):
-                nest = openmp.LoopNestOp([low], [high], [stride])
+                nest = openmp.LoopNestOp([first], [high], [stride])
             start = ir.Location.name("from", self.loop.location)
             with ir.InsertionPoint(nest.region.blocks.append(self.index, arg_locs=[start])) as at:
                 begin = at.block.arguments[0]
-                self._call(begin, arith.minsi(arith.addi(begin, stride), high))
+                end = arith.minsi(arith.addi(begin, stride), high)
+                self._call(begin if first == low else arith.maxsi(begin, low), end)
                 openmp.YieldOp([])
             openmp.TerminatorOp()
 

@@ -34,8 +34,10 @@ ENTRIES = (
 )
 """Of libomp, what programs call: `__kmpc_…`, handed to them as `avial_omp_…` (`threads.c`)."""
 
-WORTH = 100_000
-"""Some ten µs of work, where waking the threads and waiting for them takes one to five."""
+WORTH = 300_000
+"""Some thirty µs of work. Waking the threads and waiting for them takes two to five, and half of
+the arrays have to come from the cache of a core that had all of them.
+"""
 
 MOST = 512
 """Threads of one rank, also where more than the cores are asked for."""

@@ -56,7 +56,7 @@ def test_loops_in_any_order(before: list[str], after: list[str], threads: int) -
       %last = affine.load %A[%t] : memref<?xi64> {body} }}
       return }}"""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thread_loops, "LINE", 1)  # else a short row is one part
+        patch.setattr(thread_loops, "LINES", 1)  # else a short row is one part
         plain, split, marked, sliced = threaded(
             text, threads=threads, ordered=False, more=[SplitDrivers(least=0)]
         )

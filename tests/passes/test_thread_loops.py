@@ -105,7 +105,7 @@ def threaded(
 def check_backwards(nests: Sequence[Nest], threads: int, *, ordered: bool = False) -> int:
     count = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thread_loops, "LINE", 1)  # else a short row is one part
+        patch.setattr(thread_loops, "LINES", 1)  # else a short row is one part
         for nest in nests:
             plain, divided, marked, _ = threaded(
                 computing_text(nest), threads=threads, ordered=ordered
@@ -176,7 +176,7 @@ COLUMNS = {
 @pytest.mark.parametrize("threads", [2, 3, 7])
 @pytest.mark.parametrize("body", COLUMNS.values(), ids=COLUMNS)
 def test_slices(body: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_loops, "LINE", 1)
+    monkeypatch.setattr(thread_loops, "LINES", 1)
     text = f"""func.func @f(%A: memref<?xi64>, %B: memref<?x?xi64>, %n: index, %x: i64) {{
       %three = arith.constant 3 : i64
       {body}

@@ -57,14 +57,20 @@ func.func @triangle(%B: memref<9x9xf32>, %x: f32) {
 
 // -----
 
-// Threads do not share a cache line of a row, and get whole vectors.
+// Threads do not share a cache line of a row, and get whole vectors: their parts begin where lines
+// do, also where the loop does not.
 // CHECK-LABEL: func.func @row(
-// CHECK: %c64 = arith.constant 64
-// CHECK: %[[LINES:.*]] = arith.ceildivsi %{{.*}}, %c64
-// CHECK: %[[CHUNK:.*]] = arith.muli %[[LINES]], %c64
-// CHECK: step (%[[CHUNK]])
-func.func @row(%B: memref<?xf32>, %x: f32, %n: index) {
-  affine.for %i = 0 to %n {
+// CHECK: scf.if
+// CHECK: %c32 = arith.constant 32
+// CHECK: %[[LINE:.*]] = arith.floordivsi %[[LOW:.*]], %c32
+// CHECK: %[[FIRST:.*]] = arith.muli %[[LINE]], %c32
+// CHECK: %[[LINES:.*]] = arith.ceildivsi %{{.*}}, %c32
+// CHECK: %[[CHUNK:.*]] = arith.muli %[[LINES]], %c32
+// CHECK: omp.loop_nest (%[[FROM:.*]]) : index = (%[[FIRST]]) to (%{{.*}}) step (%[[CHUNK]])
+// CHECK: %[[BEGIN:.*]] = arith.maxsi %[[FROM]], %[[LOW]]
+// CHECK: func.call @row.part(%[[BEGIN]],
+func.func @row(%B: memref<?xf32>, %x: f32, %m: index, %n: index) {
+  affine.for %i = affine_map<()[s0] -> (s0 + 1)>()[%m] to %n {
     affine.store %x, %B[%i] : memref<?xf32>
   } {avial.parallel}
   return
@@ -153,18 +159,18 @@ func.func @unmarked(%A: memref<20xf32>, %x: f32) {
 // CHECK: affine.for %{{.*}} = 0 to 8 {
 // CHECK-NEXT: affine.for %{{.*}} = max #{{.*}}()[%low] to min #{{.*}}()[%high] {
 // CHECK-LABEL: func.func @columns(
-// CHECK: %c64 = arith.constant 64
+// CHECK: %c16 = arith.constant 16
 // CHECK: omp.wsloop nowait schedule(static)
 // CHECK: } else {
 // CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
 // CHECK-NEXT: affine.for %{{.*}} = 0 to 9 {
 // CHECK-NOT: avial
 // CHECK: return
-func.func @columns(%A: memref<9x9xf32>) {
+func.func @columns(%A: memref<9x9xf64>) {
   affine.for %i = 0 to 8 {
     affine.for %j = 0 to 9 {
-      %a = affine.load %A[%i, %j] : memref<9x9xf32>
-      affine.store %a, %A[%i + 1, %j] : memref<9x9xf32>
+      %a = affine.load %A[%i, %j] : memref<9x9xf64>
+      affine.store %a, %A[%i + 1, %j] : memref<9x9xf64>
     } {avial.parallel}
   } {avial.sliced}
   return
