@@ -34,8 +34,8 @@ ENTRIES = (
 )
 """Of libomp, what programs call: `__kmpc_…`, handed to them as `avial_omp_…` (`threads.c`)."""
 
-WORTH = 300_000
-"""Some thirty µs of work. Waking the threads and waiting for them takes two to five, and half of
+WORTH = 200_000
+"""Some twenty µs of work. Waking the threads and waiting for them takes two to five, and half of
 the arrays have to come from the cache of a core that had all of them.
 """
 
