@@ -6,13 +6,15 @@ of its own that runs a range of its iterations, called by every thread on its pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
 from avial_lab.accesses.views import is_memref
+from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_functions import outline
@@ -33,6 +35,11 @@ PART = ".part"
 """After a phase's name, in those of the functions that threads call."""
 SLICES = 8
 """Parts for every thread where not all iterations take equally long."""
+
+IN_CACHES = 4
+"""Times as many operations have to be there where all arrays stay in the second caches of two
+cores: vectors of them take a fifth of the time, and what moves between the cores as long as ever.
+"""
 
 LINES = 128
 """Bytes of a row that go to one thread together, counted from where rows begin: whole vectors, and
@@ -61,9 +68,11 @@ class ThreadLoops:
     through with them.
     """
 
+    cpu: Cpu = field(default_factory=this_cpu, repr=False)
+
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            threaded = [_thread(function) for function in functions_in(module)]
+            threaded = [_thread(function, self.cpu) for function in functions_in(module)]
             if any(threaded):
                 _declare(module)
 
@@ -92,12 +101,12 @@ def _declare(module: ir.Operation) -> None:
             llvm.GlobalOp(i64, name, external, value=ir.IntegerAttr.get(i64, value))
 
 
-def _thread(function: ir.Operation) -> bool:
+def _thread(function: ir.Operation, cpu: Cpu) -> bool:
     """Whether some loop of the function has been divided."""
     loops = list(_marked(function))
     for number, loop in enumerate(loops):
         name = ir.StringAttr(function.attributes["sym_name"]).value
-        _Division(function, loop, f"{name}{PART}{number or ''}").write()
+        _Division(function, loop, f"{name}{PART}{number or ''}", cpu).write()
     return bool(loops)
 
 
@@ -122,11 +131,28 @@ def _is_row(loop: ir.Operation) -> bool:
     return not inside and len(loop.regions[0].blocks[0].arguments) == 1
 
 
+def _arrays_of(loop: ir.Operation) -> list[ir.MemRefType]:
+    """The types of the arrays that it touches."""
+    arrays = {value for op in operations_in(loop) for value in op.operands if is_memref(value)}
+    return [ir.MemRefType(each.type) for each in arrays]
+
+
 def _elements_of_lines(loop: ir.Operation) -> int:
     """Of the smallest elements that it touches."""
-    arrays = {v.type for op in operations_in(loop) for v in op.operands if is_memref(v)}
-    sizes = (itemsize_of(ir.MemRefType(each).element_type) for each in arrays)
+    sizes = (itemsize_of(each.element_type) for each in _arrays_of(loop))
     return max(1, LINES // min(sizes, default=1))
+
+
+def _stays_in_caches(loop: ir.Operation, nbytes: int) -> bool:
+    """Whether its arrays are known to be no larger, and it is no part of a contraction, which has
+    more to compute than to move.
+    """
+    arrays = _arrays_of(loop)
+    if not all(each.has_static_shape for each in arrays):
+        return False
+    if any(WORK in op.attributes for op in operations_in(loop)):
+        return False
+    return sum(math.prod(each.shape) * itemsize_of(each.element_type) for each in arrays) <= nbytes
 
 
 def _take_marks(loop: ir.Operation, *, sliced: bool) -> list[ir.Operation]:
@@ -148,6 +174,7 @@ class _Division:
     function: ir.Operation
     loop: ir.Operation
     symbol: str
+    cpu: Cpu
 
     def write(self) -> None:
         loop, self.index = self.loop, ir.IndexType.get()
@@ -165,6 +192,8 @@ class _Division:
             told = f"loop {names} divided where it is enough work, in {parts}"
             tell(self.function, NAME, told)
             threads, worth = self._read(THREADS), self._read(WORTH)
+            if _stays_in_caches(loop, 2 * self.cpu.l2_bytes):
+                worth = arith.muli(worth, self._index(IN_CACHES))
             enough = arith.cmpi(arith.CmpIPredicate.sge, amount, worth)
             several = arith.cmpi(arith.CmpIPredicate.sgt, threads, self._index(1))
             choice = scf.IfOp(arith.andi(enough, several), has_else=True)

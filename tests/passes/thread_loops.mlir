@@ -40,6 +40,41 @@ func.func @even(%B: memref<?x9xf32>, %x: f32, %n: index) attributes {avial.apart
 
 // -----
 
+// Arrays that stay in the second caches of two cores: it has to be more work. (Not where one may be
+// of any size, above.)
+// CHECK-LABEL: func.func @small(
+// CHECK: %[[LEAST:.*]] = llvm.load
+// CHECK: llvm.load
+// CHECK: %[[WORTH:.*]] = arith.index_cast
+// CHECK: %[[MORE:.*]] = arith.muli %[[WORTH]], %c4
+// CHECK: arith.cmpi sge, %{{.*}}, %[[MORE]]
+func.func @small(%B: memref<90x9xf32>, %x: f32) {
+  affine.for %i = 0 to 90 {
+    affine.for %j = 0 to 9 {
+      affine.store %x, %B[%i, %j] : memref<90x9xf32>
+    }
+  } {avial.parallel}
+  return
+}
+
+// -----
+
+// A block of a contraction has more to compute than to move.
+// CHECK-LABEL: func.func @contraction(
+// CHECK-NOT: %c4
+// CHECK: return
+func.func private @tile(%low: index, %high: index, %B: memref<90x9xf32>) {
+  return
+}
+func.func @contraction(%B: memref<90x9xf32>, %low: index, %high: index) {
+  affine.for %i = 0 to 90 {
+    func.call @tile(%low, %high, %B) {avial.work = 3} : (index, index, memref<90x9xf32>) -> ()
+  } {avial.parallel}
+  return
+}
+
+// -----
+
 // Rows of a triangle are not equally long: smaller parts, one after the other to who is free.
 // CHECK-LABEL: func.func @triangle(
 // CHECK: %c8 = arith.constant 8
