@@ -42,8 +42,9 @@ cores: vectors of them take a fifth of the time, and what moves between the core
 """
 
 LINES = 128
-"""Bytes of a row that go to one thread together, counted from where rows begin: whole vectors, and
-no line of the cache is written by two. So they are in the next step, whose rows begin one further.
+"""Bytes of a row that go to one thread together: whole vectors, and no line of the cache is written
+by two. They are counted from the array's beginning: a loop that begins one further in each step (of
+a factorisation) is cut at the same places in the next.
 """
 
 
