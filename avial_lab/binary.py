@@ -71,8 +71,6 @@ without contraction.
 
 LINK = ("cc", "-shared")
 
-_COMPILING = Lock()
-
 T = TypeVar("T")
 Made = TypeVar("Made")
 
@@ -293,7 +291,7 @@ def compile_ownership(*, store: Cache) -> bytes:
 
 def _compile_c(name: str, text: str, store: Cache) -> bytes:
     """The object file of a text in C; who asks for it while it is made waits."""
-    with _COMPILING:
+    with _COMPILING[name]:
         key = digest(name, text, *RUNTIME, tool_versions())
         found = store.get(key)
         if found is not None:
@@ -343,6 +341,9 @@ def _needs_blas(llvm_ir: str) -> bool:
 
 _IN_C = {"threads": _needs_threads, "memory": _needs_memory, "blas": _needs_blas}
 """Parts of the runtime by the names of their files, and which programs call them."""
+
+_COMPILING = {name: Lock() for name in ("ownership", *_IN_C)}
+"""One for each text in C: nobody waits for another one than the own."""
 
 
 def _run(command: Sequence[str], folder: Path) -> None:

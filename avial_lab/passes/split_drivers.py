@@ -46,9 +46,9 @@ class SplitDrivers:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_in(module):
+            for function in filter(_is_shared, functions_in(module)):
                 loops = list(_alone(function))
-                if _is_shared(function) and _size(function) - sum(map(_size, loops)) >= self.least:
+                if _size(function) - sum(map(_size, loops)) >= self.least:
                     _split(function, loops)
 
     def __str__(self) -> str:

@@ -246,17 +246,17 @@ class _Division:
     ) -> None:
         """The loop over the parts, each of as many iterations, divided among the threads."""
         slices = threads if even else arith.muli(threads, self._index(SLICES))
-        together = self._index(_elements_of_lines(self.loop) if self.rows else 1)
+        line = self._index(_elements_of_lines(self.loop)) if self.rows else None
         first = low
-        if self.rows and step == 1:
-            first = arith.muli(arith.floordivsi(low, together), together)
+        if line is not None and step == 1:
+            first = arith.muli(arith.floordivsi(low, line), line)
         count = arith.subi(high, first)
         if step != 1:
             count = arith.ceildivsi(count, self._index(step))
         # A loop of no iterations comes here where nothing is too little to be worth it.
         chunk = arith.maxsi(arith.ceildivsi(count, slices), self._index(1))
-        if self.rows:
-            chunk = arith.muli(arith.ceildivsi(chunk, together), together)
+        if line is not None:
+            chunk = arith.muli(arith.ceildivsi(chunk, line), line)
         stride = chunk if step == 1 else arith.muli(chunk, self._index(step))
         number = arith.index_cast(ir.IntegerType.get_signless(32), threads)
         region = openmp.ParallelOp([], [], [], [], num_threads=number)
