@@ -18,7 +18,7 @@ from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
 from avial_lab.passes.block_loops import STEPS, BlockLoops
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
 from avial_lab.passes.phases import ALONE, HALO, SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.promote_scalars import LOADS, STORES
@@ -177,13 +177,7 @@ class FusePhases:
 
 def _nbytes(converge: ir.Operation) -> int:
     """Of the arrays that are used in it."""
-    used = {value for op in operations_in(converge) for value in op.operands}
-    kinds = [value.type for value in used if isinstance(value.type, ir.MemRefType)]
-    return sum(
-        math.prod(kind.shape) * itemsize_of(kind.element_type)
-        for kind in kinds
-        if kind.has_static_shape
-    )
+    return sum(nbytes_of(kind) for kind in arrays_of(converge) if kind.has_static_shape)
 
 
 def _loops_in(task: ir.Operation) -> list[ir.Operation]:

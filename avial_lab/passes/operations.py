@@ -5,6 +5,7 @@ MLIR objects -> MLIR objects and numbers. Read only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mlir import ir, rewrite
@@ -65,6 +66,17 @@ def functions_in(module: ir.Operation) -> list[ir.Operation]:
 def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
     """Its attributes, inherent ones too, to make another operation with."""
     return {name: op.attributes[name] for name in op.attributes}
+
+
+def arrays_of(op: ir.Operation) -> list[ir.MemRefType]:
+    """The types of the arrays that are used in it."""
+    used = {value for inner in operations_in(op) for value in inner.operands}
+    return [value.type for value in used if isinstance(value.type, ir.MemRefType)]
+
+
+def nbytes_of(kind: ir.MemRefType) -> int:
+    """Of an array whose extents are known."""
+    return math.prod(kind.shape) * itemsize_of(kind.element_type)
 
 
 def itemsize_of(element: ir.Type) -> int:

@@ -6,14 +6,12 @@ of its own that runs a range of its iterations, called by every thread on its pa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
-from avial_lab.accesses.views import is_memref
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
@@ -21,7 +19,13 @@ from avial_lab.passes.loop_functions import outline
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import functions_in, itemsize_of, operations_in
+from avial_lab.passes.operations import (
+    arrays_of,
+    functions_in,
+    itemsize_of,
+    nbytes_of,
+    operations_in,
+)
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.shared_code import WORK
 
@@ -132,15 +136,9 @@ def _is_row(loop: ir.Operation) -> bool:
     return not inside and len(loop.regions[0].blocks[0].arguments) == 1
 
 
-def _arrays_of(loop: ir.Operation) -> list[ir.MemRefType]:
-    """The types of the arrays that it touches."""
-    arrays = {value for op in operations_in(loop) for value in op.operands if is_memref(value)}
-    return [ir.MemRefType(each.type) for each in arrays]
-
-
 def _elements_of_lines(loop: ir.Operation) -> int:
     """Of the smallest elements that it touches."""
-    sizes = (itemsize_of(each.element_type) for each in _arrays_of(loop))
+    sizes = (itemsize_of(each.element_type) for each in arrays_of(loop))
     return max(1, LINES // min(sizes, default=1))
 
 
@@ -148,12 +146,12 @@ def _stays_in_caches(loop: ir.Operation, nbytes: int) -> bool:
     """Whether its arrays are known to be no larger, and it is no part of a contraction, which has
     more to compute than to move.
     """
-    arrays = _arrays_of(loop)
+    arrays = arrays_of(loop)
     if not all(each.has_static_shape for each in arrays):
         return False
     if any(WORK in op.attributes for op in operations_in(loop)):
         return False
-    return sum(math.prod(each.shape) * itemsize_of(each.element_type) for each in arrays) <= nbytes
+    return sum(map(nbytes_of, arrays)) <= nbytes
 
 
 def _take_marks(loop: ir.Operation, *, sliced: bool) -> list[ir.Operation]:
