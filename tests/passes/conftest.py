@@ -2,14 +2,16 @@
 
 The first line says which passes: `// RUN: -p tasks-to-mpi`. Cases are parted by `// -----`, each is
 run and checked by FileCheck on its own. A case with a line `// REFUSED: part of the message` has to
-end in an error at the line below it.
+end in an error at the line below it. A second line `// ON: x86_64 avx fma` says for which machine:
+its architecture and instruction sets.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from filecheck.options import Options
 from filecheck.parser import Parser, pattern_for_opts
 from mlir import ir
 
+from avial_lab import cpu
 from avial_lab.dialects import register
 from avial_lab.errors import AvialError
 from avial_lab.pipelines import parse_passes, run_passes, text_of
@@ -36,18 +39,26 @@ class GoldenFile(pytest.File):
         text = self.path.read_text()
         run = re.match(r"// RUN: -p (\S+)", text)
         assert run is not None, f"{self.path.name} does not begin with // RUN: -p PASSES"
+        machine = re.search(r"\A.*\n// ON: (.*)", text)
+        words = machine.group(1).split() if machine is not None else ()
         for number, case in enumerate(text.split("// -----\n")):
             label = re.search(r"^(?:func|gpu)\.\w+ (?:private )?@(\w+)", case, re.MULTILINE)
             name = label.group(1) if label else str(number)
-            yield GoldenCase.from_parent(self, name=name, passes=run.group(1), case=case)
+            yield GoldenCase.from_parent(
+                self, name=name, passes=run.group(1), case=case, machine=words
+            )
 
 
 class GoldenCase(pytest.Item):
-    def __init__(self, *, passes: str, case: str, **arguments: Any) -> None:
+    def __init__(self, *, passes: str, case: str, machine: Sequence[str], **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.passes, self.case = passes, case
+        self.passes, self.case, self.machine = passes, case, machine
 
     def runtest(self) -> None:
+        with _on(*self.machine) if self.machine else nullcontext():
+            self.check()
+
+    def check(self) -> None:
         refused = re.search(r"// REFUSED: (.*)", self.case)
         context = ir.Context()
         register(context)
@@ -70,6 +81,17 @@ class GoldenCase(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, f"{self.path.name}::{self.name}"
+
+
+@contextmanager
+def _on(architecture: str, *instruction_sets: str) -> Iterator[None]:
+    """As if this were such a machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu.platform, "machine", lambda: architecture)
+        patch.setattr(cpu, "_flags", lambda: frozenset(instruction_sets))
+        cpu.this_cpu.cache_clear()
+        yield
+    cpu.this_cpu.cache_clear()
 
 
 class Mismatch(AssertionError):

@@ -1,4 +1,5 @@
 // RUN: -p hold-rows{rows=2}
+// ON: x86_64 avx fma
 
 // Two rows of sums in registers, as a whole vector and what is left over; one row, if it is odd.
 // CHECK-LABEL: func.func @thin(
