@@ -17,7 +17,8 @@ OPTIONAL = (
     "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
     "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums",
     "tile-time", "jam-rows", "vectorise-rows", "interleave-rows", "thread-loops", "split-drivers",
-    "flatten-rows", "share-loads", "whole-vectors", "split-wraps", "unroll-sums", "hold-rows",
+    "flatten-rows", "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps",
+    "unroll-sums", "hold-rows",
 )  # fmt: skip
 """Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
 of sums, with reorder-sums, only within the rounding of another order.)

@@ -67,6 +67,7 @@ from avial_lab.passes.fuse_phases import FusePhases
 from avial_lab.passes.hold_rows import HoldRows
 from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
 from avial_lab.passes.independent_to_llvm import ROLLED, IndependentToLlvm, KeepIndependent
+from avial_lab.passes.inline_copies import InlineCopies
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases
@@ -93,6 +94,7 @@ from avial_lab.passes.share_rows import ShareRows
 from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
 from avial_lab.passes.split_drivers import SplitDrivers
 from avial_lab.passes.split_wraps import SplitWraps
+from avial_lab.passes.stream_stores import StreamStores
 from avial_lab.passes.strict_arithmetic import StrictArithmetic
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
@@ -144,6 +146,8 @@ OURS: dict[str, type] = {
     "jam-rows": JamRows,
     "flatten-rows": FlattenRows,
     "share-loads": ShareLoads,
+    "inline-copies": InlineCopies,
+    "stream-stores": StreamStores,
     "whole-vectors": WholeVectors,
     "reorder-sums": ReorderSums,
     "mark-parallel": MarkParallel,

@@ -41,6 +41,7 @@ from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.hold_rows import HoldRows
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.independent_to_llvm import KeepIndependent
+from avial_lab.passes.inline_copies import InlineCopies
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
 from avial_lab.passes.join_phases import JoinPhases, joined_in
@@ -62,6 +63,7 @@ from avial_lab.passes.share_loads import ShareLoads
 from avial_lab.passes.share_rows import ShareRows, shared_sums
 from avial_lab.passes.split_drivers import SplitDrivers
 from avial_lab.passes.split_wraps import SplitWraps
+from avial_lab.passes.stream_stores import StreamStores
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.unroll_short import UnrollShort
@@ -227,6 +229,8 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         SplitDrivers(),
         FlattenRows(),
         ShareLoads(),
+        InlineCopies(),
+        StreamStores(),
         WholeVectors(),
     )
     return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))

@@ -16,6 +16,9 @@ heeds. Its loop vectorizer does so too.)
 NOT_OPTIMISED = "optnone"
 """It is as fast as it stands. (LLVM wants `NOT_INLINED` beside it.)"""
 
+NO_MEMCPY = "no-builtin-memcpy"
+"""Loops that copy stay loops."""
+
 _FLAGS = "passthrough"
 
 

@@ -9,7 +9,7 @@ A loop, a number of lanes, the first column -> operations at the insertion point
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from mlir.dialects import affine, memref
 from avial_lab.passes.contraction_code import on_vectors, spread
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.jam_rows import body_of
+from avial_lab.passes.operations import itemsize_of
 
 WIDTHS = (32, 64)
 """Bits of elements; of narrower ones there are several vectors in the making of one."""
@@ -47,6 +48,11 @@ class RowCode:
     @property
     def variable(self) -> ir.Value:
         return self.loop.regions[0].blocks[0].arguments[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Of a vector that is stored."""
+        return self.lanes * itemsize_of(self.stores[0].operands[0].type)
 
     # -- whether there is such code
 
@@ -95,6 +101,34 @@ class RowCode:
         *others, last = (_difference(each.compose(after), each, form) for each in form.results)
         return last if not any(others) and last in (0, 1) else None
 
+    def are_alike(self, store: ir.Operation, other: ir.Operation) -> bool:
+        """Whether a vector of one begins where vectors do if that of the other does: they lie in
+        one array, whose rows are whole vectors, and begin in the same column.
+        """
+        array, columns = store.operands[1], self._column(store)
+        rows = ir.MemRefType(array.type).shape[-1] % self.lanes == 0
+        return store == other or (
+            array == other.operands[1]
+            and rows
+            and columns is not None
+            and columns == self._column(other)
+        )
+
+    def _column(self, op: ir.Operation) -> ir.AffineExpr | None:
+        """The last subscript, of the loop's variable (d0) alone; None where it takes more."""
+        where = list(op.operands)[1 + (op.name == "affine.store") :]
+        form = ir.AffineMapAttr(op.attributes["map"]).value
+        if form.n_symbols:
+            return None
+        own, other = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)
+        alone, among = (
+            form.results[-1].compose(
+                ir.AffineMap.get(2, 0, [own if v == self.variable else rest for v in where])
+            )
+            for rest in (ir.AffineConstantExpr.get(0), other)
+        )
+        return alone if alone == among else None
+
     # -- what becomes of it
 
     def around(self) -> dict[ir.Value, ir.Value]:
@@ -140,14 +174,24 @@ class RowCode:
         whole = ir.VectorType.get([self.lanes], ir.MemRefType(array.type).element_type)
         return ir.Operation.create("vector.load", [whole], [array, *places]).result
 
-    def store(self, column: ir.Value, known: Mapping[ir.Value, ir.Value]) -> None:
-        """All that the body stores."""
+    def store(
+        self,
+        column: ir.Value,
+        known: Mapping[ir.Value, ir.Value],
+        streamed: Collection[ir.Operation] = (),
+    ) -> None:
+        """All that the body stores; the `streamed` ones past the caches, where vectors begin."""
         for op in self.stores:
             with op.location:
-                self.store_one(op, column, known[op.operands[0]])
+                made = self.store_one(op, column, known[op.operands[0]])
+            if op in streamed:
+                made.attributes["nontemporal"] = ir.BoolAttr.get(True)
+                whole = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.nbytes)
+                made.attributes["alignment"] = whole
 
-    def store_one(self, op: ir.Operation, column: ir.Value, value: ir.Value) -> None:
-        ir.Operation.create("vector.store", [], [value, op.operands[1], *self.places(op, column)])
+    def store_one(self, op: ir.Operation, column: ir.Value, value: ir.Value) -> ir.Operation:
+        places = self.places(op, column)
+        return ir.Operation.create("vector.store", [], [value, op.operands[1], *places])
 
     def places(self, op: ir.Operation, column: ir.Value) -> list[ir.Value]:
         """Its subscripts at that column."""

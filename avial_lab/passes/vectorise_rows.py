@@ -49,6 +49,11 @@ GATHERED = 1
 operation on vectors wins: each lane has a load or store of its own where there are no vectors, too.
 """
 
+MOST_GATHERED = 32
+"""Lanes, where they are put together one by one: each has a line of the cache of its own meanwhile,
+and LLVM's SLP vectorizer looks at them in pairs (1 s for 64, which were slower as well).
+"""
+
 LONG = ("arith.muli", "arith.shrsi", "arith.sitofp", "arith.fptosi")
 LONG_ONES = 4
 """What these lose with integers of 64 bits, for which few processors have an instruction."""
@@ -175,14 +180,22 @@ def _gains(strides: Strides) -> bool:
     for loop in _innermost(strides.loop):
         for op in operations_in(loop):
             if op.name in (*LOADS, *STORES):
-                differs = any(stride != 0 for stride in strides.of_subscripts(op))
-                lost += GATHERED * (differs and not strides.is_beside(op))
-                won += differs and strides.is_beside(op)
+                lost += GATHERED * _is_gathered(op, strides)
+                won += _differs(op, strides) and strides.is_beside(op)
             elif is_pure(op) and strides.are_vectors(op):
                 long = op.name in LONG and any(map(_is_long, (*op.operands, *op.results)))
                 won += not long
                 lost += LONG_ONES * long
     return won > lost
+
+
+def _is_gathered(access: ir.Operation, strides: Strides) -> bool:
+    """Whether the lanes of what is loaded or stored lie apart in memory."""
+    return _differs(access, strides) and not strides.is_beside(access)
+
+
+def _differs(access: ir.Operation, strides: Strides) -> bool:
+    return any(stride != 0 for stride in strides.of_subscripts(access))
 
 
 def _is_long(value: ir.Value) -> bool:
@@ -212,12 +225,22 @@ class _Lanes:
         """
         count = min(MOST_VECTORS, self._room)
         lanes = self.one << max(0, count.bit_length() - 1)
+        if self._gathers:
+            lanes = max(self.one, min(lanes, MOST_GATHERED))
         most = self._iterations
         if most is not None and PARALLEL in self.strides.loop.attributes:
             most = max(self.one, most // LEAST_BLOCKS) if most >= self.one else most
         while most is not None and lanes > most:
             lanes //= 2
         return lanes if lanes >= self.one else 0
+
+    @property
+    def _gathers(self) -> bool:
+        return any(
+            op.name in (*LOADS, *STORES) and _is_gathered(op, self.strides)
+            for loop in _innermost(self.strides.loop)
+            for op in operations_in(loop)
+        )
 
     def _width(self, loop: ir.Operation) -> int:
         """Bytes of the widest elements that are different ones in each lane."""

@@ -9,7 +9,8 @@ constraints, PLDI 2004.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlir import ir
@@ -19,12 +20,16 @@ from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.independent_to_llvm import ROLLED
-from avial_lab.passes.index_code import divided, minus, number, plus, times
+from avial_lab.passes.index_code import divided, least, minus, most, number, plus, times
 from avial_lab.passes.loop_bounds import bounds_of
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.row_code import WIDTHS, RowCode, bits_of, columns_of_row, put_constants_before
+from avial_lab.passes.stream_stores import STREAMED
 
 NAME = "whole-vectors"
+
+Vectors = Mapping[ir.Value, ir.Value]
+"""What values are in all lanes."""
 
 FEWEST = 8
 """Vectors of a row: the address of its first store is worth finding out."""
@@ -33,6 +38,9 @@ SHORT = 64
 """Vectors of a row, below which it stays rolled: the copies of an unrolled body would be for a few
 times round, and what is left over from them runs one by one.
 """
+
+SEQ_CST = 7
+"""The number that LLVM's dialect has for the order that includes such stores."""
 
 MOST_WRITTEN_OUT = 200
 """Operations on vectors of a row that is shorter than that: about as many as LLVM writes out of a
@@ -54,6 +62,10 @@ class WholeVectors:
     lies in two lines of the cache costs as two do, and the elements behind the last whole vector
     would run one by one, up to seven of them, which take as long as so many vectors.
 
+    Stores that `stream-stores` marked go past the caches, whole vectors of them: also in rows of
+    which nobody knows how long they are, whose first and last elements run one by one. Behind
+    their function's last operation there is a fence.
+
     `lanes`: elements in a vector of 32 bits each; 0 for those of this machine.
     """
 
@@ -62,50 +74,132 @@ class WholeVectors:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
+                streaming = False
                 for loop in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
-                    row = _Row.of(loop, self.lanes)
-                    if row is None:
-                        continue
-                    if row.is_short:
-                        row.write_out()
-                    else:
+                    row = _row_of(loop, self.lanes)
+                    if row is not None:
+                        streaming = bool(row.streamed) or streaming
                         row.write()
+                if streaming:
+                    _wait_for_memory(function)
 
     def __str__(self) -> str:
         return f"{NAME}{{lanes={self.lanes}}}" if self.lanes else NAME
 
 
+def _row_of(loop: ir.Operation, given: int) -> _Row | None:
+    """None where it stays to the compiler behind us."""
+    stores = RowCode(loop, 1).stores
+    bits = bits_of(stores[0].operands[0].type) if stores else None
+    if bits not in WIDTHS or loop.name != "affine.for" or len(loop.results):
+        return None
+    lanes = given * 32 // bits if given else this_cpu().lanes(bits // 8)
+    columns = columns_of_row(loop)
+    if lanes < 2 or (columns is not None and len(columns) < lanes):
+        return None
+    put_constants_before(loop)
+    code = RowCode(loop, lanes)
+    if not code.is_known():
+        return None
+    row: _Row = _OpenRow(code) if columns is None else _LongRow(code, len(columns))
+    if columns is not None and len(columns) < FEWEST * lanes:
+        row = _ShortRow(code, len(columns))
+    return row if row.is_worth_it() else None
+
+
 @dataclass(frozen=True)
-class _Row:
-    """A loop over `count` elements, of so many lanes in a vector."""
+class _Row(ABC):
+    """A loop over elements side by side, of so many lanes in a vector."""
 
     code: RowCode
-    count: int
-
-    @staticmethod
-    def of(loop: ir.Operation, given: int) -> _Row | None:
-        """None where it stays to the compiler behind us."""
-        columns = columns_of_row(loop)
-        stores = RowCode(loop, 1).stores
-        bits = bits_of(stores[0].operands[0].type) if stores else None
-        if columns is None or bits not in WIDTHS:
-            return None
-        lanes = given * 32 // bits if given else this_cpu().lanes(bits // 8)
-        if lanes < 2 or len(columns) < lanes:
-            return None
-        put_constants_before(loop)
-        row = _Row(RowCode(loop, lanes), len(columns))
-        return row if row.code.is_known() and row.is_worth_it() else None
 
     @property
-    def is_short(self) -> bool:
-        return self.count < FEWEST * self.code.lanes
+    def streamed(self) -> list[ir.Operation]:
+        """The stores that go past the caches."""
+        return []
+
+    @abstractmethod
+    def is_worth_it(self) -> bool: ...
+
+    @abstractmethod
+    def write(self) -> None:
+        """Vectors in place of the loop."""
+
+
+@dataclass(frozen=True)
+class _ShortRow(_Row):
+    """Vector after vector, the last one half as long where that is what is left over."""
+
+    count: int
 
     def is_worth_it(self) -> bool:
         lanes = self.code.lanes
-        if self.is_short:
-            few = len(self.code.body) * (self.count // lanes) <= MOST_WRITTEN_OUT
-            return few and self.count % lanes in (0, lanes // 2)
+        few = len(self.code.body) * (self.count // lanes) <= MOST_WRITTEN_OUT
+        return few and self.count % lanes in (0, lanes // 2)
+
+    def write(self) -> None:
+        code, lanes = self.code, self.code.lanes
+        with code.loop.location, ir.InsertionPoint(code.loop):
+            low, _, _ = map(number, bounds_of(code.loop, 0))
+            wide = code.around()
+            for start in range(0, self.count, lanes):
+                left = self.count - start
+                each = code if left >= lanes else replace(code, lanes=left)
+                around = wide if each is code else each.around()
+                each.computed(plus(low, start), around, storing=True)
+        code.loop.erase()
+
+
+@dataclass(frozen=True)
+class _AlignedRow(_Row):
+    """One whose vectors begin where those in memory do, behind its first elements."""
+
+    @property
+    def begin(self) -> ir.Operation:
+        """The store that says where."""
+        stores = [op for op in self.code.stores if _begins(op)]
+        return min(stores, key=lambda op: STREAMED not in op.attributes)
+
+    @property
+    def streamed(self) -> list[ir.Operation]:
+        """All that are marked, or none: one row past the caches and one through them is as slow as
+        both through them.
+        """
+        marked = [op for op in self.code.stores if STREAMED in op.attributes]
+        return marked if all(self.code.are_alike(self.begin, op) for op in marked) else []
+
+    def aligned(self, low: ir.Value) -> ir.Value:
+        """The first column behind `low` where a vector begins in memory as all do, at most one
+        vector behind.
+        """
+        lanes, array = self.code.lanes, self.begin.operands[1]
+        kind = ir.MemRefType(array.type)
+        place, *rest = self.code.places(self.begin, low)
+        for extent, subscript in zip(list(kind.shape)[1:], rest, strict=True):
+            place = plus(times(place, extent), subscript)
+        base = memref.extract_aligned_pointer_as_index(array)
+        first = plus(divided(base, itemsize_of(kind.element_type)), place)
+        return minus(plus(low, lanes), arith.andi(first, number(lanes - 1)))
+
+    def write_between(self, low: ir.Value, high: ir.Value, around: Vectors) -> scf.ForOp:
+        """The loop over whole vectors that begin in `low` and later, below `high`."""
+        code = self.code
+        made = scf.ForOp(low, high, number(code.lanes))
+        with ir.InsertionPoint(made.body):
+            column = made.induction_variable
+            column.set_location(code.variable.location)
+            code.store(column, code.computed(column, around), self.streamed)
+            scf.YieldOp([])
+        return made
+
+
+@dataclass(frozen=True)
+class _LongRow(_AlignedRow):
+    """Its first and its last vector overlap with those between."""
+
+    count: int
+
+    def is_worth_it(self) -> bool:
         return self.code.loads_first() and any(map(_begins, self.code.stores))
 
     def write(self) -> None:
@@ -118,45 +212,55 @@ class _Row:
             first = code.computed(low, around)
             if not early:
                 code.store(low, first)
-            begin = next(op for op in code.stores if _begins(op))
-            made = scf.ForOp(self._aligned(begin, low), last, number(lanes))
+            made = self.write_between(self.aligned(low), last, around)
             if self.count < SHORT * lanes:
                 made.operation.attributes[ROLLED] = ir.UnitAttr.get()
-            with ir.InsertionPoint(made.body):
-                column = made.induction_variable
-                column.set_location(code.variable.location)
-                code.store(column, code.computed(column, around))
-                scf.YieldOp([])
             if early:
                 code.store(low, first)
             code.store(last, early or code.computed(last, around))
         loop.erase()
 
-    def write_out(self) -> None:
-        """Vector after vector, the last one half as long where that is what is left over."""
-        code, lanes = self.code, self.code.lanes
-        with code.loop.location, ir.InsertionPoint(code.loop):
-            low, _, _ = map(number, bounds_of(code.loop, 0))
-            wide = code.around()
-            for start in range(0, self.count, lanes):
-                left = self.count - start
-                each = code if left >= lanes else replace(code, lanes=left)
-                around = wide if each is code else each.around()
-                each.computed(plus(low, start), around, storing=True)
-        code.loop.erase()
 
-    def _aligned(self, store: ir.Operation, low: ir.Value) -> ir.Value:
-        """The first column behind `low` where a vector of it begins in memory as all do, at most
-        one vector behind.
-        """
-        lanes, array = self.code.lanes, store.operands[1]
-        kind = ir.MemRefType(array.type)
-        place, *rest = self.code.places(store, low)
-        for extent, subscript in zip(list(kind.shape)[1:], rest, strict=True):
-            place = plus(times(place, extent), subscript)
-        base = memref.extract_aligned_pointer_as_index(array)
-        first = plus(divided(base, itemsize_of(kind.element_type)), place)
-        return minus(plus(low, lanes), arith.andi(first, number(lanes - 1)))
+@dataclass(frozen=True)
+class _OpenRow(_AlignedRow):
+    """Of a length that is not known, maybe of nothing: its first and last elements one by one."""
+
+    def is_worth_it(self) -> bool:
+        marked = [op for op in self.code.stores if STREAMED in op.attributes]
+        step = ir.IntegerAttr(self.code.loop.attributes["step"]).value
+        return step == 1 and self.code.loads_first() and any(map(_begins, marked))
+
+    def write(self) -> None:
+        code, loop, lanes = self.code, self.code.loop, self.code.lanes
+        with loop.location, ir.InsertionPoint(loop):
+            low, high, _ = map(number, bounds_of(loop, 0))
+            begin = least(self.aligned(low), high)
+            whole = times(divided(most(minus(high, begin), 0), lanes), lanes)
+            self._write_one_by_one(low, begin)
+            self.write_between(begin, plus(begin, whole), code.around())
+            self._write_one_by_one(plus(begin, whole), high)
+        loop.erase()
+
+    def _write_one_by_one(self, low: ir.Value, high: ir.Value) -> None:
+        code = replace(self.code, lanes=1)
+        around = code.around()
+        made = scf.ForOp(low, high, number(1))
+        made.operation.attributes[ROLLED] = ir.UnitAttr.get()
+        with ir.InsertionPoint(made.body):
+            column = made.induction_variable
+            column.set_location(code.variable.location)
+            code.computed(column, around, storing=True)
+            scf.YieldOp([])
+
+
+def _wait_for_memory(function: ir.Operation) -> None:
+    """Until what went past the caches is there for others to see, who are told by what goes through
+    them.
+    """
+    ends = function.regions[0].blocks[0].operations[-1]
+    with ends.location, ir.InsertionPoint(ends):
+        ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), SEQ_CST)
+        ir.Operation.create("llvm.fence", attributes={"ordering": ordering})
 
 
 def _begins(store: ir.Operation) -> bool:

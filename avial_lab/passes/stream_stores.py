@@ -1,0 +1,158 @@
+"""Stores that go past the caches: of large arrays, which the phase writes once and does not read.
+
+Functions of loops -> the same, those stores marked; `whole-vectors` writes them as vectors.
+
+Source: J. McCalpin, Memory bandwidth and machine balance in current high performance computers,
+TCCA Newsletter 1995, section 3: a line that is to be written whole is loaded first, for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.cpu import this_cpu
+from avial_lab.dialects.places import name_of
+from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.jam_rows import body_of
+from avial_lab.passes.notes import listed, tell
+from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
+from avial_lab.passes.thread_loops import functions_and_phases
+from avial_lab.polyhedra.nesting import FORS, parent_of
+
+NAME = "stream-stores"
+
+STREAMED = "avial.streamed"
+"""On a store: what it writes is not to be in the caches."""
+
+MORE_THAN_LAST = 2
+"""All arrays of a phase are so many times as large as the last cache, or larger: of what it writes
+little would be there when the next phase asks for it.
+"""
+
+STREAMS = 4
+"""Arrays, or rows of one, that are written at once where a vector is less than a line of the cache:
+the processor puts lines together for as many.
+"""
+
+LINE = 64
+"""Bytes of a line of the cache."""
+
+
+@dataclass(frozen=True)
+class StreamStores:
+    """Mark stores that fill a large array, and that nothing in the function loads from.
+
+    before:  affine.for %i { affine.for %j { affine.store %s, %C[%i, %j] } {avial.independent} }
+    after:   affine.for %i { affine.for %j { affine.store %s, %C[%i, %j] {avial.streamed} } … }
+
+    A store to what no cache holds loads the line around it first. These do not: of C = A + B there
+    are three arrays to move in place of four.
+
+    `cache`: bytes of the last one; 0 for this machine's.
+    """
+
+    cache: int = 0
+
+    def __call__(self, module: ir.Operation) -> None:
+        last = self.cache or this_cpu().last_bytes
+        with module.context:
+            for function, phase in functions_and_phases(module):
+                whole = [kind for kind in arrays_of(function) if kind.has_static_shape]
+                if sum(map(nbytes_of, whole)) < MORE_THAN_LAST * last:
+                    continue
+                for loop in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
+                    _mark(loop, function, phase, last)
+
+    def __str__(self) -> str:
+        return f"{NAME}{{cache={self.cache}}}" if self.cache else NAME
+
+
+def _mark(loop: ir.Operation, function: ir.Operation, phase: ir.Operation, last: int) -> None:
+    found = [
+        op
+        for op in body_of(loop)
+        if op.name == "affine.store"
+        and _is_only_written(op.operands[1], function)
+        and nbytes_of(ir.MemRefType(op.operands[1].type)) * 2 >= last
+        and _fills(op)
+    ]
+    if len(found) > STREAMS and this_cpu().vector_bytes < LINE:
+        return
+    for op in found:
+        op.attributes[STREAMED] = ir.UnitAttr.get()
+    if found:
+        names = listed(dict.fromkeys(name_of(op.operands[1].location) or "it" for op in found))
+        tell(phase, NAME, f"{names} is written past the caches, which are too small for it")
+
+
+def _is_only_written(array: ir.Value, function: ir.Operation) -> bool:
+    """Whether it is given to the function, with extents that are known, and all that happens to it
+    there are stores.
+    """
+    return (
+        array in function.regions[0].blocks[0].arguments
+        and ir.MemRefType(array.type).has_static_shape
+        and all(
+            use.owner.operation.name == "affine.store" and use.operand_number == 1
+            for use in array.uses
+        )
+    )
+
+
+def _fills(store: ir.Operation) -> bool:
+    """Whether no loop around comes back to the same elements, and together they go along all
+    dimensions of the array.
+    """
+    _, array, *places = store.operands
+    form = ir.AffineMapAttr(store.attributes["map"]).value
+    taken = [_loops_in([places[k] for k in _used(each, form)]) for each in form.results]
+    extents = ir.MemRefType(array.type).shape
+    along = all(loops for loops, extent in zip(taken, extents, strict=True) if extent > 1)
+    return along and set(_loops_around(store)) <= set().union(*taken)
+
+
+def _used(result: ir.AffineExpr, form: ir.AffineMap) -> list[int]:
+    """The operands of an affine map that one of its results is computed of."""
+    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+    symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
+    return [k for k, each in enumerate((*dims, *symbols)) if _stands_in(each, result)]
+
+
+def _stands_in(each: ir.AffineExpr, whole: ir.AffineExpr) -> bool:
+    if isinstance(whole, ir.AffineDimExpr | ir.AffineSymbolExpr | ir.AffineConstantExpr):
+        return whole == each
+    both = ir.AffineBinaryExpr(whole)
+    return _stands_in(each, both.lhs) or _stands_in(each, both.rhs)
+
+
+def _loops_in(values: list[ir.Value]) -> set[ir.Operation]:
+    """The loops whose variables these are computed of; also those that another loop's range is
+    taken from.
+    """
+    loops: set[ir.Operation] = set()
+    seen: set[ir.Value] = set()
+    while values:
+        value = values.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if not isinstance(owner, ir.Block):
+            values += owner.operation.operands
+            continue
+        around = owner.owner.operation
+        if around.name in FORS:
+            loops.add(around)
+            values += around.operands
+    return loops
+
+
+def _loops_around(op: ir.Operation) -> Iterator[ir.Operation]:
+    around = parent_of(op)
+    while around is not None and around.name != "func.func":
+        if len(around.regions) and around.name not in ("affine.if", "scf.if"):
+            yield around
+        around = parent_of(around)
