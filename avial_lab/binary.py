@@ -25,7 +25,7 @@ from typing import TypeVar
 from avial_lab import ownership
 from avial_lab.arrays import Buffer, Number, Storage
 from avial_lab.cache import Cache, digest
-from avial_lab.cpu import instruction_sets
+from avial_lab.cpu import has_slow_gathers, instruction_sets
 from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
@@ -70,6 +70,9 @@ without contraction.
 """
 
 LINK = ("cc", "-shared")
+
+NO_GATHERS = "-mattr=+prefer-no-gather"
+"""For opt and llc, where elements that lie apart are faster loaded one by one."""
 
 T = TypeVar("T")
 Made = TypeVar("Made")
@@ -147,7 +150,13 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
     started = time.perf_counter()
     store = store if store is not None else Cache(cache_folder() / "objects")
     key = digest(
-        "machine code and parts", llvm_ir, *_opt(), *LLC, *LINK, *_parts(llvm_ir), tool_versions()
+        "machine code and parts",
+        llvm_ir,
+        *_opt(),
+        *_llc(),
+        *LINK,
+        *_parts(llvm_ir),
+        tool_versions(),
     )
     found = store.get(key)
     if found is None:
@@ -165,7 +174,7 @@ def assembly_command(source: str, result: str, *, parts: int) -> str:
     """The line that makes the assembly `result` from the LLVM IR in `source`."""
     if parts > 1:
         return f"python -m avial_lab.binary {source} -o {result}"
-    return f"{shlex.join(_opt())} {source} | {shlex.join(LLC)} -o {result}"
+    return f"{shlex.join(_opt())} {source} | {shlex.join(_llc())} -o {result}"
 
 
 def optimised_command(source: str, result: str, *, parts: int) -> str:
@@ -192,7 +201,7 @@ def bitcode(llvm_ir: str) -> list[bytes]:
 
 def assembly_of(code: Sequence[bytes], *more: str) -> str:
     """What llc makes of bitcode; `more` are options that change no instruction."""
-    return joined(_beside(lambda part: _piped((*LLC, *more), part).decode(), code))
+    return joined(_beside(lambda part: _piped((*_llc(), *more), part).decode(), code))
 
 
 def _divided(llvm_ir: str) -> tuple[LlvmPart, ...]:
@@ -241,7 +250,7 @@ def _compile(llvm_ir: str, store: Cache) -> MachineCode:
 
 def _object_of(part: LlvmPart) -> tuple[str, bytes]:
     """Its assembly, and what that is assembled to."""
-    assembly = _piped(LLC, _bitcode_of(part)).decode()
+    assembly = _piped(_llc(), _bitcode_of(part)).decode()
     return assembly, _assembled(assembly)
 
 
@@ -264,7 +273,7 @@ def _runtime(llvm_ir: str, store: Cache) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     if _needs_bfloat16(llvm_ir):
         code = _piped(("opt",), _bfloat16().encode())
-        found["bfloat16"] = _assembled(_piped(LLC, code).decode())
+        found["bfloat16"] = _assembled(_piped(_llc(), code).decode())
     if _needs_ownership(llvm_ir):
         found["ownership"] = compile_ownership(store=store)
     for part, needs in _IN_C.items():
@@ -390,7 +399,16 @@ def _opt(part: LlvmPart | None = None) -> tuple[str, ...]:
     """
     *first, exported = OPT
     exported = ",".join([exported, *(part.shared if part is not None else ())])
-    return (*first, exported, f"-mtriple={host_triple()}")
+    return (*first, exported, f"-mtriple={host_triple()}", *_tuning())
+
+
+def _llc() -> tuple[str, ...]:
+    return (*LLC, *_tuning())
+
+
+def _tuning() -> tuple[str, ...]:
+    """What LLVM does not know of this host's CPU."""
+    return (NO_GATHERS,) if has_slow_gathers() else ()
 
 
 @cache

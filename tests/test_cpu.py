@@ -55,6 +55,14 @@ def test_this_machine():
     assert sorted(sum(cores_of(threads), ())) == list(threads)
 
 
+@pytest.mark.parametrize(
+    ("vendor", "slow"), [("AuthenticAMD", True), ("GenuineIntel", False), ("", False)]
+)
+def test_whose_gathers_are_slow(vendor: str, slow: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(this, "_cpuinfo", lambda: f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    assert this.has_slow_gathers() == slow
+
+
 def test_machine_code_of_a_better_cpu_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(this, "_flags", lambda: frozenset({"avx", "avx2", "fma", "hypervisor"}))
     check_instruction_sets(())

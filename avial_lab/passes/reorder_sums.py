@@ -17,10 +17,11 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.accesses.rounding import FAR
+from avial_lab.cpu import this_cpu
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import loop_name, phase_of, tell
-from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.operations import functions_in, itemsize_of, operations_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import innermost_loops
 from avial_lab.polyhedra import Loop, Scop, read_scop
@@ -50,7 +51,8 @@ class ReorderSums:
     Only where the loop is parallel but for such sums and meets elements that lie side by side, as
     else there is nothing to win with vectors. LLVM's vectoriser knows a fused sum as two operations
     that may be contracted, not as one. Nothing is said of NaN, infinities and the sign of zero:
-    they stay what they are. A strict module stays as it is, and a nest that a pass before wrote.
+    they stay what they are. A strict module stays as it is, a nest that a pass before wrote, and
+    sums of fewer terms than a vector has lanes.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -92,12 +94,19 @@ def _reorder(nest: ir.Operation) -> int:
         assert scop is not None
         (own,) = scop.loops_of(loop)
         links_of_sums = _links(own, scop)
-        if links_of_sums:
-            tell(loop, NAME, f"sums over {loop_name(loop)} are added up in parts, as vectors")
+        longest = longest_of(own, scop) if links_of_sums else 0
+        if not any(_fills_a_vector(longest, op.results[0].type) for op in links_of_sums):
+            continue
+        tell(loop, NAME, f"sums over {loop_name(loop)} are added up in parts, as vectors")
         for op in links_of_sums:
             _allow(op)
-            terms = max(terms, longest_of(own, scop))
+        terms = max(terms, longest)
     return terms
+
+
+def _fills_a_vector(terms: int, kind: ir.Type) -> bool:
+    """With fewer, each sum would take the way around the vectors, and be longer for that."""
+    return terms >= this_cpu().lanes(itemsize_of(kind))
 
 
 def _may_sum(loop: ir.Operation) -> bool:

@@ -9,6 +9,7 @@ A loop, a number of lanes, the first column -> operations at the insertion point
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -221,6 +222,18 @@ def columns_of_row(loop: ir.Operation) -> range | None:
         return None
     low, high = (ends[0] if len(ends) == 1 else None for ends in known_ends(loop))
     return None if low is None or high is None else range(low, high)
+
+
+def is_cleared(store: ir.Operation) -> bool:
+    """Whether it stores zeros: a processor fills memory with them without vectors, and faster
+    (`memset`, which LLVM makes of it).
+    """
+    value = store.operands[0]
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+        return False
+    constant = value.owner.operation.attributes["value"]
+    known = isinstance(constant, ir.FloatAttr | ir.IntegerAttr)
+    return known and constant.value == 0 and math.copysign(1, constant.value) > 0
 
 
 def bits_of(kind: ir.Type) -> int | None:

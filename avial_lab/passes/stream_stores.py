@@ -19,6 +19,7 @@ from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
+from avial_lab.passes.row_code import is_cleared
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra.nesting import FORS, parent_of
 
@@ -75,6 +76,7 @@ def _mark(loop: ir.Operation, function: ir.Operation, phase: ir.Operation, last:
         op
         for op in body_of(loop)
         if op.name == "affine.store"
+        and not is_cleared(op)
         and _is_only_written(op.operands[1], function)
         and nbytes_of(ir.MemRefType(op.operands[1].type)) * 2 >= last
         and _fills(op)

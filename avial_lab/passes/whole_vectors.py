@@ -22,8 +22,15 @@ from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.independent_to_llvm import ROLLED
 from avial_lab.passes.index_code import divided, least, minus, most, number, plus, times
 from avial_lab.passes.loop_bounds import bounds_of
-from avial_lab.passes.operations import itemsize_of, operations_in
-from avial_lab.passes.row_code import WIDTHS, RowCode, bits_of, columns_of_row, put_constants_before
+from avial_lab.passes.operations import itemsize_of, nbytes_of, operations_in
+from avial_lab.passes.row_code import (
+    WIDTHS,
+    RowCode,
+    bits_of,
+    columns_of_row,
+    is_cleared,
+    put_constants_before,
+)
 from avial_lab.passes.stream_stores import STREAMED
 
 NAME = "whole-vectors"
@@ -96,6 +103,8 @@ def _row_of(loop: ir.Operation, given: int) -> _Row | None:
     lanes = given * 32 // bits if given else this_cpu().lanes(bits // 8)
     columns = columns_of_row(loop)
     if lanes < 2 or (columns is not None and len(columns) < lanes):
+        return None
+    if all(is_cleared(op) and _is_large(op.operands[1]) for op in stores):
         return None
     put_constants_before(loop)
     code = RowCode(loop, lanes)
@@ -267,6 +276,12 @@ def _begins(store: ir.Operation) -> bool:
     """Whether its address can be told."""
     kind = ir.MemRefType(store.operands[1].type)
     return kind.has_static_shape and kind.affine_map == ir.AffineMap.get_identity(kind.rank)
+
+
+def _is_large(array: ir.Value) -> bool:
+    """Whether zeros in all of it are better left to `memset`."""
+    kind = ir.MemRefType(array.type)
+    return not kind.has_static_shape or nbytes_of(kind) > this_cpu().l2_bytes
 
 
 def _stays_as_read(body: Sequence[ir.Operation]) -> bool:

@@ -1,4 +1,5 @@
 // RUN: -p reorder-sums
+// ON: x86_64 avx fma
 
 // CHECK-LABEL: func.func private @in_memory(
 // CHECK-SAME: avial.sums = 30 : i64, avial.task = "S1"}
@@ -190,6 +191,42 @@ func.func private @leaves_the_terms(%A: memref<30xf64>, %B: memref<30xf64>, %y: 
     %t = arith.addf %s, %p : f64
     %u = arith.addf %q, %t : f64
     affine.store %u, %y[] : memref<f64>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @as_many_terms_as_lanes(
+// CHECK: arith.addf {{.*}} fastmath<reassoc,contract>
+func.func private @as_many_terms_as_lanes(%A: memref<20x4xf64>, %y: memref<20xf64>)
+    attributes {avial.task = "S1"} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 20 {
+    %s = affine.for %j = 0 to 4 iter_args(%d = %zero) -> (f64) {
+      %a = affine.load %A[%i, %j] : memref<20x4xf64>
+      %e = arith.addf %d, %a : f64
+      affine.yield %e : f64
+    }
+    affine.store %s, %y[%i] : memref<20xf64>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @leaves_sums_that_fill_no_vector(
+// CHECK-NOT: fastmath
+func.func private @leaves_sums_that_fill_no_vector(%A: memref<20x3xf64>, %y: memref<20xf64>)
+    attributes {avial.task = "S1"} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 20 {
+    %s = affine.for %j = 0 to 3 iter_args(%d = %zero) -> (f64) {
+      %a = affine.load %A[%i, %j] : memref<20x3xf64>
+      %e = arith.addf %d, %a : f64
+      affine.yield %e : f64
+    }
+    affine.store %s, %y[%i] : memref<20xf64>
   }
   return
 }

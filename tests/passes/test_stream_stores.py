@@ -151,6 +151,13 @@ def test_others_are_not(body: str) -> None:
     assert not marked(body)
 
 
+def test_zeros_are_left_to_memset() -> None:
+    fill = COPY.replace("%a = affine.load %A[%i, %j] : ARRAY", "%a = arith.constant 0.0 : f64")
+    assert not marked(fill)
+    assert marked(fill.replace("0.0", "-0.0"))
+    assert marked(fill.replace("0.0", "1.0"))
+
+
 def test_neither_are_small_ones() -> None:
     """All arrays together decide whether there is room in the caches."""
     both = 2 * 64 * 64 * 8
