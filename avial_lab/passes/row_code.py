@@ -119,16 +119,10 @@ class RowCode:
         """The last subscript, of the loop's variable (d0) alone; None where it takes more."""
         where = list(op.operands)[1 + (op.name == "affine.store") :]
         form = ir.AffineMapAttr(op.attributes["map"]).value
-        if form.n_symbols:
+        last = form.results[-1]
+        if form.n_symbols or any(where[k] != self.variable for k in operands_in(last, form)):
             return None
-        own, other = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)
-        alone, among = (
-            form.results[-1].compose(
-                ir.AffineMap.get(2, 0, [own if v == self.variable else rest for v in where])
-            )
-            for rest in (ir.AffineConstantExpr.get(0), other)
-        )
-        return alone if alone == among else None
+        return last.compose(ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0)] * form.n_dims))
 
     # -- what becomes of it
 
@@ -222,6 +216,20 @@ def columns_of_row(loop: ir.Operation) -> range | None:
         return None
     low, high = (ends[0] if len(ends) == 1 else None for ends in known_ends(loop))
     return None if low is None or high is None else range(low, high)
+
+
+def operands_in(result: ir.AffineExpr, form: ir.AffineMap) -> list[int]:
+    """Which of an affine map's operands (dimensions, then symbols) a result of it is made of."""
+    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+    symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
+    return [k for k, each in enumerate((*dims, *symbols)) if _stands_in(each, result)]
+
+
+def _stands_in(each: ir.AffineExpr, whole: ir.AffineExpr) -> bool:
+    if isinstance(whole, ir.AffineDimExpr | ir.AffineSymbolExpr | ir.AffineConstantExpr):
+        return whole == each
+    both = ir.AffineBinaryExpr(whole)
+    return _stands_in(each, both.lhs) or _stands_in(each, both.rhs)
 
 
 def is_cleared(store: ir.Operation) -> bool:

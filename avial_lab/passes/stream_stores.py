@@ -19,7 +19,7 @@ from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
-from avial_lab.passes.row_code import is_cleared
+from avial_lab.passes.row_code import is_cleared, operands_in
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra.nesting import FORS, parent_of
 
@@ -110,24 +110,10 @@ def _fills(store: ir.Operation) -> bool:
     """
     _, array, *places = store.operands
     form = ir.AffineMapAttr(store.attributes["map"]).value
-    taken = [_loops_in([places[k] for k in _used(each, form)]) for each in form.results]
+    taken = [_loops_in([places[k] for k in operands_in(each, form)]) for each in form.results]
     extents = ir.MemRefType(array.type).shape
     along = all(loops for loops, extent in zip(taken, extents, strict=True) if extent > 1)
     return along and set(_loops_around(store)) <= set().union(*taken)
-
-
-def _used(result: ir.AffineExpr, form: ir.AffineMap) -> list[int]:
-    """The operands of an affine map that one of its results is computed of."""
-    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
-    symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
-    return [k for k, each in enumerate((*dims, *symbols)) if _stands_in(each, result)]
-
-
-def _stands_in(each: ir.AffineExpr, whole: ir.AffineExpr) -> bool:
-    if isinstance(whole, ir.AffineDimExpr | ir.AffineSymbolExpr | ir.AffineConstantExpr):
-        return whole == each
-    both = ir.AffineBinaryExpr(whole)
-    return _stands_in(each, both.lhs) or _stands_in(each, both.rhs)
 
 
 def _loops_in(values: list[ir.Value]) -> set[ir.Operation]:

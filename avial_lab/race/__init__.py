@@ -17,7 +17,7 @@ from avial_lab.race.entrants import PEERS, Start, missing_peers
 from avial_lab.race.heats import run_heat
 from avial_lab.race.machine import this_machine
 from avial_lab.race.table import Heat, Sheet
-from avial_lab.runtime.blas import needed
+from avial_lab.runtime.blas import blas_of_numpy, needed
 from avial_lab.suite import KernelProgram, kernel_program
 
 __all__ = ["PEERS", "Answer", "Course", "race"]
@@ -103,6 +103,9 @@ def _doubts(course: Course) -> Iterator[str]:
     if load > cores / 2:
         yield f"other work runs here (load {load:.1f} on {cores} cores): do not trust these times"
     yield from missing_peers(course.against, course.ranks)
+    theirs = blas_of_numpy() if "numpy" in course.against else None
+    if theirs is not None:
+        yield f"NumPy's products of matrices: {theirs.name}"
     if course.without:
         yield f"avial without {course.without}"
     if course.tune is not None:

@@ -107,6 +107,11 @@ def blas_here() -> Blas | None:
     return _first(os.environ.get(VARIABLE, ""))
 
 
+def blas_of_numpy() -> Blas | None:
+    """The one that NumPy computes products of matrices with; None where that is not found."""
+    return next((found for path in _mapped() if (found := _loaded(path)) is not None), None)
+
+
 @cache
 def _first(chosen: str) -> Blas | None:
     paths = iter([chosen]) if chosen else candidates()
@@ -187,7 +192,8 @@ def _kind(
         get = library[f"{prefix}openblas_get_num_threads{ending}"]
         put = library[f"{prefix}openblas_set_num_threads{ending}"]
         wide = 64 if "USE64BITINT" in words else bits
-        return " ".join(words[:2]), wide, _exchange(get, put)
+        name = " ".join(words[:2]) + _core_told(library, f"{prefix}openblas_get_corename{ending}")
+        return name, wide, _exchange(get, put)
     if _address(library, "MKL_Set_Num_Threads_Local"):
         # It answers with what it was before, 0 for what holds for all threads, and takes that back.
         return "MKL", bits, library["MKL_Set_Num_Threads_Local"]
@@ -199,6 +205,15 @@ def _kind(
         put.argtypes = [ctypes.c_int64]
         return "BLIS", wide(), _exchange(get, put)
     return "a BLAS", bits, None
+
+
+def _core_told(library: ctypes.CDLL, function: str) -> str:
+    """For which processor the code is that it has chosen; "" where it does not say."""
+    if not _address(library, function):
+        return ""
+    told = library[function]
+    told.restype = ctypes.c_char_p
+    return f" for {(told() or b'any').decode(errors='replace')}"
 
 
 def _exchange(get: Callable[[], int], put: Callable[[int], object]) -> Callable[[int], int]:

@@ -390,6 +390,11 @@ COMMON = "void cblas_dgemm(void) {} void cblas_sgemm(void) {} static long now = 
         ('const char *openblas_get_config(void) { return "OpenBLAS 1.2.3 USE64BITINT"; }'
          "int openblas_get_num_threads(void) { return now; }"
          "void openblas_set_num_threads(int n) { now = n; }", "OpenBLAS 1.2.3", 64, True),
+        ('const char *openblas_get_config(void) { return "OpenBLAS 1.2.3 NO_AFFINITY"; }'
+         'const char *openblas_get_corename(void) { return "Haswell"; }'
+         "int openblas_get_num_threads(void) { return now; }"
+         "void openblas_set_num_threads(int n) { now = n; }",
+         "OpenBLAS 1.2.3 for Haswell", 32, True),
     ],
 )  # fmt: skip
 def test_how_each_is_told(
