@@ -103,16 +103,14 @@ class RowCode:
         return last if not any(others) and last in (0, 1) else None
 
     def are_alike(self, store: ir.Operation, other: ir.Operation) -> bool:
-        """Whether a vector of one begins where vectors do if that of the other does: they lie in
-        one array, whose rows are whole vectors, and begin in the same column.
+        """Whether a vector of one begins where vectors do if that of the other does, and if their
+        arrays both do or both do not: rows are whole vectors, and they are in the same column.
         """
-        array, columns = store.operands[1], self._column(store)
-        rows = ir.MemRefType(array.type).shape[-1] % self.lanes == 0
+        rows = (ir.MemRefType(op.operands[1].type).shape[-1] for op in (store, other))
         return store == other or (
-            array == other.operands[1]
-            and rows
-            and columns is not None
-            and columns == self._column(other)
+            not any(columns % self.lanes for columns in rows)
+            and (own := self._column(store)) is not None
+            and own == self._column(other)
         )
 
     def _column(self, op: ir.Operation) -> ir.AffineExpr | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith, memref, scf
@@ -20,7 +21,17 @@ from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.independent_to_llvm import ROLLED
-from avial_lab.passes.index_code import divided, least, minus, most, number, plus, times
+from avial_lab.passes.index_code import (
+    divided,
+    either,
+    least,
+    less,
+    minus,
+    most,
+    number,
+    plus,
+    times,
+)
 from avial_lab.passes.loop_bounds import bounds_of
 from avial_lab.passes.operations import itemsize_of, nbytes_of, operations_in
 from avial_lab.passes.row_code import (
@@ -190,16 +201,28 @@ class _AlignedRow(_Row):
         first = plus(divided(base, itemsize_of(kind.element_type)), place)
         return minus(plus(low, lanes), arith.andi(first, number(lanes - 1)))
 
-    def write_between(self, low: ir.Value, high: ir.Value, around: Vectors) -> scf.ForOp:
-        """The loop over whole vectors that begin in `low` and later, below `high`."""
-        code = self.code
-        made = scf.ForOp(low, high, number(code.lanes))
-        with ir.InsertionPoint(made.body):
-            column = made.induction_variable
-            column.set_location(code.variable.location)
-            code.store(column, code.computed(column, around), self.streamed)
-            scf.YieldOp([])
-        return made
+    def write_between(self, low: ir.Value, high: ir.Value, around: Vectors, *marks: str) -> None:
+        """The loop over whole vectors that begin in `low` and later, below `high`, with `marks`."""
+
+        def write(streamed: Sequence[ir.Operation]) -> None:
+            code = self.code
+            made = scf.ForOp(low, high, number(code.lanes))
+            for mark in marks:
+                made.operation.attributes[mark] = ir.UnitAttr.get()
+            with ir.InsertionPoint(made.body):
+                column = made.induction_variable
+                column.set_location(code.variable.location)
+                code.store(column, code.computed(column, around), streamed)
+                scf.YieldOp([])
+
+        arrays = list(dict.fromkeys(op.operands[1] for op in self.streamed))
+        if len(arrays) < 2:
+            write(self.streamed)
+            return
+        first, *others = map(memref.extract_aligned_pointer_as_index, arrays)
+        apart = reduce(arith.ori, (arith.xori(first, each) for each in others))
+        alike = less(arith.andi(apart, number(self.code.nbytes - 1)), 1)
+        either(alike, lambda: write(self.streamed), lambda: write(()))
 
 
 @dataclass(frozen=True)
@@ -221,9 +244,8 @@ class _LongRow(_AlignedRow):
             first = code.computed(low, around)
             if not early:
                 code.store(low, first)
-            made = self.write_between(self.aligned(low), last, around)
-            if self.count < SHORT * lanes:
-                made.operation.attributes[ROLLED] = ir.UnitAttr.get()
+            marks = (ROLLED,) if self.count < SHORT * lanes else ()
+            self.write_between(self.aligned(low), last, around, *marks)
             if early:
                 code.store(low, first)
             code.store(last, early or code.computed(last, around))

@@ -6,7 +6,7 @@ MLIR texts -> a `Machine`; a function's name and arguments -> its arrays afterwa
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,16 @@ class Machine:
         check_lowered(whole.operation)
         self._engine = ExecutionEngine(whole, opt_level=2)
 
-    def call(self, name: str, arguments: Arguments) -> Arguments:
-        """The arrays of `arguments`, which stay as they are, after `name` ran on copies."""
+    def call(
+        self, name: str, arguments: Arguments, behind: Mapping[str, int] | None = None
+    ) -> Arguments:
+        """The arrays of `arguments`, which stay as they are, after `name` ran on copies. Those of
+        `behind` begin so many elements behind the beginning of a line of the cache.
+        """
         guarded = {
-            key: Guarded(value) for key, value in arguments.items() if isinstance(value, np.ndarray)
+            key: Guarded(value, (behind or {}).get(key))
+            for key, value in arguments.items()
+            if isinstance(value, np.ndarray)
         }
         pointers = [
             guarded[key].pointer() if key in guarded else pointer_to(value)
@@ -71,9 +77,13 @@ class Machine:
 
 
 class Guarded:
-    def __init__(self, array: np.ndarray):
+    def __init__(self, array: np.ndarray, behind: int | None = None):
         poison: Any = np.nan if array.dtype.kind == "f" else np.iinfo(array.dtype).min
-        self._flat = np.full(array.size + 2 * _GUARD, poison, array.dtype)
+        self._flat = np.empty(array.size + 3 * _GUARD, array.dtype)
+        line = -self._flat.ctypes.data % 64 // array.itemsize
+        first = 0 if behind is None else line + behind
+        self._flat = self._flat[first : first + array.size + 2 * _GUARD]
+        self._flat[...] = poison
         self.array = self._flat[_GUARD:-_GUARD].reshape(array.shape)
         self.array[...] = array
         self._around = self._guards()

@@ -7,6 +7,7 @@ must come out alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 from mlir import ir
@@ -21,14 +22,22 @@ KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
 
 
 def assert_same_bits(
-    befores: Sequence[str], afters: Sequence[str], arrays: Mapping[str, np.ndarray]
+    befores: Sequence[str],
+    afters: Sequence[str],
+    arrays: Mapping[str, np.ndarray],
+    *placed: Mapping[str, int],
 ) -> None:
-    """Of all `arrays`, which every function takes."""
+    """Of all `arrays`, which every function takes; once for each of `placed`, which says how many
+    elements behind a line of the cache some of them begin.
+    """
+    assert len(befores) == len(afters)
     functions = [(f"before{k}", text) for k, text in enumerate(befores)]
     functions += [(f"after{k}", text) for k, text in enumerate(afters)]
     machine = Machine(functions, ir.Context())
-    for k, _ in enumerate(zip(befores, afters, strict=True)):
-        want, got = (machine.call(f"{when}{k}", dict(arrays)) for when in ("before", "after"))
+    for k, behind in product(range(len(befores)), placed or ({},)):
+        want, got = (
+            machine.call(f"{when}{k}", dict(arrays), behind) for when in ("before", "after")
+        )
         for name in arrays:
             np.testing.assert_array_equal(got[name].view(np.uint8), want[name].view(np.uint8))
 

@@ -102,6 +102,42 @@ def test_several_rows_at_once() -> None:
     assert odd.count("nontemporal") == 1
 
 
+def two(width: int, column: str = "%j") -> str:
+    """Sums in one array, differences in another; these in `column`."""
+    array = f"memref<21x{width}xf32>"
+    return f"""
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+      affine.for %i = 0 to 20 {{
+        affine.for %j = 0 to {width - 2} {{
+          %a = affine.load %A[%i, %j] : {array}
+          %b = arith.addf %a, %a : f32
+          %c = arith.mulf %a, %b : f32
+          affine.store %b, %B[%i, %j] : {array}
+          affine.store %c, %C[%i, {column}] : {array}
+        }}
+      }}
+      return
+    }}"""
+
+
+def test_several_arrays_at_once() -> None:
+    """Past the caches where all of them begin vectors alike, which is asked when they are there."""
+    check([two(512)], 512, "f32")
+    text = after(two(512), MARK, VECTORS)
+    assert text.count("nontemporal") == 2
+    assert text.count("scf.if") == 1
+    for other in (two(513), two(512, "%j + 1")):
+        assert "nontemporal" not in after(other, MARK, VECTORS)
+
+
+def test_arrays_that_begin_elsewhere_in_memory() -> None:
+    """A store past the caches to where no vector begins would end the process."""
+    text = two(512)
+    arrays = {name: random_array(np.random.default_rng(3), (21, 512), "f32") for name in "ABC"}
+    places = [{"B": b, "C": c} for b in (0, 1, 7, 8) for c in (0, 1, 9, 15)]
+    assert_same_bits([text], [after(text, MARK, VECTORS)], arrays, *places)
+
+
 def marked(body: str, *, rows: int = 64, last: int = CACHE) -> bool:
     """Whether a store of `body`, which is about A and C, is marked."""
     array = f"memref<{rows}x64xf64>"
