@@ -11,6 +11,7 @@ import pytest
 
 import avial_lab
 from avial_lab.binary import has_fma
+from avial_lab.cpu import this_cpu
 from avial_lab.program import Program
 from tests.fused import fma
 
@@ -116,7 +117,8 @@ def test_a_sum_of_its_own_order_is_within_its_bound(size: int, rng: np.random.Ge
     arrays = {"a": a, "b": b, "s": np.array(0.5, np.float32)}
     exact = 0.5 + np.dot(a.astype(np.float64), b.astype(np.float64))
     program = compiled(DOT, "f32", arrays, ranks=1)
-    assert program.built.reordered == {"s": size}
+    fills_a_vector = size >= this_cpu().lanes(4)  # fewer terms stay in the program's order
+    assert program.built.reordered == ({"s": size} if fills_a_vector else {})
     program.run(check=True)
     room = size * np.finfo(np.float32).eps * (0.5 + np.abs(a * b).sum())
     assert abs(arrays["s"] - exact) <= room
