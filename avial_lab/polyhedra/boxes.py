@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from avial_lab.polyhedra.budget import answered
+
 SET = isl.dim_type.set
 
 MOST_BOXES = 8
@@ -239,10 +241,12 @@ def _strided_ends(
     if solid.intersect_params(line.params()).is_subset(_filled(line, dim)):
         return None
     cases = line.params().intersect(context)
-    ends = [end.gist(cases).coalesce() for end in (line.dim_min(dim), line.dim_max(dim))]
-    if any(end.n_piece() > MOST_CASES for end in ends):
+    # isl says of a stride without an end that it is bounded, and then fails to find the end.
+    found = answered(lambda: (line.dim_min(dim), line.dim_max(dim)))
+    low, high = (end.gist(cases).coalesce() for end in found) if found else (None, None)
+    if low is None or high is None or max(low.n_piece(), high.n_piece()) > MOST_CASES:
         return None
-    return (ends[0],), (ends[1],)
+    return (low,), (high,)
 
 
 def _filled(line: isl.Set, dim: int) -> isl.Set:

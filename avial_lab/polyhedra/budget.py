@@ -48,6 +48,16 @@ def limited(compute: Callable[[], T], otherwise: Callable[[], T], *, limit: int 
     return otherwise()
 
 
+def answered(compute: Callable[[], T]) -> T | None:
+    """`compute()`, or None where isl itself fails at it; not where a limit around is reached."""
+    try:
+        return compute()
+    except isl.Error:
+        if _spent():
+            raise
+    return None
+
+
 def remembered(compute: Callable[..., T]) -> Callable[..., T]:
     """`compute`, a function of texts, numbers and isl's objects, which asks isl once for each of
     them: several passes read the same nest.

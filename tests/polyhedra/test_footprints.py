@@ -8,7 +8,7 @@ from mlir import ir
 
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra import Scop, boxes_of, dependences, footprint, read_scop
-from avial_lab.polyhedra.boxes import boxes_around
+from avial_lab.polyhedra.boxes import box_around, boxes_around
 from avial_lab.polyhedra.budget import forget, limited
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.touched import touched_boxes
@@ -263,3 +263,10 @@ def test_arrays_of_one_pattern_are_asked_about_once(
     scop = scop_of(one.replace("store %b", "store %a"), context)
     touched_boxes(scop, loops=[scop.loop_named("i")])
     assert both == len(asked) > 0
+
+
+def test_a_stride_without_an_end_is_not_bounded() -> None:
+    """isl says that it is, and fails to find the end."""
+    elements = isl.Set("[lo, hi, i] -> { [x] : (1 + i + x) mod 3 = 0 and lo <= 1 < hi and x >= 0 }")
+    assert elements.dim_is_bounded(isl.dim_type.set, 0)
+    assert not box_around(elements, isl.Set("[lo, hi, i] -> { : }")).bounded
