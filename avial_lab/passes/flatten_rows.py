@@ -22,7 +22,7 @@ from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.loop_bounds import rebuilt_loop
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import attributes_of, operations_in
+from avial_lab.passes.operations import attributes_of, lies_whole, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra import read_scop
@@ -143,7 +143,7 @@ class _Rows:
             return None
         kind = ir.MemRefType(_array(op).type)
         form, where = ir.AffineMapAttr(op.attributes["map"]).value, _subscripts(op)
-        if kind.rank < 2 or kind.shape[-1] != _columns(self.row) or not _lies_whole(kind):
+        if kind.rank < 2 or kind.shape[-1] != _columns(self.row) or not lies_whole(kind):
             return None
         i, j = self._variables
         if any(value in self._variables for value in where[form.n_dims :]):
@@ -249,10 +249,6 @@ def _array(op: ir.Operation) -> ir.Value:
 
 def _subscripts(op: ir.Operation) -> list[ir.Value]:
     return list(op.operands)[2 if op.name == "affine.store" else 1 :]
-
-
-def _lies_whole(kind: ir.MemRefType) -> bool:
-    return kind.affine_map == ir.AffineMap.get_identity(kind.rank)
 
 
 def _times(ends: ir.Attribute, factor: int) -> ir.AffineMapAttr:

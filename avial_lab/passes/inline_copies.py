@@ -37,26 +37,24 @@ class InlineCopies:
         first = self.cache or this_cpu().l1_bytes
         with module.context:
             for function in functions_of_arrays_apart(module):
-                sizes = [
-                    size
-                    for loop in operations_in(function)
-                    if INDEPENDENT in loop.attributes
-                    if (size := _copied(loop)) is not None
-                ]
-                if sizes and max(sizes) <= first:
+                loops = [op for op in operations_in(function) if INDEPENDENT in op.attributes]
+                copied = [arrays for loop in loops if (arrays := _copied(loop))]
+                if copied and all(_fit(arrays, first) for arrays in copied):
                     tell_llvm(function, NO_MEMCPY)
 
     def __str__(self) -> str:
         return f"{NAME}{{cache={self.cache}}}" if self.cache else NAME
 
 
-def _copied(loop: ir.Operation) -> float | None:
-    """Bytes of the two arrays of a loop that only copies; None for any other."""
+def _copied(loop: ir.Operation) -> list[ir.MemRefType]:
+    """The two arrays of a loop that only copies; none for any other."""
     loads = [op for op in body_of(loop) if op.name == "affine.load"]
     stores = [op for op in body_of(loop) if op.name == "affine.store"]
     if len(loads) != 1 or [op.operands[0] for op in stores] != [loads[0].result]:
-        return None
-    kinds = [ir.MemRefType(each.type) for each in (loads[0].operands[0], stores[0].operands[1])]
-    if not all(kind.has_static_shape for kind in kinds):
-        return float("inf")
-    return sum(map(nbytes_of, kinds))
+        return []
+    return [ir.MemRefType(each.type) for each in (loads[0].operands[0], stores[0].operands[1])]
+
+
+def _fit(arrays: list[ir.MemRefType], nbytes: int) -> bool:
+    known = all(kind.has_static_shape for kind in arrays)
+    return known and sum(map(nbytes_of, arrays)) <= nbytes

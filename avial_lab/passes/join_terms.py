@@ -16,7 +16,7 @@ from mlir.dialects import affine, memref
 from avial_lab.passes.expand_scalars import extent_of
 from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.notes import name_of
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import lies_whole, operations_in
 from avial_lab.polyhedra import Scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, loops_of_terms
@@ -115,9 +115,7 @@ def _is_flat(load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -
     """Whether the loops go through its last dimensions from end to end, element by element."""
     form, array = ir.AffineMapAttr(load.attributes["map"]).value, load.operands[0]
     kind, first = ir.MemRefType(array.type), len(form.results) - len(ranges)
-    if first < 0 or not kind.has_static_shape or defined_in(nest, array):
-        return False
-    if kind.affine_map != ir.AffineMap.get_identity(kind.rank):
+    if first < 0 or not kind.has_static_shape or not lies_whole(kind) or defined_in(nest, array):
         return False
     dims: list[ir.AffineExpr] = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
     return all(

@@ -74,6 +74,11 @@ def arrays_of(op: ir.Operation) -> list[ir.MemRefType]:
     return [value.type for value in used if isinstance(value.type, ir.MemRefType)]
 
 
+def lies_whole(kind: ir.MemRefType) -> bool:
+    """Whether its elements lie side by side, from the first on, the last subscript the fastest."""
+    return kind.affine_map == ir.AffineMap.get_identity(kind.rank)
+
+
 def nbytes_of(kind: ir.MemRefType) -> int:
     """Of an array whose extents are known."""
     return math.prod(kind.shape) * itemsize_of(kind.element_type)

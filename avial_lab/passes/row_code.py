@@ -104,11 +104,12 @@ class RowCode:
 
     def are_alike(self, store: ir.Operation, other: ir.Operation) -> bool:
         """Whether a vector of one begins where vectors do if that of the other does, and if their
-        arrays both do or both do not: rows are whole vectors, and they are in the same column.
+        arrays both do or both do not: rows are whole vectors, where there is more than one, and
+        they are in the same column.
         """
-        rows = (ir.MemRefType(op.operands[1].type).shape[-1] for op in (store, other))
+        kinds = [ir.MemRefType(op.operands[1].type) for op in (store, other)]
         return store == other or (
-            not any(columns % self.lanes for columns in rows)
+            all(kind.rank == 1 or kind.shape[-1] % self.lanes == 0 for kind in kinds)
             and (own := self._column(store)) is not None
             and own == self._column(other)
         )

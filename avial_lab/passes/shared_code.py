@@ -15,7 +15,7 @@ from mlir.dialects import func, memref
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART, SHARED, arrays_apart
 from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import lies_whole, operations_in
 from avial_lab.passes.program import text_attribute
 
 WORK = "avial.work"
@@ -111,15 +111,10 @@ def _take_in(made: ir.Operation, block: ir.Block, first: tuple[ir.Value, ...]) -
 
 def _of_any_size(kind: ir.Type) -> ir.Type:
     """The type of arrays of other extents too; code for one is that for all."""
-    if not isinstance(kind, ir.MemRefType) or not _is_plain(kind):
+    if not isinstance(kind, ir.MemRefType) or not lies_whole(kind):
         return kind
     extents = [ir.ShapedType.get_dynamic_size()] * kind.rank
     return ir.MemRefType.get(extents, kind.element_type, memory_space=kind.memory_space)
-
-
-def _is_plain(kind: ir.MemRefType) -> bool:
-    """Whether its elements lie side by side, the last subscript the fastest."""
-    return kind.affine_map == ir.AffineMap.get_identity(kind.rank)
 
 
 def _cast(value: ir.Value) -> ir.Value:

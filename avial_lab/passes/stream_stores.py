@@ -18,7 +18,7 @@ from avial_lab.dialects.places import name_of
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.notes import listed, tell
-from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
+from avial_lab.passes.operations import arrays_of, lies_whole, nbytes_of, operations_in
 from avial_lab.passes.row_code import is_cleared, operands_in
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra.nesting import FORS, parent_of
@@ -91,12 +91,14 @@ def _mark(loop: ir.Operation, function: ir.Operation, phase: ir.Operation, last:
 
 
 def _is_only_written(array: ir.Value, function: ir.Operation) -> bool:
-    """Whether it is given to the function, with extents that are known, and all that happens to it
-    there are stores.
+    """Whether it is given to the function, whole and with extents that are known, and all that
+    happens to it there are stores.
     """
+    kind = ir.MemRefType(array.type)
     return (
         array in function.regions[0].blocks[0].arguments
-        and ir.MemRefType(array.type).has_static_shape
+        and kind.has_static_shape
+        and lies_whole(kind)
         and all(
             use.owner.operation.name == "affine.store" and use.operand_number == 1
             for use in array.uses

@@ -21,6 +21,7 @@ from mlir.dialects import affine, memref
 from avial_lab.passes.contraction_code import ContractionCode, TermPlaces
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.index_code import loop
+from avial_lab.passes.operations import lies_whole
 from avial_lab.polyhedra.nesting import defined_in
 
 
@@ -66,7 +67,7 @@ class _Draft:
         load = value.owner.operation
         array, *where = load.operands
         kind, form = ir.MemRefType(array.type), ir.AffineMapAttr(load.attributes["map"]).value
-        plain = kind.has_static_shape and kind.affine_map == ir.AffineMap.get_identity(kind.rank)
+        plain = kind.has_static_shape and lies_whole(kind)
         linear = not form.n_symbols and not _divides(form)
         if not plain or not linear or not kind.rank or defined_in(code.root, array):
             return None

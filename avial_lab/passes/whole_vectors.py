@@ -33,7 +33,7 @@ from avial_lab.passes.index_code import (
     times,
 )
 from avial_lab.passes.loop_bounds import bounds_of
-from avial_lab.passes.operations import itemsize_of, nbytes_of, operations_in
+from avial_lab.passes.operations import itemsize_of, lies_whole, nbytes_of, operations_in
 from avial_lab.passes.row_code import (
     WIDTHS,
     RowCode,
@@ -121,9 +121,13 @@ def _row_of(loop: ir.Operation, given: int) -> _Row | None:
     code = RowCode(loop, lanes)
     if not code.is_known():
         return None
-    row: _Row = _OpenRow(code) if columns is None else _LongRow(code, len(columns))
-    if columns is not None and len(columns) < FEWEST * lanes:
+    row: _Row
+    if columns is None:
+        row = _OpenRow(code)
+    elif len(columns) < FEWEST * lanes:
         row = _ShortRow(code, len(columns))
+    else:
+        row = _LongRow(code, len(columns))
     return row if row.is_worth_it() else None
 
 
@@ -185,8 +189,9 @@ class _AlignedRow(_Row):
         """All that are marked, or none: one row past the caches and one through them is as slow as
         both through them.
         """
+        begin = self.begin
         marked = [op for op in self.code.stores if STREAMED in op.attributes]
-        return marked if all(self.code.are_alike(self.begin, op) for op in marked) else []
+        return marked if all(self.code.are_alike(begin, op) for op in marked) else []
 
     def aligned(self, low: ir.Value) -> ir.Value:
         """The first column behind `low` where a vector begins in memory as all do, at most one
@@ -203,8 +208,9 @@ class _AlignedRow(_Row):
 
     def write_between(self, low: ir.Value, high: ir.Value, around: Vectors, *marks: str) -> None:
         """The loop over whole vectors that begin in `low` and later, below `high`, with `marks`."""
+        streamed = self.streamed
 
-        def write(streamed: Sequence[ir.Operation]) -> None:
+        def write(past: Sequence[ir.Operation]) -> None:
             code = self.code
             made = scf.ForOp(low, high, number(code.lanes))
             for mark in marks:
@@ -212,17 +218,17 @@ class _AlignedRow(_Row):
             with ir.InsertionPoint(made.body):
                 column = made.induction_variable
                 column.set_location(code.variable.location)
-                code.store(column, code.computed(column, around), streamed)
+                code.store(column, code.computed(column, around), past)
                 scf.YieldOp([])
 
-        arrays = list(dict.fromkeys(op.operands[1] for op in self.streamed))
+        arrays = list(dict.fromkeys(op.operands[1] for op in streamed))
         if len(arrays) < 2:
-            write(self.streamed)
+            write(streamed)
             return
         first, *others = map(memref.extract_aligned_pointer_as_index, arrays)
         apart = reduce(arith.ori, (arith.xori(first, each) for each in others))
         alike = less(arith.andi(apart, number(self.code.nbytes - 1)), 1)
-        either(alike, lambda: write(self.streamed), lambda: write(()))
+        either(alike, lambda: write(streamed), lambda: write(()))
 
 
 @dataclass(frozen=True)
@@ -297,7 +303,7 @@ def _wait_for_memory(function: ir.Operation) -> None:
 def _begins(store: ir.Operation) -> bool:
     """Whether its address can be told."""
     kind = ir.MemRefType(store.operands[1].type)
-    return kind.has_static_shape and kind.affine_map == ir.AffineMap.get_identity(kind.rank)
+    return kind.has_static_shape and lies_whole(kind)
 
 
 def _is_large(array: ir.Value) -> bool:

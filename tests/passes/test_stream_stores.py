@@ -138,6 +138,36 @@ def test_arrays_that_begin_elsewhere_in_memory() -> None:
     assert_same_bits([text], [after(text, MARK, VECTORS)], arrays, *places)
 
 
+def test_rows_that_lie_apart_begin_anywhere() -> None:
+    """Only those of an array that lies whole can be told to begin where vectors do."""
+    whole, apart = "memref<21x512xf32>", "memref<21x512xf32, strided<[513, 1]>>"
+    text = two(512).replace(f"%C: {whole}", f"%C: {apart}")
+    text = text.replace(f"%C[%i, %j] : {whole}", f"%C[%i, %j] : {apart}")
+    past = [line for line in after(text, MARK, VECTORS).splitlines() if "nontemporal" in line]
+    assert len(past) == 1
+    assert "strided" not in past[0]
+
+
+def test_arrays_of_one_dimension_have_one_row() -> None:
+    """It begins where the array does, however long it is."""
+    array = "memref<9001xf32>"
+    text = f"""
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+      affine.for %i = 0 to 9001 {{
+        %a = affine.load %A[%i] : {array}
+        %b = arith.addf %a, %a : f32
+        %c = arith.mulf %a, %b : f32
+        affine.store %b, %B[%i] : {array}
+        affine.store %c, %C[%i] : {array}
+      }}
+      return
+    }}"""
+    rewritten = after(text, MARK, VECTORS)
+    assert rewritten.count("nontemporal") == 2
+    arrays = {name: random_array(np.random.default_rng(3), (9001,), "f32") for name in "ABC"}
+    assert_same_bits([text], [rewritten], arrays, {"B": 1, "C": 1}, {"B": 0, "C": 3})
+
+
 def marked(body: str, *, rows: int = 64, last: int = CACHE) -> bool:
     """Whether a store of `body`, which is about A and C, is marked."""
     array = f"memref<{rows}x64xf64>"
