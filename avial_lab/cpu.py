@@ -10,7 +10,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +24,8 @@ KIB = 1024
 @dataclass(frozen=True)
 class Cpu:
     """Bytes of one core's caches (the last one may be shared by `last_shared_by` cores), bytes and
-    number of its vector registers; `fma`: a product and a sum rounded once, in hardware.
+    number of its vector registers; `fma`: a product and a sum rounded once, in hardware. `cores`:
+    those that programs may have.
     """
 
     vector_bytes: int = 16
@@ -34,6 +35,7 @@ class Cpu:
     l2_bytes: int = 512 * KIB
     last_bytes: int = 8 * KIB * KIB
     last_shared_by: int = 1
+    cores: int = 1
 
     def lanes(self, itemsize: int) -> int:
         """Elements of that many bytes in one vector register."""
@@ -43,7 +45,8 @@ class Cpu:
 @cache
 def this_cpu() -> Cpu:
     """The one we run on. What the kernel does not tell is taken to be small."""
-    return cpu_of(platform.machine(), _flags(), _caches(CACHES))
+    known = cpu_of(platform.machine(), _flags(), _caches(CACHES))
+    return replace(known, cores=len(cores_of(allowed())))
 
 
 def cpu_of(

@@ -52,6 +52,7 @@ def test_a_machine_that_tells_nothing_is_taken_to_be_small(tmp_path: Path):
 def test_this_machine():
     assert this_cpu().l1_bytes <= this_cpu().l2_bytes <= this_cpu().last_bytes
     threads = allowed()
+    assert this_cpu().cores == len(cores_of(threads))
     assert sorted(sum(cores_of(threads), ())) == list(threads)
 
 

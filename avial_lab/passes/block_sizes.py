@@ -18,6 +18,11 @@ from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.strip_code import LINES, StripCode
 from avial_lab.polyhedra.contractions import Contraction
 
+SHARES = 4
+"""Blocks of rows are a multiple of it, and of one size, so that two threads, or four, have the same
+to do; or a multiple of the cores, and of twice as many where later blocks are the longer ones.
+"""
+
 SLOWER = {3: 1.0, 2: 1.08, 1: 1.15}
 """By the vectors that a register tile is wide: how much longer a product takes than in the widest,
 which loads least for it. But a few columns of a wide tile may not be there, and take as long.
@@ -50,7 +55,10 @@ class BlockSizes:
         terms = self.terms or max(64, self.cpu.l1_bytes // right_bytes)
         nbytes = item * len(found.left)
         block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * nbytes))
-        return Tiles(rows, columns, lanes, terms, -(-block // rows) * rows)
+        row = found.unit.loops[found.roles.row].name
+        alike = row not in (*found.space.terms_of_row.names, *found.space.columns_of_row.names)
+        shares = max(SHARES, self.cpu.cores * (1 if alike else 2))
+        return Tiles(rows, columns, lanes, terms, -(-block // rows) * rows, shares)
 
     def lines(self, code: StripCode) -> int:
         """Of a strip at a time, so that they take a quarter of L2: what they are combined with goes

@@ -192,7 +192,18 @@ def _may_be_tried(op: ir.Operation) -> bool:
     would not.
     """
     divides = op.name.startswith("arith.") and ("div" in op.name or "rem" in op.name)
-    return is_pure(op) and not divides
+    return is_pure(op) and (not divides or _is_positive(op.operands[1]))
+
+
+def _is_positive(value: ir.Value) -> bool:
+    """Whether it is one or more, as its operation says."""
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.operation
+    if op.name == "arith.maxsi":
+        return any(map(_is_positive, op.operands))
+    known = op.attributes["value"] if op.name == "arith.constant" else None
+    return isinstance(known, ir.IntegerAttr) and known.value > 0
 
 
 def _folded(bound: Number) -> Number:

@@ -43,12 +43,6 @@ from avial_lab.passes.term_places import with_places
 ALIGNMENT = 64
 """Bytes: a line of the cache, and no vector lies across two."""
 
-SHARES = 4
-"""Blocks of rows are a multiple of it, and of one size, so that two threads, or four, have the same
-to do.
-"""
-
-
 FEW = 9
 """Vectors of columns, for which left values are read where they stand."""
 
@@ -141,25 +135,21 @@ class Panels:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """The rows `ends` in `count` blocks of as many register tiles, or one more in the first `more`
-    of them; with `last_first` from the last to the first.
+    """The rows `ends`, which are so many register `tiles`, in `count` blocks of about as many of
+    them; with `last_first` from the last to the first.
     """
 
     ends: Ends
     count: ir.Value
     tiles: ir.Value
-    more: ir.Value
     height: int
     last_first: bool
 
     @staticmethod
     def of(ends: Ends, tiles: Tiles, *, last_first: bool) -> RowBlocks:
-        """Their number is a multiple of `SHARES`."""
         height = minus(ends[1], ends[0])
-        count = times(pieces(height, SHARES * tiles.block), SHARES)
-        all_tiles, some = pieces(height, tiles.rows), most(count, 1)
-        each, more = (of(all_tiles, some).result for of in (arith.DivUIOp, arith.RemUIOp))
-        return RowBlocks(ends, count, each, more, tiles.rows, last_first)
+        count = times(pieces(height, tiles.shares * tiles.block), tiles.shares)
+        return RowBlocks(ends, count, pieces(height, tiles.rows), tiles.rows, last_first)
 
     def rows(self, number: ir.Value) -> Ends:
         if self.last_first:
@@ -167,7 +157,11 @@ class RowBlocks:
         return self._first(number), least(self._first(plus(number, 1)), self.ends[1])
 
     def _first(self, number: ir.Value) -> ir.Value:
-        tile = plus(arith.MulIOp(number, self.tiles).result, least(number, self.more))
+        """Any blocks behind each other are as much as any others, or one tile more: threads take
+        them so.
+        """
+        before = arith.MulIOp(number, self.tiles).result
+        tile = divided(before, most(self.count, 1))
         return plus(times(tile, self.height), self.ends[0])
 
 

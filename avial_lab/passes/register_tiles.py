@@ -42,8 +42,8 @@ Ends = tuple[ir.Value, ir.Value]
 
 @dataclass(frozen=True)
 class Tiles:
-    """Elements of a register tile (`columns` are whole vectors of `lanes`), and how many terms and
-    rows of them stand in one block.
+    """Elements of a register tile (`columns` are whole vectors of `lanes`), how many terms and rows
+    of them stand in one block at most, and of how many the blocks of rows are a multiple.
     """
 
     rows: int
@@ -51,6 +51,7 @@ class Tiles:
     lanes: int
     terms: int
     block: int
+    shares: int = 4
 
 
 @dataclass(frozen=True)

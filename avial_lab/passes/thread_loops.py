@@ -260,10 +260,13 @@ class _Division:
         region = openmp.ParallelOp([], [], [], [], num_threads=number)
         with ir.InsertionPoint(region.region.blocks.append()):
             kind = "static" if even else "dynamic"
+            # In their order: else libomp begins with a half for each thread, which are not alike.
+            modifier = None if even else ir.Attribute.parse("#omp<sched_mod monotonic>")
             shared = openmp.WsloopOp(
                 [], [], [], [], [], [],
                 nowait=True,
                 schedule_kind=ir.Attribute.parse(f"#omp<schedulekind {kind}>"),
+                schedule_mod=modifier,
             )  # fmt: skip
             with ir.InsertionPoint(shared.region.blocks.append()):
                 nest = openmp.LoopNestOp([first], [high], [stride])

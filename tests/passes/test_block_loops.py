@@ -18,8 +18,12 @@ from avial_lab.passes import block_sizes
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
+from avial_lab.passes.mark_parallel import free_nests
+from avial_lab.passes.operations import functions_in
 from avial_lab.pipelines import Pass, run_passes
-from avial_lab.polyhedra import eliminations
+from avial_lab.polyhedra import eliminations, read_scop
+from avial_lab.polyhedra.contractions import contraction_in
+from avial_lab.polyhedra.units import units_of
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 
@@ -233,6 +237,24 @@ def test_columns_that_fill_one_vector_are_enough():
     assert tile_in(blocked(text, (sizes,), ir.Context())) == (8, 4)
     text = text.replace("to 4", "to 3")
     assert "register tiles" not in blocked(text, (sizes,), ir.Context())
+
+
+@pytest.mark.parametrize(
+    ("form", "cores", "shares"),
+    [
+        ("product", 1, 4), ("product", 12, 12), ("lower", 2, 4), ("lower", 12, 24),
+        ("terms before", 12, 24),
+    ],
+)  # fmt: skip
+def test_blocks_for_all_cores(form, cores, shares):
+    """Twice as many where later blocks have more to do than others."""
+    context = ir.Context()
+    module = ir.Module.parse(text_of(form, "f64", (37, 31, 29)), context)
+    with context:
+        scop = read_scop(list(free_nests(functions_in(module.operation)[0]))[1])
+        found = contraction_in(scop, units_of(scop, apart=True))
+        assert found is not None
+        assert block_sizes.BlockSizes(Cpu(cores=cores)).tiles(found).shares == shares
 
 
 def tile_in(made: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import func, memref
 
 from avial_lab.passes.index_code import loop, number
-from avial_lab.passes.panels import SHARES, RowBlocks
+from avial_lab.passes.panels import RowBlocks
 from avial_lab.passes.register_tiles import Tiles
 from tests.kernels.jit import Machine
 
@@ -45,7 +45,7 @@ HEIGHTS = [1, 7, 8, 9, 31, 33, 63, 64, 65, 200, 255, 256, 257, 800, 900, 1000, 1
 def test_blocks_of_rows(last_first: bool) -> None:
     for height, found in zip(HEIGHTS, blocks_of(HEIGHTS, last_first=last_first), strict=True):
         ends = found[found[:, 0] >= 0].tolist()
-        assert len(ends) % SHARES == 0
+        assert len(ends) % TILES.shares == 0
         ends = [(low, high) for low, high in ends[:: -1 if last_first else 1] if low < high]
         assert ends[0][0] == FIRST
         assert ends[-1][1] == FIRST + height
@@ -53,6 +53,7 @@ def test_blocks_of_rows(last_first: bool) -> None:
         tiles = [-(-(high - low) // TILES.rows) for low, high in ends]
         assert max(tiles) * TILES.rows <= TILES.block
         assert max(tiles) - min(tiles) <= 1
+        assert abs(sum(tiles[: len(tiles) // 2]) - sum(tiles[-(len(tiles) // 2) :])) <= 1
 
 
 def test_nothing_has_no_blocks() -> None:

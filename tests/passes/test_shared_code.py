@@ -11,6 +11,7 @@ from avial_lab.passes.loop_bounds import bounds_of
 from avial_lab.passes.loop_work import LoopWork
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.packing import MOVED
 from avial_lab.pipelines import run_passes
 
 PRODUCT = """
@@ -64,18 +65,29 @@ def test_a_product_that_is_subtracted_has_a_tile_of_its_own(context: ir.Context)
     assert len(packs) == 2 * len(set(packs))
 
 
-def test_what_is_called_counts_as_work(context: ir.Context) -> None:
-    """Of blocks of rows: about as many operations as the product has."""
-    module = blocked(context, "addf", "subf")
+def work_of(module: ir.Operation, name: str) -> list[int]:
+    """Of the parallel loops that call functions of this name."""
     loops = [op for op in operations_in(module) if PARALLEL in op.attributes]
-    for loop in (op for op in loops if any("add_terms" in name for name in called(op))):
+    for loop in (op for op in loops if any(name in each for each in called(op))):
         with module.context, loop.location, ir.InsertionPoint(loop):
             vector.PrintOp(source=LoopWork(loop).total(*bounds_of(loop, 0)))
     run_passes(module, ("canonicalize", "sccp", "canonicalize"))
     printed = [op.operands[0].owner for op in operations_in(module) if op.name == "vector.print"]
-    found = [ir.IntegerAttr(op.attributes["value"]).value for op in printed]
+    return [ir.IntegerAttr(op.attributes["value"]).value for op in printed]
+
+
+def test_what_is_called_counts_as_work(context: ir.Context) -> None:
+    """Of blocks of rows: about as many operations as the product has."""
+    found = work_of(blocked(context, "addf", "subf"), "add_terms")
     assert len(found) == 2
     assert all(1 <= work / (90 * 70 * 50) <= 4 for work in found)
+
+
+def test_what_is_packed_counts_more(context: ir.Context) -> None:
+    """Its values come from memory, and are computed with once for each row."""
+    found = work_of(blocked(context, "addf", "subf"), "pack_right")
+    assert len(found) == 2
+    assert all(MOVED <= work / (70 * 50) <= 2 * MOVED for work in found)
 
 
 TRIANGLE = """

@@ -80,7 +80,7 @@ func.func @contraction(%B: memref<90x9xf32>, %low: index, %high: index) {
 // CHECK: %c8 = arith.constant 8
 // CHECK: %[[PARTS:.*]] = arith.muli %{{.*}}, %c8
 // CHECK: arith.ceildivsi %{{.*}}, %[[PARTS]]
-// CHECK: omp.wsloop nowait schedule(dynamic)
+// CHECK: omp.wsloop nowait schedule(dynamic, monotonic)
 func.func @triangle(%B: memref<9x9xf32>, %x: f32) {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to affine_map<(d0) -> (d0)>(%i) {
@@ -230,7 +230,7 @@ func.func @rows(%A: memref<9xf32>, %x: f32) {
 // How often the inner loop runs is not asked: the loop may not run, and its middle be zero.
 // CHECK-LABEL: func.func @quotient(
 // CHECK-NOT: arith.divsi
-// CHECK: omp.wsloop nowait schedule(dynamic)
+// CHECK: omp.wsloop nowait schedule(dynamic, monotonic)
 // CHECK-NOT: arith.divsi
 // CHECK: return
 func.func @quotient(%A: memref<9x9xf32>, %x: f32, %n: index) {
