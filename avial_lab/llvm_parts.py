@@ -18,6 +18,11 @@ PARTS = 2
 LEAST_LINES = 1500
 """Of the functions of a module that is worth it: about 0.2 s of work."""
 
+LOOP = 150
+"""Lines of straight code that take as long as a loop that is annotated: it becomes vectors, and
+several copies.
+"""
+
 _NAME = r'@([-\w$.]+|"[^"]*")'
 _HEAD = re.compile(rf"define (?:(internal|private) )?([^@]*{_NAME}.*?)( !dbg !\d+)? {{$")
 _VARIABLE = re.compile(rf"{_NAME} = (private unnamed_addr constant|global) (\S+) ")
@@ -78,6 +83,11 @@ class _Function:
     def lines(self) -> int:
         return self.body.count("\n")
 
+    @cached_property
+    def work(self) -> int:
+        """What opt and llc have to do, in lines of straight code."""
+        return self.lines // (2 if self.is_plain else 1) + LOOP * self.body.count("!llvm.loop")
+
     def written(self, *, hidden: bool) -> str:
         """Its definition, seen by other parts where it is `hidden` (from others than they)."""
         linkage = "hidden " if hidden else f"{self.linkage} " if self.linkage else ""
@@ -85,7 +95,7 @@ class _Function:
 
 
 def parts_of(llvm_ir: str, exported: Sequence[str]) -> tuple[LlvmPart, ...]:
-    """The module in parts of about the same size; in one where it is small, or where something
+    """The module in parts of about as much work; in one where it is small, or where something
     stands in it that is not known how to divide. Names in `exported` are seen anyway.
     """
     whole = (LlvmPart(llvm_ir),)
@@ -168,17 +178,17 @@ def _groups(functions: Mapping[str, _Function]) -> list[frozenset[str]]:
 def _balanced(
     groups: Iterable[frozenset[str]], functions: Mapping[str, _Function]
 ) -> list[frozenset[str]]:
-    """The groups in at most `PARTS`, the biggest first, each to the smallest (Graham 1969)."""
+    """The groups in at most `PARTS`, the most work first, each to the least (Graham 1969)."""
 
-    def lines(names: Iterable[str]) -> int:
-        return sum(functions[name].lines for name in names)
+    def work(names: Iterable[str]) -> int:
+        return sum(functions[name].work for name in names)
 
     bins: list[list[frozenset[str]]] = [[] for _ in range(PARTS)]
     sizes = [0] * PARTS
-    for group in sorted(groups, key=lines, reverse=True):
+    for group in sorted(groups, key=work, reverse=True):
         least = sizes.index(min(sizes))
         bins[least].append(group)
-        sizes[least] += lines(group)
+        sizes[least] += work(group)
     return [frozenset[str]().union(*each) for each in bins if each]
 
 

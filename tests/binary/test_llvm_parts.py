@@ -141,6 +141,29 @@ def test_what_it_does_not_know_stays_in_one(line: str) -> None:
     assert len(parts_of(TWO_PHASES.replace("declare", f"{line}\n\ndeclare", 1), EXPORTED)) == 1
 
 
+@pytest.mark.usefixtures("_every_size")
+def test_parts_are_as_much_work_not_as_many_lines() -> None:
+    """A loop that becomes vectors is more than its lines, and what is not optimised is less."""
+    straight, loop = "  %x{0} = add i64 %n, 1\n", "  br label %n{0}, !llvm.loop !1\nn{0}:\n"
+
+    def function(name: str, lines: int, loops: int = 0, attributes: str = "") -> str:
+        inside = "".join(map(straight.format, range(lines)))
+        inside += "".join(map(loop.format, range(loops)))
+        return f"define void @{name}(i64 %n) {attributes}{{\n{inside}  ret void\n}}\n"
+
+    texts = [
+        function("a", 400),
+        function("b", 400),
+        function("loops", 10, loops=600 // llvm_parts.LOOP),
+        function("plain", 700, attributes="#0 "),
+        "attributes #0 = { noinline optnone }\n",
+    ]
+    held = [
+        re.findall(r"^define .*?@(\w+)", p.llvm_ir, re.M) for p in parts_of("\n".join(texts), ())
+    ]
+    assert held == [["loops", "plain"], ["a", "b"]]
+
+
 def test_local_labels_follow_on() -> None:
     one = ".LBB0_1:\n.LBB3_1:\n.Lfunc_end3:\n"
     two = "jmp .LBB0_2\n.LBB0_2:\n.LCPI1_0:\n"
