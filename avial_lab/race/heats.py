@@ -6,6 +6,7 @@ Start, Answer -> Heat. Who falls is a lane that says why, and the others go on.
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -65,13 +66,15 @@ def run_heat(start: Start, answer: Answer, ceilings: Ceilings) -> Heat:
 
 def _take_turns(teams: Mapping[str, Team], lanes: Mapping[str, Lane]) -> dict[str, Lane]:
     """The lanes with the seconds of each contestant's runs, one of everybody's after the other:
-    whatever else this machine does meanwhile comes to all of them.
+    whatever else this machine does meanwhile comes to all of them. Their order is another one each
+    time: what the one before left in the caches comes to all of them, too.
     """
     seconds: dict[str, list[float]] = {name: [] for name in teams}
     faults: dict[str, str] = {}
     waiting = dict(teams)
+    draw = random.Random(0)
     while waiting:
-        for name, team in list(waiting.items()):
+        for name, team in draw.sample(list(waiting.items()), len(waiting)):
             time.sleep(_PAUSE_S)
             try:
                 seconds[name].append(team.run())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -332,15 +333,21 @@ def test_our_own_options_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
 def test_who_falls_in_a_run_is_a_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others come home, and the race goes on."""
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
-    run = Booth.run
+    arrays, run = Booth.arrays, Booth.run
+    entered: list[Booth] = []
     asked: list[Booth] = []
+
+    def checked(booth: Booth) -> dict[str, np.ndarray]:
+        entered.append(booth)
+        return arrays(booth)
 
     def fall(booth: Booth) -> float:
         asked.append(booth)
-        if booth is asked[0] and asked.count(booth) > 1:
+        if booth is entered[0] and asked.count(booth) > 1:
             booth.process.kill()
         return run(booth)
 
+    monkeypatch.setattr(Booth, "arrays", checked)
     monkeypatch.setattr(Booth, "run", fall)
     sheet = race(["gesummv"], Course(size="MINI", against=("numpy",)))
     ours, *others = sheet.heats[0].lanes
@@ -378,6 +385,28 @@ def test_everybody_runs_five_times_but_who_is_far_behind() -> None:
     }  # fmt: skip
     assert done["numpy"].note == "2 runs where it is far behind"
     assert not done["gcc"].note
+
+
+def test_nobody_always_runs_behind_the_same_one() -> None:
+    """Who has filled the caches would decide."""
+    ran: list[str] = []
+
+    class Told(Fake):
+        def __init__(self, name: str) -> None:
+            super().__init__(0.001)
+            self.name = name
+
+        def run(self) -> float:
+            ran.append(self.name)
+            return super().run()
+
+    names = ("avial", "gcc", "numpy")
+    heats._take_turns({name: Told(name) for name in names}, {name: Lane(name) for name in names})
+    rounds = [ran[k : k + 3] for k in range(0, len(ran), 3)]
+    assert all(sorted(each) == sorted(names) for each in rounds)
+    assert {(one, other) for one, other in pairwise(ran) if one != other} == set(
+        permutations(names, 2)
+    )
 
 
 def test_who_gives_no_answer_is_left() -> None:
