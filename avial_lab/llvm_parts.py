@@ -184,11 +184,11 @@ def _balanced(
         return sum(functions[name].work for name in names)
 
     bins: list[list[frozenset[str]]] = [[] for _ in range(PARTS)]
-    sizes = [0] * PARTS
+    sums = [0] * PARTS
     for group in sorted(groups, key=work, reverse=True):
-        least = sizes.index(min(sizes))
+        least = sums.index(min(sums))
         bins[least].append(group)
-        sizes[least] += work(group)
+        sums[least] += work(group)
     return [frozenset[str]().union(*each) for each in bins if each]
 
 

@@ -63,9 +63,9 @@ def test_only_a_failure_changes_the_exit_code() -> None:
 
 
 def test_what_is_pasted_names_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/ada")
-    monkeypatch.setattr(sys, "prefix", "/home/ada/lab/.venv")
-    text = "/home/ada/lab/.venv/bin/mpiexec, /home/ada/x.so"
+    monkeypatch.setenv("HOME", "/people/ada")
+    monkeypatch.setattr(sys, "prefix", "/people/ada/lab/.venv")
+    text = "/people/ada/lab/.venv/bin/mpiexec, /people/ada/x.so"
     assert doctor.for_pasting(text) == "<env>/bin/mpiexec, ~/x.so"
 
 

@@ -51,7 +51,7 @@ class Tiles:
     lanes: int
     terms: int
     block: int
-    shares: int = 4
+    shares: int
 
 
 @dataclass(frozen=True)

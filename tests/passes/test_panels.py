@@ -15,7 +15,7 @@ from avial_lab.passes.register_tiles import Tiles
 from tests.kernels.jit import Machine
 
 FIRST = 5
-TILES = Tiles(rows=8, columns=24, lanes=8, terms=512, block=64)
+TILES = Tiles(rows=8, columns=24, lanes=8, terms=512, block=64, shares=4)
 
 
 def blocks_of(heights: list[int], *, last_first: bool) -> np.ndarray:

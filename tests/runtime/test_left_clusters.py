@@ -104,7 +104,7 @@ def test_it_is_heard_on_this_machine_alone():
     record = cluster_called(cluster_id)
     assert not record.owned
     end = time.monotonic() + 20
-    while math.isinf(record.left_s) and time.monotonic() < end:  # its engines have not noticed yet
+    while math.isinf(record.left_s) and time.monotonic() < end:  # its guardian has not noticed
         time.sleep(0.01)
     assert 500 < record.left_s <= 600
     folder = folder_of(record)
