@@ -393,7 +393,7 @@ def test_nobody_always_runs_behind_the_same_one() -> None:
 
     class Told(Fake):
         def __init__(self, name: str) -> None:
-            super().__init__(0.001)
+            super().__init__(0.03)
             self.name = name
 
         def run(self) -> float:
@@ -407,6 +407,22 @@ def test_nobody_always_runs_behind_the_same_one() -> None:
     assert {(one, other) for one, other in pairwise(ran) if one != other} == set(
         permutations(names, 2)
     )
+
+
+def test_a_short_run_is_told_by_the_next() -> None:
+    """That wakes its threads and has its arrays back in the caches, the contestant's own."""
+
+    class Waking(Fake):
+        runs = 0
+
+        def run(self) -> float:
+            self.runs += 1
+            return self.second if self.runs % 2 else self.second / 2
+
+    lanes = {name: Lane(name) for name in ("avial", "gcc")}
+    done = heats._take_turns({"avial": Waking(0.01), "gcc": Fake(0.1)}, lanes)
+    assert set(done["avial"].seconds) == {0.005}
+    assert set(done["gcc"].seconds) == {0.1}
 
 
 def test_who_gives_no_answer_is_left() -> None:
