@@ -19,7 +19,7 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.interleave_rows import put_side_by_side
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.promote_scalars import LOADS, STORES
+from avial_lab.passes.promote_scalars import LOADS, STORES, constant_in
 from avial_lab.polyhedra import ArrayKind, Dependence, Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
@@ -28,7 +28,18 @@ from avial_lab.polyhedra.orders import move_of
 
 NAME = "jam-rows"
 ROWS = 4
-"""Rows at once: no more streams from memory than a processor follows."""
+"""Rows at once, of short ones."""
+
+MANY_ROWS = 12
+"""Of long ones, each a stream from memory of its own: as many requests as a core can have in
+flight, while lines of so many rows that fall on one place of a cache still find room there.
+"""
+
+LONG = 256
+"""Columns of a row that is long: a good part of a page, or some."""
+
+MOST_OPERATIONS = 400
+"""In all rows at once: what is worth to be compiled."""
 
 ACCESSES = (*LOADS, *STORES)
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
@@ -45,9 +56,11 @@ class JamRows:
     Only where a loop inside writes a row that is the same for all of them (`y`): one that is only
     read is in the nearest cache, and several streams from memory are none the faster. Rows that are
     left over run one by one.
+
+    `rows`: how many; 0 where that is to follow from the loops.
     """
 
-    rows: int = ROWS
+    rows: int = 0
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
@@ -55,7 +68,7 @@ class JamRows:
                 self._jam_in(function)
 
     def __str__(self) -> str:
-        return NAME if self.rows == ROWS else f"{NAME}{{rows={self.rows}}}"
+        return f"{NAME}{{rows={self.rows}}}" if self.rows else NAME
 
     def _jam_in(self, op: ir.Operation) -> None:
         for region in op.regions:
@@ -74,10 +87,39 @@ class JamRows:
         shared = sorted({name for each in inner for name in _shared(each, own, scop)})
         if not shared or not _may_be_jammed(own, scop):
             return False
-        told = f"{self.rows} rows of {loop_name(loop)} at once, which share {', '.join(shared)}"
-        tell(loop, f"{NAME}{{rows={self.rows}}}", told)
-        put_side_by_side(loop, self.rows)
+        rows = self.rows or _rows_at_once(loop, inner)
+        told = f"{rows} rows of {loop_name(loop)} at once, which share {', '.join(shared)}"
+        tell(loop, f"{NAME}{{rows={rows}}}", told)
+        put_side_by_side(loop, rows)
         return True
+
+
+def _rows_at_once(loop: ir.Operation, inner: Sequence[ir.Operation]) -> int:
+    """Many where they are long, and so many that next to none of them are left over."""
+    operations = sum(len(body_of(row)) for row in inner)
+    many = _goes_up_to(loop, 4 * MANY_ROWS) and MANY_ROWS * operations <= MOST_OPERATIONS
+    return MANY_ROWS if many and all(map(_is_long, inner)) else ROWS
+
+
+def _is_long(row: ir.Operation) -> bool:
+    """(The length of one whose ends are arguments of the function is known when it runs.)"""
+    bounds = list(row.operands)[: _bounds(row)]
+    return _goes_up_to(row, LONG) and all(map(_is_of_function, bounds))
+
+
+def _goes_up_to(loop: ir.Operation, iterations: int) -> bool:
+    """Whether it may have so many."""
+    low, high = ends_of(loop) or (0, None)
+    return high is None or high - low >= iterations
+
+
+def _bounds(row: ir.Operation) -> int:
+    """How many of its operands say where it begins and ends."""
+    return len(row.operands) - len(row.results)
+
+
+def _is_of_function(value: ir.Value) -> bool:
+    return isinstance(value.owner, ir.Block) and value.owner.owner.name == "func.func"
 
 
 def loops_over_columns(loop: ir.Operation) -> list[ir.Operation]:
@@ -88,10 +130,25 @@ def loops_over_columns(loop: ir.Operation) -> list[ir.Operation]:
     inner = [op for op in body if op.name == "affine.for"]
     plain = not len(loop.results) and _steps_by_one(loop) and all(map(_is_row, inner))
     others = (op.name in ACCESSES or is_pure(op) for op in body if op not in inner)
-    bounds = (v for op in inner for v in list(op.operands)[: len(op.operands) - len(op.results)])
+    bounds = (value for op in inner for value in list(op.operands)[: _bounds(op)])
     if not plain or not all(others) or any(defined_in(loop, value) for value in bounds):
         return []
     return inner
+
+
+def ends_of(loop: ir.Operation) -> tuple[int, int | None] | None:
+    """Numbers between which all values of its variable are, if it says such; the first of them may
+    be one, the second never. None for the second: it is known when the program runs.
+    """
+    if loop.name != "affine.for":
+        return None
+    forms = (ir.AffineMapAttr(loop.attributes[name]).value for name in BOUNDS)
+    lows, highs = ([k for each in form.results if (k := constant_in(each)) is not None]
+                   for form in forms)  # fmt: skip
+    return (max(lows), min(highs, default=None)) if lows else None
+
+
+BOUNDS = ("lowerBoundMap", "upperBoundMap")
 
 
 def body_of(loop: ir.Operation) -> list[ir.Operation]:

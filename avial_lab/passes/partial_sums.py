@@ -17,12 +17,19 @@ from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.index_code import minus, pieces, plus, times
-from avial_lab.passes.jam_rows import body_of, goes_along, loops_over_columns
+from avial_lab.passes.jam_rows import (
+    BOUNDS,
+    MANY_ROWS,
+    body_of,
+    ends_of,
+    goes_along,
+    loops_over_columns,
+)
 from avial_lab.passes.mark_parallel import PARALLEL, columns_of, free_nests
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in
 from avial_lab.passes.phases import OF_TASK
-from avial_lab.passes.promote_scalars import LOADS, STORES, constant_in
+from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import longest_of, note_terms
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
@@ -34,10 +41,10 @@ NAME = "partial-sums"
 PARTS = 32
 """Of the rows: enough for any number of threads that memory can feed."""
 
-LEAST = 32
+LEAST = 2 * MANY_ROWS
 """Rows in a part, so that its sums are little beside what it reads."""
 
-OPEN = 64
+OPEN = 5 * MANY_ROWS
 """Rows in a part where how many there are is known when the program runs."""
 
 LINE = 16
@@ -49,11 +56,11 @@ class PartialSums:
     """Cut a loop over rows into parts that touch nothing of each other.
 
     before:  affine.for %i = 0 to 2000 { s = sum of A[i, :] * x[:]; y[:] += A[i, :] * s }
-    after:   affine.for %from = 0 to 2000 step 64 {
-               part[%from / 64, :] = -0.0
-               affine.for %i = %from to %from + 64 { …; part[%from / 64, :] += A[i, :] * s }
+    after:   affine.for %from = 0 to 2000 step 60 {
+               part[%from / 60, :] = -0.0
+               affine.for %i = %from to %from + 60 { …; part[%from / 60, :] += A[i, :] * s }
              } {avial.parallel}
-             affine.for %from = 0 to 2000 step 64 { y[:] += part[%from / 64, :] }
+             affine.for %from = 0 to 2000 step 60 { y[:] += part[%from / 60, :] }
 
     Only where rows could not be divided otherwise: not where elements depend on those of their own
     column alone, which is `avial.sliced` and keeps the order of the terms. Adding −0.0 changes no
@@ -75,12 +82,12 @@ class PartialSums:
 
 def _in_parts(loop: ir.Operation) -> int:
     """How many terms the sums have that are added up in parts now; 0 where nothing is."""
-    ends = _ends(loop)
+    ends = ends_of(loop)
     rows = loops_over_columns(loop) if ends is not None else []
     if ends is None or not rows:
         return 0
     low, high = ends
-    size = OPEN if high is None else max(LEAST, -(-(high - low) // (PARTS * 8)) * 8)
+    size = OPEN if high is None else max(LEAST, -(-(high - low) // (PARTS * MANY_ROWS)) * MANY_ROWS)
     scop = read_scop(loop)
     sums = _sums(loop, rows, scop) if high is None or high - low >= 2 * size else []
     if not sums:
@@ -93,21 +100,6 @@ def _in_parts(loop: ir.Operation) -> int:
     with loop.location, ir.InsertionPoint(loop):
         _Parts(loop, sums, low, high, size).write()
     return terms
-
-
-def _ends(loop: ir.Operation) -> tuple[int, int | None] | None:
-    """Numbers between which all values of its variable are, if it says such; the first of them may
-    be one, the second never. None for the second: it is known when the program runs.
-    """
-    if loop.name != "affine.for":
-        return None
-    forms = (ir.AffineMapAttr(loop.attributes[name]).value for name in _BOUNDS)
-    lows, highs = ([k for each in form.results if (k := constant_in(each)) is not None]
-                   for form in forms)  # fmt: skip
-    return (max(lows), min(highs, default=None)) if lows else None
-
-
-_BOUNDS = ("lowerBoundMap", "upperBoundMap")
 
 
 @dataclass(frozen=True)
@@ -165,7 +157,7 @@ _IDENTITY = "affine_map<(d0) -> (d0)>"
 
 def _range(row: ir.Operation) -> tuple[object, ...]:
     bounds = list(row.operands)[: len(row.operands) - len(row.results)]
-    return (*(str(row.attributes[name]) for name in _BOUNDS), *bounds)
+    return (*(str(row.attributes[name]) for name in BOUNDS), *bounds)
 
 
 @dataclass
@@ -203,7 +195,7 @@ class _Parts:
             return -(-(self.high - self.low) // self.size) + 1
         lows, highs, _ = ir.DenseI32ArrayAttr(self.loop.attributes["operandSegmentSizes"])
         bounds = list(self.loop.operands)[lows : lows + highs]
-        end = affine.AffineMinOp(self.loop.attributes[_BOUNDS[1]], bounds)
+        end = affine.AffineMinOp(self.loop.attributes[BOUNDS[1]], bounds)
         return plus(pieces(minus(end.result, self.low), self.size), 1)
 
     def _over_parts(self) -> _Inside:
@@ -333,7 +325,7 @@ def _columns_of(each: _Sum) -> _Inside:
 def _loop_like(loop: ir.Operation, step: int) -> ir.Operation:
     """A loop with the same bounds, that hands nothing on; its body is still empty."""
     lows, highs, _ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
-    attributes = {name: loop.attributes[name] for name in _BOUNDS} | {
+    attributes = {name: loop.attributes[name] for name in BOUNDS} | {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([lows, highs, 0]),
         "step": ir.IntegerAttr.get(ir.IndexType.get(), step),
     }

@@ -5,19 +5,22 @@ from __future__ import annotations
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from mlir import ir
 
 from avial_lab.passes import interleave_rows, jam_rows
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
+from avial_lab.passes.operations import operations_in
+from avial_lab.pipelines import run_passes
 from tests.passes.rows import Rows, Step, changed, row_loops
 from tests.polyhedra.test_properties import SLOW
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(
-    rows=row_loops((1, 3), (1, 2, 3, 4, 5, 8, 11), st.integers(1, 7)),
-    count=st.sampled_from([2, 3, 4]),
+    rows=row_loops((1, 3), (1, 2, 3, 4, 5, 8, 11, 12, 25), st.integers(1, 7)),
+    count=st.sampled_from([2, 3, 4, 12]),
 )
 def test_random_rows(rows: Rows, count: int) -> None:
     _, done = changed(rows, (JamRows(count),))
@@ -35,6 +38,53 @@ def test_rows_left_over(height: int, width: int) -> None:
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
     _, done = changed(rows, (IndependentAccesses(), JamRows()))
     assert done or 1 in (height, width)  # a loop of one iteration goes nowhere
+
+
+@pytest.mark.parametrize("height", [48, 49, 59, 60, 83])
+@pytest.mark.parametrize("width", [256, 257])
+def test_long_rows_go_many_at_a_time(height: int, width: int) -> None:
+    rows = Rows(height, width, ((True, (SUM_DOWN,)),))
+    module, _ = changed(rows, (IndependentAccesses(), JamRows()))
+    assert rows_at_once(module) == jam_rows.MANY_ROWS
+
+
+@pytest.mark.parametrize(("height", "width"), [(47, 256), (48, 255)])
+def test_few_or_short_rows_go_a_few_at_a_time(height: int, width: int) -> None:
+    """What is left over of few goes one by one; of short ones each is in a cache by itself."""
+    rows = Rows(height, width, ((True, (SUM_DOWN,)),))
+    module, _ = changed(rows, (IndependentAccesses(), JamRows()))
+    assert rows_at_once(module) == jam_rows.ROWS
+
+
+def test_rows_whose_length_changes_go_a_few_at_a_time() -> None:
+    """Such are as short as panels and triangles are at their ends."""
+    with ir.Context():
+        module = ir.Module.parse("""
+            func.func @f(%A: memref<99x999xi64>, %y: memref<999xi64>) attributes {avial.apart} {
+              affine.for %k = 0 to 9 {
+                affine.for %i = 0 to 99 {
+                  affine.for %j = affine_map<(d0) -> (d0)>(%k) to 999 {
+                    %a = affine.load %A[%i, %j] : memref<99x999xi64>
+                    %b = affine.load %y[%j] : memref<999xi64>
+                    %c = arith.addi %a, %b : i64
+                    affine.store %c, %y[%j] : memref<999xi64>
+                  }
+                }
+              }
+              return
+            }""")
+        run_passes(module.operation, (JamRows(),))
+    assert rows_at_once(module) == jam_rows.ROWS
+
+
+def rows_at_once(module: ir.Module) -> int:
+    """The step of its loop over rows."""
+    steps = [
+        ir.IntegerAttr(op.attributes["step"]).value
+        for op in operations_in(module.operation)
+        if op.name == "affine.for"
+    ]
+    return max(steps)
 
 
 MAY = {

@@ -25,7 +25,7 @@ DOWN = Step(("y", 0, 0), ("A", 0, 0), 1)
 ALONG = Step(("s", 0, 0), ("A", 0, 0), 1)
 BOTH = ((True, (ALONG,)), (True, (DOWN,)))
 
-HEIGHTS = (1, 63, 64, 65, 67, 96, 127, 300)
+HEIGHTS = (1, 47, 48, 49, 60, 63, 64, 65, 67, 96, 127, 300)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
@@ -39,7 +39,7 @@ def test_random_rows(rows: Rows, place: int) -> None:
     event("in parts" if done else "left alone")
 
 
-@pytest.mark.parametrize("height", [h for h in HEIGHTS if h >= 64])
+@pytest.mark.parametrize("height", [h for h in HEIGHTS if h >= 48])
 @pytest.mark.parametrize("width", [1, 2, 17])
 def test_parts_of_any_length(height: int, width: int) -> None:
     module, done = changed(Rows(height, width, BOTH), (PartialSums(),))
@@ -93,7 +93,7 @@ def test_rows_that_are_counted_when_the_program_runs() -> None:
 
 
 STAYS = {
-    "too few rows": Rows(63, 5, BOTH),
+    "too few rows": Rows(47, 5, BOTH),
     "columns could be divided": Rows(300, 5, ((True, (DOWN,)),)),
     "another factor than one": Rows(300, 5, ((True, (ALONG, Step(DOWN.target, DOWN.source, 3))),)),
     "the sum is read on the way": Rows(
