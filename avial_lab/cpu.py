@@ -25,7 +25,8 @@ KIB = 1024
 class Cpu:
     """Bytes of one core's caches (the last one may be shared by `last_shared_by` cores), bytes and
     number of its vector registers; `fma`: a product and a sum rounded once, in hardware. `cores`:
-    those that programs may have.
+    those that programs may have. `halves`: a vector goes through its units in two halves, so that
+    those of half the bytes are as fast.
     """
 
     vector_bytes: int = 16
@@ -36,6 +37,7 @@ class Cpu:
     last_bytes: int = 8 * KIB * KIB
     last_shared_by: int = 1
     cores: int = 1
+    halves: bool = False
 
     def lanes(self, itemsize: int) -> int:
         """Elements of that many bytes in one vector register."""
@@ -46,7 +48,7 @@ class Cpu:
 def this_cpu() -> Cpu:
     """The one we run on. What the kernel does not tell is taken to be small."""
     known = cpu_of(platform.machine(), _flags(), _caches(CACHES))
-    return replace(known, cores=len(cores_of(allowed())))
+    return replace(known, cores=len(cores_of(allowed())), halves=has_halves())
 
 
 def cpu_of(
@@ -112,6 +114,12 @@ def has_slow_gathers() -> bool:
     it, which AMD's do (Zen 5: 4 times, for 8 lanes that are in L1 and L2).
     """
     return re.search(r"^vendor_id\s*: (AuthenticAMD|HygonGenuine)$", _cpuinfo(), re.M) is not None
+
+
+def has_halves() -> bool:
+    """Whether this CPU's vectors of 512 bits go through units of 256, as a Zen 4's do."""
+    family = re.search(r"^vendor_id\s*: AuthenticAMD\ncpu family\s*: 25$", _cpuinfo(), re.M)
+    return family is not None and "avx512f" in _flags()
 
 
 @cache

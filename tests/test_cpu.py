@@ -64,6 +64,24 @@ def test_whose_gathers_are_slow(vendor: str, slow: bool, monkeypatch: pytest.Mon
     assert this.has_slow_gathers() == slow
 
 
+@pytest.mark.parametrize(
+    ("vendor", "family", "flag", "halves"),
+    [
+        ("AuthenticAMD", 25, "avx512f", True),
+        ("AuthenticAMD", 25, "avx2", False),
+        ("AuthenticAMD", 26, "avx512f", False),
+        ("GenuineIntel", 6, "avx512f", False),
+    ],
+)
+def test_whose_vectors_go_in_halves(
+    vendor: str, family: int, flag: str, halves: bool, monkeypatch: pytest.MonkeyPatch
+):
+    told = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: 17\n"
+    monkeypatch.setattr(this, "_cpuinfo", lambda: told)
+    monkeypatch.setattr(this, "_flags", lambda: frozenset({flag}))
+    assert this.has_halves() == halves
+
+
 def test_machine_code_of_a_better_cpu_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(this, "_flags", lambda: frozenset({"avx", "avx2", "fma", "hypervisor"}))
     check_instruction_sets(())

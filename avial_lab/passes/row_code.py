@@ -114,6 +114,11 @@ class RowCode:
             and own == self._column(other)
         )
 
+    def columns_of(self, array: ir.Value) -> set[str]:
+        """Those of `array` that an iteration loads, in its own variable, `d0`."""
+        loads = [op for op in self.body if op.name == "affine.load" and op.operands[0] == array]
+        return {text for op in loads if "d0" in (text := str(self._column(op)))}
+
     def _column(self, op: ir.Operation) -> ir.AffineExpr | None:
         """The last subscript, of the loop's variable (d0) alone; None where it takes more."""
         where = list(op.operands)[1 + (op.name == "affine.store") :]

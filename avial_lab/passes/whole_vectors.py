@@ -84,7 +84,8 @@ class WholeVectors:
     which nobody knows how long they are, whose first and last elements run one by one. Behind
     their function's last operation there is a fence.
 
-    `lanes`: elements in a vector of 32 bits each; 0 for those of this machine.
+    `lanes`: elements in a vector of 32 bits each; 0 for those of this machine, or for half of them
+    where vectors go through it in halves and neighbours are loaded.
     """
 
     lanes: int = 0
@@ -115,16 +116,19 @@ def _row_of(loop: ir.Operation, given: int) -> _Row | None:
     columns = columns_of_row(loop)
     if lanes < 2 or (columns is not None and len(columns) < lanes):
         return None
-    if all(is_cleared(op) and _is_large(op.operands[1]) for op in stores):
+    # Zeros in all of a large array are better left to `memset`.
+    if all(is_cleared(op) and _exceeds(op.operands[1], this_cpu().l2_bytes) for op in stores):
         return None
     put_constants_before(loop)
     code = RowCode(loop, lanes)
+    if not given and this_cpu().halves and _may_be_halved(code, columns):
+        code = replace(code, lanes=lanes // 2)
     if not code.is_known():
         return None
     row: _Row
     if columns is None:
         row = _OpenRow(code)
-    elif len(columns) < FEWEST * lanes:
+    elif len(columns) < FEWEST * code.lanes:
         row = _ShortRow(code, len(columns))
     else:
         row = _LongRow(code, len(columns))
@@ -306,10 +310,24 @@ def _begins(store: ir.Operation) -> bool:
     return kind.has_static_shape and lies_whole(kind)
 
 
-def _is_large(array: ir.Value) -> bool:
-    """Whether zeros in all of it are better left to `memset`."""
+def _may_be_halved(code: RowCode, columns: range | None) -> bool:
+    """Whether vectors of half the length are better, if they are as fast.
+
+    It is so for a row that has too few others, and for a long one that loads an array in several
+    columns: where vectors of one begin as lines of the cache do, those of the next lie in two of
+    them each, and of half the length every other one. The first cache does not mind.
+    """
+    if columns is not None and FEWEST * code.lanes <= len(columns) < SHORT * code.lanes:
+        return False
+    loaded = {op.operands[0] for op in code.body if op.name == "affine.load"}
+    large = (each for each in loaded if _exceeds(each, this_cpu().l1_bytes))
+    return any(len(code.columns_of(each)) > 1 for each in large)
+
+
+def _exceeds(array: ir.Value, nbytes: int) -> bool:
+    """Whether it may be larger than that."""
     kind = ir.MemRefType(array.type)
-    return not kind.has_static_shape or nbytes_of(kind) > this_cpu().l2_bytes
+    return not kind.has_static_shape or nbytes_of(kind) > nbytes
 
 
 def _stays_as_read(body: Sequence[ir.Operation]) -> bool:

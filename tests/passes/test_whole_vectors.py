@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.cpu import Cpu
+from avial_lab.passes import whole_vectors
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.whole_vectors import WholeVectors
 from avial_lab.pipelines import run_passes
@@ -16,10 +18,10 @@ from tests.passes.rewriting import KINDS, assert_same_bits, random_array
 WIDTH = 603
 
 
-def vectors(text: str) -> str:
+def vectors(text: str, *, lanes: int = 8) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), WholeVectors(lanes=8)))
+        run_passes(module.operation, (IndependentAccesses(), WholeVectors(lanes)))
         return str(module)
 
 
@@ -82,6 +84,46 @@ AGAIN = """
     %e = affine.load %A[%i - 1, %j + 1] : ARRAY
     %g = arith.ADD %d, %e : KIND
     affine.store %g, %B[%i, %j] : ARRAY"""
+
+
+NEIGHBOURS = """
+    %a = affine.load %A[%i, %j] : ARRAY
+    %b = affine.load %A[%i, %j + 1] : ARRAY
+    %c = arith.addf %a, %b : KIND
+    affine.store %c, %B[%i, %j] : ARRAY"""
+BY_ITSELF = NEIGHBOURS.replace("%j + 1", "3")
+
+
+@pytest.mark.parametrize(
+    ("body", "columns", "halves", "lanes"),
+    [
+        (NEIGHBOURS, 602, True, 4),
+        (NEIGHBOURS, 602, False, 8),
+        (NEIGHBOURS, 511, True, 8),  # so long that whole ones are aligned, and no longer
+        (NEIGHBOURS, 63, True, 4),  # too few whole ones
+        (BY_ITSELF, 602, True, 8),
+    ],
+)
+def test_neighbours_are_loaded_by_half_vectors(
+    body: str, columns: int, halves: bool, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(The arrays have 19 kB, which is made to be more than the first cache.)"""
+    cpu = Cpu(64, 32, fma=True, l1_bytes=1 << 14, halves=halves)
+    monkeypatch.setattr(whole_vectors, "this_cpu", lambda: cpu)
+    text = rows("f64", 0, columns, body)
+    after = vectors(text, lanes=0)
+    assert f"vector<{lanes}xf64>" in after
+    assert f"vector<{12 - lanes}xf64>" not in after
+    array = random_array(np.random.default_rng(5), (4, WIDTH), "f64")
+    assert_same_bits([text], [after], {"A": array, "B": array.copy()})
+
+
+def test_neighbours_in_the_first_cache_are_loaded_by_whole_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cpu = Cpu(64, 32, fma=True, halves=True)
+    monkeypatch.setattr(whole_vectors, "this_cpu", lambda: cpu)
+    assert "vector<8xf64>" in vectors(rows("f64", 0, 602, NEIGHBOURS), lanes=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
