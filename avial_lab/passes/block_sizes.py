@@ -57,7 +57,7 @@ class BlockSizes:
         block = self.block or max(rows, self.cpu.l2_bytes // 4 // (terms * nbytes))
         row = found.unit.loops[found.roles.row].name
         alike = row not in (*found.space.terms_of_row.names, *found.space.columns_of_row.names)
-        shares = max(SHARES, self.cpu.cores * (1 if alike else 2))
+        shares = max(SHARES, self.cpu.cores) * (1 if alike else 2)
         return Tiles(rows, columns, lanes, terms, -(-block // rows) * rows, shares)
 
     def lines(self, code: StripCode) -> int:

@@ -74,8 +74,6 @@ class Panels:
         space, tiles, found = self.code.found.space, self.tiles, self.code.found
         column = low_of(space.columns, names)
         first_term, last_term = low_of(space.terms, names), high_of(space.terms, names)
-        ends = low_of(space.rows, names), high_of(space.rows, names)
-        blocks = RowBlocks.of(ends, tiles, last_first=self._grows)
         count = pieces(minus(high_of(space.columns, names), column), tiles.columns)
         # Blocks of one size: a last one of few terms would be packing, and hardly work.
         terms = minus(last_term, first_term)
@@ -89,6 +87,7 @@ class Panels:
             packing = Packing(self.code, tiles, names, start)
             with loop(0, count, parallel=self.parallel) as panel:
                 packing.right(right, panel, plus(times(panel, tiles.columns), column), block)
+            blocks = RowBlocks.of(self._rows(names, block), tiles, last_first=self._grows)
             with loop(0, blocks.count, parallel=self.parallel) as number:
                 rows = blocks.rows(number)
                 left = [] if in_place else self._left(packing, block, rows)
@@ -100,6 +99,19 @@ class Panels:
                     memref.DeallocOp(each)
         for each in right:
             memref.DeallocOp(each)
+
+    def _rows(self, names: Values, block: Ends) -> Ends:
+        """Those that have any of the terms: of a triangle's first block they are few, which would
+        all be in the first block of rows.
+        """
+        space, term = self.code.found.space, self.code.term.name
+        extent = space.rows_of_term
+        if extent is None or term not in extent.names:
+            return low_of(space.rows, names), high_of(space.rows, names)
+        first, last = f"first {term}", f"last {term}"
+        extent = extent.over(term, first, last)
+        names = {**names, first: block[0], last: minus(block[1], 1)}
+        return low_of(extent, names), high_of(extent, names)
 
     def _left(self, packing: Packing, block: Ends, rows: Ends) -> list[ir.Value]:
         """Panels of the left values of these rows and terms."""

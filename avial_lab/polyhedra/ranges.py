@@ -31,6 +31,26 @@ class Range:
     def names(self) -> frozenset[str]:
         return frozenset(name for form in (*self.lows, *self.highs) for name, _ in form.terms)
 
+    def over(self, name: str, first: str, last: str) -> Range:
+        """What has room for it at every value of `name`, from that of `first` to that of `last`.
+
+        >>> triangle = Range((Affine(),), (Affine.of("k"), Affine.of("n")))
+        >>> triangle.over("k", "from", "to").highs
+        (Affine(constant=0, terms=(('to', 1),)), Affine(constant=0, terms=(('n', 1),)))
+        """
+        return Range(
+            tuple(_at(form, name, first, last) for form in self.lows),
+            tuple(_at(form, name, last, first) for form in self.highs),
+        )
+
+
+def _at(form: Affine, name: str, rising: str, falling: str) -> Affine:
+    """With `rising` for `name` where the form grows with it, else with `falling`."""
+    terms = (
+        ((rising if by > 0 else falling) if each == name else each, by) for each, by in form.terms
+    )
+    return Affine(form.constant, tuple(terms))
+
 
 def range_of(points: isl.Set, dim: int, names: Sequence[str]) -> Range | None:
     """Of dimension `dim`, given those before it; None where the set is not convex, has holes, or

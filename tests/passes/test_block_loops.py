@@ -242,7 +242,7 @@ def test_columns_that_fill_one_vector_are_enough():
 @pytest.mark.parametrize(
     ("form", "cores", "shares"),
     [
-        ("product", 1, 4), ("product", 12, 12), ("lower", 2, 4), ("lower", 12, 24),
+        ("product", 1, 4), ("product", 12, 12), ("lower", 2, 8), ("lower", 12, 24),
         ("terms before", 12, 24),
     ],
 )  # fmt: skip
