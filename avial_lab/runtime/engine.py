@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import mmap
 import os
 import platform
 import socket
@@ -266,6 +267,13 @@ def _contents(
         )
 
 
+APART = 5 * ALIGNMENT
+"""Bytes into a page by which each array begins after the one before. Where two begin alike, a
+processor takes a load from one for a load of what it has just stored to the other, whose addresses
+end in the same twelve bits, and waits.
+"""
+
+
 def allocate(
     manifest: Manifest,
     rank: int,
@@ -293,7 +301,8 @@ def allocate(
             continue
         if storage.name not in kept:
             empty = mapped_bytes if manifest.owned else aligned_empty
-            kept[storage.name] = empty(storage.nbytes)
+            skip = (len(kept) + 1) * APART % mmap.PAGESIZE
+            kept[storage.name] = empty(storage.nbytes + skip)[skip:]
         memory[storage.name] = kept[storage.name]
         if poison:
             memory[storage.name].fill(_poison_byte(manifest, storage))

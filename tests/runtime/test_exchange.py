@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import subprocess
@@ -12,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
 from avial_lab.regions import Box
-from avial_lab.runtime import exchange
+from avial_lab.runtime import engine, exchange
 from avial_lab.runtime.journal import read_death
 from avial_lab.runtime.launch import environment, mpiexec_options
 from avial_lab.runtime.outcome import Outcome, describe_step
@@ -43,6 +45,17 @@ def test_memory_is_aligned(nbytes):
     memory = aligned_empty(nbytes)
     assert memory.nbytes == nbytes
     assert memory.ctypes.data % ALIGNMENT == 0 or nbytes == 0
+
+
+def test_a_ranks_own_arrays_begin_in_different_places_of_a_page():
+    """A load waits for a store to another array if their addresses end in the same twelve bits."""
+    storages = tuple(Storage(name, (64, 64), 8, (name,)) for name in "abc")
+    own = Manifest("f", 1, (), storages, ((),), (), (), (), {}, uses_mpi=False, owned=True)
+    memory = engine.allocate(own, 0, (), kept={})
+    places = [each.ctypes.data % mmap.PAGESIZE for each in memory.values()]
+    assert len(set(places)) == 3
+    assert all(place % ALIGNMENT == 0 for place in places)
+    assert [each.nbytes for each in memory.values()] == [64 * 64 * 8] * 3
 
 
 @pytest.fixture
