@@ -103,19 +103,13 @@ def _rows_at_once(loop: ir.Operation, inner: Sequence[ir.Operation]) -> int:
 
 def _is_long(row: ir.Operation) -> bool:
     """(The length of one whose ends are arguments of the function is known when it runs.)"""
-    bounds = list(row.operands)[: _bounds(row)]
-    return _goes_up_to(row, LONG) and all(map(_is_of_function, bounds))
+    return _goes_up_to(row, LONG) and all(map(_is_of_function, operands_of_ends(row)))
 
 
 def _goes_up_to(loop: ir.Operation, iterations: int) -> bool:
     """Whether it may have so many."""
     low, high = ends_of(loop) or (0, None)
     return high is None or high - low >= iterations
-
-
-def _bounds(row: ir.Operation) -> int:
-    """How many of its operands say where it begins and ends."""
-    return len(row.operands) - len(row.results)
 
 
 def _is_of_function(value: ir.Value) -> bool:
@@ -130,7 +124,7 @@ def loops_over_columns(loop: ir.Operation) -> list[ir.Operation]:
     inner = [op for op in body if op.name == "affine.for"]
     plain = not len(loop.results) and _steps_by_one(loop) and all(map(_is_row, inner))
     others = (op.name in ACCESSES or is_pure(op) for op in body if op not in inner)
-    bounds = (value for op in inner for value in list(op.operands)[: _bounds(op)])
+    bounds = (value for op in inner for value in operands_of_ends(op))
     if not plain or not all(others) or any(defined_in(loop, value) for value in bounds):
         return []
     return inner
@@ -149,6 +143,11 @@ def ends_of(loop: ir.Operation) -> tuple[int, int | None] | None:
 
 
 BOUNDS = ("lowerBoundMap", "upperBoundMap")
+
+
+def operands_of_ends(loop: ir.Operation) -> list[ir.Value]:
+    """Those that say where an `affine.for` begins and ends; what it hands on comes behind them."""
+    return list(loop.operands)[: len(loop.operands) - len(loop.results)]
 
 
 def body_of(loop: ir.Operation) -> list[ir.Operation]:

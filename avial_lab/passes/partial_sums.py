@@ -24,6 +24,7 @@ from avial_lab.passes.jam_rows import (
     ends_of,
     goes_along,
     loops_over_columns,
+    operands_of_ends,
 )
 from avial_lab.passes.mark_parallel import PARALLEL, columns_of, free_nests
 from avial_lab.passes.notes import listed, loop_name, tell
@@ -156,8 +157,7 @@ _IDENTITY = "affine_map<(d0) -> (d0)>"
 
 
 def _range(row: ir.Operation) -> tuple[object, ...]:
-    bounds = list(row.operands)[: len(row.operands) - len(row.results)]
-    return (*(str(row.attributes[name]) for name in BOUNDS), *bounds)
+    return (*(str(row.attributes[name]) for name in BOUNDS), *operands_of_ends(row))
 
 
 @dataclass

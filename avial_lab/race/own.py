@@ -60,7 +60,8 @@ class OwnRank:
 
     def run(self) -> Outcome:
         """Raises AvialError where the run fails."""
-        self._write()
+        if self.manifest.uses_mpi:  # else it is done when the program is called
+            self._write()
         for name, memory in self.kept.items():
             np.copyto(memory, self.before.setdefault(name, np.full_like(memory, 0xFF)))
         self.runs += 1
@@ -85,8 +86,8 @@ class OwnRank:
 
 @dataclass(frozen=True)
 class _Fresh(LoadedProgram):
-    """What it is given is written once more when it is called: what the engine does before takes
-    some hundred µs, in which others on the machine take lines of the last cache.
+    """What it is given is written when it is called: what the engine does before takes some hundred
+    µs, in which others on the machine take lines of the last cache.
     """
 
     write: Callable[[], None]
