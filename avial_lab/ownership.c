@@ -246,6 +246,7 @@ static void describe(Array *a, i64 nd, const i64 *dims, i64 itemsize, char *memo
     a->memory = memory;
     a->stride = 2 * a->nd + 1 + words;
     for (i64 d = 0; d < a->nd; d++) a->whole[a->nd + d] = a->scalar ? 1 : dims[d];
+    a->unwritten = volume(a->nd, a->whole);
     reset(a, &a->state);
     reset(a, &a->given);
     if (plan) reset(a, &a->ever);

@@ -25,6 +25,7 @@ static void fetch(i64 array, const i64 *box, i64 rank)
 static void need(i64 array, const i64 *box, i64 rank)
 {
     Array *a = &arrays[array];
+    if (is_written_out(a)) return;
     if (plan) mark(a, &a->ever, box, rank, false);
     i64 lacking = mark(a, &a->state, box, rank, true);
     for (i64 k = 0; k < lacking; k++) {

@@ -154,16 +154,24 @@ static void put_back(const Array *a, List *l, i64 *piece, const i64 *box)
     }
 }
 
-/* Takes out the parts of pieces inside `box`, or with rank >= 0 of those that lack the rank; they are
- * then in `found` (or `other`). Returns how many. */
-static i64 extract(const Array *a, List *l, const i64 *box, i64 rank, i64 in_found)
+enum { ALL_PIECES = -1, UNWRITTEN = -2 };
+
+static bool is_wanted(const Array *a, i64 *piece, i64 which)
+{
+    if (which == UNWRITTEN) return *writer_of(a, piece) < 0;
+    return which == ALL_PIECES || !has(set_of(a, piece), which);
+}
+
+/* Takes out the parts of pieces inside `box`: of all, of those that nobody wrote, or of those that lack
+ * the rank `which`; they are then in `found` (or `other`). Returns how many. */
+static i64 extract(const Array *a, List *l, const i64 *box, i64 which, i64 in_found)
 {
     i64 nd = a->nd, taken = 0, k = reach(a, l, box[0]), kept = k;
     i64 **to = in_found ? &found.rows : &other.rows;
     i64 *capacity = in_found ? &found.capacity : &other.capacity;
     for (; k < l->count && row(a, l, k)[0] < box[nd]; k++) {
         i64 *old = row(a, l, k);
-        if (!overlap(nd, old, box) || (rank >= 0 && has(set_of(a, old), rank))) {
+        if (!overlap(nd, old, box) || !is_wanted(a, old, which)) {
             if (kept != k) memcpy(row(a, l, kept), old, (size_t)a->stride * 8);
             kept++;
             continue;
@@ -191,22 +199,6 @@ static i64 mark(const Array *a, List *l, const i64 *box, i64 rank, bool in_found
     return taken;
 }
 
-/* `box` was written by `rank`, or alike by every rank where that is -1. */
-static void own(Array *a, const i64 *box, i64 rank)
-{
-    extract(a, &a->state, box, -1, true);
-    RESERVE(found, a->stride);
-    i64 *piece = found.rows;
-    memcpy(piece, box, (size_t)a->nd * 16);
-    memset(set_of(a, piece), 0, (size_t)words * 8);
-    *writer_of(a, piece) = max(rank, 0);
-    for (i64 r = max(rank, 0); r < (rank < 0 ? ranks : rank + 1); r++) {
-        include(set_of(a, piece), r);
-        if (plan) mark(a, &a->ever, box, r, false);
-    }
-    insert(a, &a->state, piece);
-}
-
 /* One piece that says nothing of anybody. */
 static void reset(const Array *a, List *l)
 {
@@ -218,4 +210,48 @@ static void reset(const Array *a, List *l)
     memcpy(found.rows, a->whole, (size_t)a->nd * 16);
     *writer_of(a, found.rows) = -1;
     place(a, l, found.rows);
+}
+
+/* On one rank: whether all of the array was written, so that its book has nothing more to learn. */
+static bool is_written_out(const Array *a) { return ranks == 1 && !a->unwritten; }
+
+/* `box` was written by the only rank. Pieces that were written stay as they are, and are one piece in
+ * the end. */
+static void own_alone(Array *a, const i64 *box)
+{
+    if (is_written_out(a)) return;
+    if (plan) mark(a, &a->ever, box, 0, false);
+    i64 taken = extract(a, &a->state, box, UNWRITTEN, true);
+    for (i64 n = 0; n < taken; n++) {
+        i64 *part = found.rows + n * a->stride;
+        *writer_of(a, part) = 0;
+        include(set_of(a, part), 0);
+        a->unwritten -= volume(a->nd, part);
+        insert(a, &a->state, part);
+    }
+    if (!is_written_out(a)) return;
+    reset(a, &a->state);
+    if (!a->state.count) return;
+    *writer_of(a, a->state.rows) = 0;
+    include(set_of(a, a->state.rows), 0);
+}
+
+/* `box` was written by `rank`, or alike by every rank where that is -1. */
+static void own(Array *a, const i64 *box, i64 rank)
+{
+    if (ranks == 1) {
+        own_alone(a, box);
+        return;
+    }
+    extract(a, &a->state, box, ALL_PIECES, true);
+    RESERVE(found, a->stride);
+    i64 *piece = found.rows;
+    memcpy(piece, box, (size_t)a->nd * 16);
+    memset(set_of(a, piece), 0, (size_t)words * 8);
+    *writer_of(a, piece) = max(rank, 0);
+    for (i64 r = max(rank, 0); r < (rank < 0 ? ranks : rank + 1); r++) {
+        include(set_of(a, piece), r);
+        if (plan) mark(a, &a->ever, box, r, false);
+    }
+    insert(a, &a->state, piece);
 }

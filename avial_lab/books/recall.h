@@ -53,11 +53,12 @@ static bool matches(const Memory *m)
 }
 
 /* Whether this phase is one of those remembered; its messages are then at hand. Else it may become
- * one: phases that never repeat are tried ever more rarely. */
+ * one: phases that never repeat are tried ever more rarely. On one rank nothing moves, and to compare
+ * books would take longer than to keep them. */
 static bool recall(void)
 {
     Phase *p = &phases.rows[now];
-    if (alone || !items.count) return false;
+    if (alone || ranks == 1 || !items.count) return false;
     for (i64 k = 0; k < 4; k++) {
         Memory *m = &p->memories[k];
         if (!matches(m)) continue;

@@ -73,6 +73,7 @@ typedef struct {
     bool scalar;             /* 0-d for the caller, one element in one dimension here */
     bool undefined;          /* no array of the caller's is behind it */
     bool touched;            /* by the phase at hand, where that is asked */
+    i64 unwritten;           /* elements that no phase wrote yet; kept where there is one rank */
     i64 stride;              /* words of a piece: box, writer, set of ranks */
     char *memory, *scratch;
     i64 op;     /* of this phase's reduction */
