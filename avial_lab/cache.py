@@ -6,11 +6,13 @@ never fails for its cache. Any number of processes may read and write at once.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +56,7 @@ class Cache:
         head, _, payload = data.partition(b"\n")
         if head != hashlib.sha256(payload).hexdigest().encode():
             _log.warning("a damaged entry of the build cache was dropped: %s", key)
-            path.unlink(missing_ok=True)
+            _remove(path)
             return None
         _touch(path)
         return payload
@@ -72,11 +74,12 @@ class Cache:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
             Path(temporary).replace(self.folder / key)
-            self._prune()
         except OSError as error:
             _log.warning("the build cache was not written: %s", error.strerror)
             if temporary:
-                Path(temporary).unlink(missing_ok=True)
+                _remove(Path(temporary))
+            return
+        self._prune()
 
     def _is_ours(self) -> bool:
         try:
@@ -93,13 +96,31 @@ class Cache:
         return ours
 
     def _prune(self) -> None:
-        entries = [(path.stat(), path) for path in self.folder.iterdir() if path.is_file()]
+        entries = list(_files_in(self.folder))
         total = sum(facts.st_size for facts, _ in entries)
         for facts, path in sorted(entries, key=lambda entry: entry[0].st_mtime):
             if total <= LIMIT_BYTES:
                 return
-            path.unlink(missing_ok=True)
+            _remove(path)
             total -= facts.st_size
+
+
+def _files_in(folder: Path) -> Iterator[tuple[os.stat_result, Path]]:
+    """Each file with its facts; another process may remove some meanwhile."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                facts = path.lstat()
+                if stat.S_ISREG(facts.st_mode):
+                    yield facts, path
+
+
+def _remove(path: Path) -> None:
+    """As far as it can be: on a read-only disk a bad entry stays, and is found bad again."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.debug("an entry of the build cache was not removed: %s", error.strerror)
 
 
 def _touch(path: Path) -> None:

@@ -54,6 +54,37 @@ def test_a_place_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     assert store.get("key") is None
 
 
+def test_a_damaged_entry_that_cannot_be_removed_counts_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object, **__: object) -> object:
+        raise OSError(30, "Read-only file system")
+
+    store = Cache(tmp_path / "cache")
+    store.put("key", b"payload")
+    (tmp_path / "cache" / "key").write_bytes(b"damaged")
+    monkeypatch.setattr(Path, "unlink", read_only)
+    assert store.get("key") is None
+
+
+def test_what_others_remove_while_it_is_pruned_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    facts = Path.lstat
+
+    def gone(path: Path) -> object:
+        if path.name == "removed":
+            raise FileNotFoundError(2, "No such file or directory")
+        return facts(path)
+
+    store = Cache(tmp_path / "cache")
+    store.put("removed", b"payload")
+    monkeypatch.setattr(Path, "lstat", gone)
+    monkeypatch.setattr(avial_lab.cache, "LIMIT_BYTES", 0)
+    store.put("key", b"payload")
+    assert not caplog.records
+
+
 def test_a_full_disk_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> object:
         raise OSError(28, "No space left on device")
