@@ -25,7 +25,10 @@ several copies.
 
 _NAME = r'@([-\w$.]+|"[^"]*")'
 _HEAD = re.compile(rf"define (?:(internal|private) )?([^@]*{_NAME}.*?)( !dbg !\d+)? {{$")
-_VARIABLE = re.compile(rf"{_NAME} = (private unnamed_addr constant|global) (\S+) ")
+_VARIABLE = re.compile(
+    rf"{_NAME} = (?:private unnamed_addr constant|global (\[\d+ x [\w.]+\]|[\w.]+)) "
+)
+"""A variable that parts can share; arrays of arrays leave the module whole."""
 _USED = re.compile(rf"{_NAME}(\(?)")
 _THREADED = re.compile(rf"@__kmpc_fork_call\(ptr [^,\n]*, i32 \d+, ptr {_NAME}")
 _PLAIN = re.compile(r"^attributes (#\d+) = {.*\boptnone\b", re.MULTILINE)
@@ -150,9 +153,9 @@ def _used(names: Iterable[str], functions: Mapping[str, _Function]) -> frozenset
 
 def _variable(found: re.Match[str], *, here: bool) -> str:
     """A global variable, which one part holds; constants that have no address stand in all."""
-    if here or found[2] != "global":
+    if here or found[2] is None:
         return found.string
-    return f"@{found[1]} = external global {found[3]}"
+    return f"@{found[1]} = external global {found[2]}"
 
 
 def _groups(functions: Mapping[str, _Function]) -> list[frozenset[str]]:

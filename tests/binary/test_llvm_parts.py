@@ -134,11 +134,25 @@ def test_parts_are_the_program(value: int, tmp_path: Path) -> None:
         "@other = alias i64, ptr @avial_worth",
         'module asm "nop"',
         "$any = comdat any",
+        "@table = global [2 x [2 x i64]] zeroinitializer",
     ],
 )
 def test_what_it_does_not_know_stays_in_one(line: str) -> None:
     assert len(parts_of(TWO_PHASES, EXPORTED)) == 2
     assert len(parts_of(TWO_PHASES.replace("declare", f"{line}\n\ndeclare", 1), EXPORTED)) == 1
+
+
+@pytest.mark.usefixtures("_every_size")
+def test_an_array_is_the_same_in_all_parts(tmp_path: Path) -> None:
+    text = TWO_PHASES.replace("@0 =", "@table = global [2 x i64] [i64 4, i64 9]\n@0 =")
+    text = text.replace("%s = add i64 %z, %more", "%t = load i64, ptr @table\n%s = add i64 %z, %t")
+    assert len(parts_of(text, EXPORTED)) == 2
+    (tmp_path / "program.so").write_bytes(
+        compile_llvm_ir(text, store=Cache(tmp_path / "cache")).shared_object
+    )
+    at = ctypes.c_int64(400)
+    ctypes.CDLL(str(tmp_path / "program.so"))["_mlir_ciface_main"](ctypes.byref(at))
+    assert at.value == 400 * 7 + 4
 
 
 @pytest.mark.usefixtures("_every_size")
