@@ -1248,7 +1248,7 @@ class Stepper {
     if (this.painted !== this.cellLines) this.cell.paint();
     this.painted = this.cellLines;
     this.right.paint();
-    if (!this.left.element.hidden) this.left.paint();
+    this.left.paint(); // also where it is hidden: it has no rows then, and must not keep old ones
     this.ticks();
     this.markList();
   }
