@@ -55,13 +55,22 @@ OPT = (
     "-enable-load-in-loop-pre=false",
     f"-internalize-public-api-list={','.join(EXPORTED)}",
 )
-"""No load is left out because the iteration before loaded the same: of `A[j - 1], A[j], A[j + 1]`
-one would be left, and vectors would shuffle the others together.
+"""Loads are not carried over from the iteration before: of `A[j - 1], A[j], A[j + 1]` only one
+would remain, and vector code would have to put the others together by shuffles.
 """
 
-LLC = ("llc", "-O3", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
+LLC = (
+    "llc",
+    "-O3",
+    "-mcpu=native",
+    "-relocation-model=pic",
+    "-fp-contract=off",
+    "-x86-cmov-converter=false",
+)
 """No contraction by LLVM, whose choice depends on the code around: which product and sum are
-rounded at once stands in the IR (`passes/contract_products.py`), the same for every rank.
+rounded at once stands in the IR (`passes/contract_products.py`), the same for every rank. And what
+the text chooses between is no branch, which data of any kind mispredict: tables of alignments and
+the like take half as long.
 """
 
 RUNTIME = ("cc", "-O2", "-fPIC", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-c")
@@ -352,7 +361,7 @@ _IN_C = {"threads": _needs_threads, "memory": _needs_memory, "blas": _needs_blas
 """Parts of the runtime by the names of their files, and which programs call them."""
 
 _COMPILING = {name: Lock() for name in ("ownership", *_IN_C)}
-"""One for each text in C: nobody waits for another one than the own."""
+"""One lock for each C source: a thread waits only for the source that it needs."""
 
 
 def _run(command: Sequence[str], folder: Path) -> None:

@@ -20,13 +20,19 @@ SYSTEM = Path("/sys/devices/system/cpu")
 CACHES = SYSTEM / "cpu0/cache"
 KIB = 1024
 
+CLOCK_HZ = 2.5e9
+"""A core's cycles in a second, where nobody tells."""
+
+UNITS = 2
+"""Vector instructions of arithmetic that a core can begin in a cycle."""
+
 
 @dataclass(frozen=True)
 class Cpu:
-    """Bytes of one core's caches (the last one may be shared by `last_shared_by` cores), bytes and
-    number of its vector registers; `fma`: a product and a sum rounded once, in hardware. `cores`:
-    those that programs may have. `halves`: a vector goes through its units in two halves, so that
-    those of half the bytes are as fast.
+    """Bytes of the caches that a core has or shares, bytes and number of its vector registers;
+    `fma`: a product and a sum rounded once, in hardware. `cores`: those that programs may have.
+    `halves`: a vector goes through its units in two halves, so that those of half the bytes are as
+    fast. `long_integers`: vectors of 64-bit integers are multiplied and converted in hardware.
     """
 
     vector_bytes: int = 16
@@ -35,9 +41,9 @@ class Cpu:
     l1_bytes: int = 32 * KIB
     l2_bytes: int = 512 * KIB
     last_bytes: int = 8 * KIB * KIB
-    last_shared_by: int = 1
     cores: int = 1
     halves: bool = False
+    long_integers: bool = False
 
     def lanes(self, itemsize: int) -> int:
         """Elements of that many bytes in one vector register."""
@@ -47,7 +53,7 @@ class Cpu:
 @cache
 def this_cpu() -> Cpu:
     """The one we run on. What the kernel does not tell is taken to be small."""
-    known = cpu_of(platform.machine(), _flags(), _caches(CACHES))
+    known = cpu_of(platform.machine(), _flags(), data_caches(CACHES))
     return replace(known, cores=len(cores_of(allowed())), halves=has_halves())
 
 
@@ -56,19 +62,19 @@ def cpu_of(
 ) -> Cpu:
     """The CPU of that architecture with these instruction sets, as the kernel of Linux names them.
 
-    `caches`: bytes, and cores that share it, of the data cache of each level.
+    `caches`: what `data_caches` tells.
 
     >>> cpu_of("x86_64", frozenset({"avx", "fma"})).vector_bytes
     32
     >>> cpu_of("aarch64", frozenset({"asimd"})).vector_registers
     32
     """
-    levels = caches or {}
-    l1, _ = levels.get(1, (Cpu.l1_bytes, 1))
-    l2, _ = levels.get(2, (Cpu.l2_bytes, 1))
-    last, cores = levels[max(levels)] if levels else (Cpu.last_bytes, 1)
+    sizes = {level: nbytes for level, (nbytes, _) in (caches or {}).items()}
+    l1, l2 = sizes.get(1, Cpu.l1_bytes), sizes.get(2, Cpu.l2_bytes)
+    last = sizes[max(sizes)] if sizes else Cpu.last_bytes
     wide, registers, fma = _vectors(machine, flags)
-    return Cpu(wide, registers, fma, l1, l2, max(last, l2), cores)
+    long_integers = "avx512dq" in flags
+    return Cpu(wide, registers, fma, l1, l2, max(last, l2), long_integers=long_integers)
 
 
 def _vectors(machine: str, flags: frozenset[str]) -> tuple[int, int, bool]:
@@ -87,8 +93,8 @@ USED = re.compile(
     # AArch64
     r"|asimd\w*|atomics|fphp|jscvt|fcma|i?lrcpc|flagm2?|frint|i8mm|bf16|sve\w*|sme\w*"
 )
-"""Instruction sets, as Linux names them, that a compiler takes from for loops over numbers. The
-others are the kernel's business, or cryptographers'.
+"""Instruction sets, as Linux names them, that a compiler may use for loops over numbers; the others
+are for the kernel or for cryptography.
 """
 
 
@@ -137,8 +143,10 @@ def _cpuinfo() -> str:
         return ""
 
 
-def _caches(folder: Path) -> dict[int, tuple[int, int]]:
-    """Bytes and sharers of each level that holds data."""
+def data_caches(folder: Path) -> dict[int, tuple[int, int]]:
+    """Bytes of the cache of each level that holds data, and how many hardware threads share it, as
+    a CPU's folder in Linux's `/sys` tells.
+    """
     levels: dict[int, tuple[int, int]] = {}
     for index in sorted(folder.glob("index*")):
         try:

@@ -17,11 +17,12 @@ OPTIONAL = (
     "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
     "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums",
     "tile-time", "jam-rows", "vectorise-rows", "interleave-rows", "thread-loops", "split-drivers",
-    "flatten-rows", "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps",
-    "unroll-sums", "hold-rows",
+    "flatten-rows", "check-distances", "share-loads", "inline-copies", "stream-stores",
+    "whole-vectors", "split-wraps", "unroll-sums", "hold-rows",
 )  # fmt: skip
-"""Passes of the stages placed and loops that can be left out: slower, and the same values. (Those
-of sums, with reorder-sums, only within the rounding of another order.)
+"""Passes of the stages `placed` and `loops` that a program can do without: it is slower then, and
+its values are the same; within rounding where a pass adds up sums in another order (share-rows,
+block-loops, block-substitutions, join-sums, reorder-sums, partial-sums).
 """
 
 WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIONAL)}, or all"

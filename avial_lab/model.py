@@ -15,14 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from avial_lab.ceilings import Ceilings
-from avial_lab.cpu import this_cpu
+from avial_lab.cpu import CLOCK_HZ, UNITS, this_cpu
 from avial_lab.verdicts import Demand
-
-CLOCK_HZ = 2.5e9
-"""Where the kernel does not tell."""
-
-UNITS = 2
-"""Vector instructions of arithmetic that a core can begin in a cycle."""
 
 MOST_BYTES = 1 << 28
 """Of the memory that is copied to see how fast that goes."""
@@ -57,15 +51,7 @@ def _scaled(value: float, unit: str) -> str:
     >>> _scaled(0.00123, "s"), _scaled(45.6e9, "B/s"), _scaled(0, "FLOP")
     ('1.23 ms', '45.6 GB/s', '0 FLOP')
     """
-    for factor, prefix in (
-        (1e9, "G"),
-        (1e6, "M"),
-        (1e3, "k"),
-        (1, ""),
-        (1e-3, "m"),
-        (1e-6, "µ"),
-        (1e-9, "n"),
-    ):
+    for factor, prefix in _PREFIXES:
         if value >= factor and not (unit == "s" and factor > 1):
             return f"{value / factor:.3g} {prefix}{unit}"
     return f"{value:.2g} {unit}"

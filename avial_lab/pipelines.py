@@ -46,6 +46,7 @@ from avial_lab.passes.block_substitutions import BlockSubstitutions
 from avial_lab.passes.bools_to_bytes import BoolsToBytes
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.passes.check_bounds import CheckBounds
+from avial_lab.passes.check_distances import CheckDistances
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
@@ -65,8 +66,8 @@ from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases
 from avial_lab.passes.hold_rows import HoldRows
-from avial_lab.passes.independent_accesses import INDEPENDENT, IndependentAccesses
-from avial_lab.passes.independent_to_llvm import ROLLED, IndependentToLlvm, KeepIndependent
+from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.independent_to_llvm import MARKS, IndependentToLlvm, KeepIndependent
 from avial_lab.passes.inline_copies import InlineCopies
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
@@ -85,6 +86,7 @@ from avial_lab.passes.place_phases import PlacePhasesHere
 from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
 from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
+from avial_lab.passes.raise_loops import RaiseLoops
 from avial_lab.passes.reorder_sums import ReorderSums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
@@ -124,6 +126,7 @@ OURS: dict[str, type] = {
     "strict-arithmetic": StrictArithmetic,
     "empty-loops": EmptyLoops,
     "normalise": Normalise,
+    "raise-loops": RaiseLoops,
     "check-accesses": CheckAccesses,
     "distribute-loops": DistributeLoops,
     "scratch-per-iteration": ScratchPerIteration,
@@ -145,6 +148,7 @@ OURS: dict[str, type] = {
     "hold-rows": HoldRows,
     "jam-rows": JamRows,
     "flatten-rows": FlattenRows,
+    "check-distances": CheckDistances,
     "share-loads": ShareLoads,
     "inline-copies": InlineCopies,
     "stream-stores": StreamStores,
@@ -342,7 +346,7 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
         ours.append(SignedOffsets())
     if APART in text:
         ours.append(ApartToLlvm())
-    if INDEPENDENT in text or ROLLED in text:
+    if any(mark in text for mark in MARKS):
         ours.append(IndependentToLlvm())
     if "memref.alloc(" in text:
         ours.append(KeepMemory())
@@ -566,12 +570,21 @@ def _ptx_stages(
 # -- the command line ------------------------------------------------------------------------------
 
 
+_PASS = r"\s*[\w-]+(\{[^{}]*\})?\s*"
+
+
 def parse_passes(text: str) -> tuple[Pass | str, ...]:
-    """Passes from their printed form; what is none of ours goes to MLIR as it stands.
+    """Passes from their printed form, one after the other; what is none of ours is MLIR's.
+    PassError where one is not written as a pass: MLIR's nested pipelines are for mlir-opt.
 
     >>> [str(item) for item in parse_passes("tasks-to-mpi{share=false},lower-affine,mpi-to-llvm")]
     ['tasks-to-mpi{share=false}', 'lower-affine', 'mpi-to-llvm']
     """
+    if not re.fullmatch(rf"{_PASS}(,{_PASS})*", text):
+        raise PassError(
+            f"{text!r} is no list of passes",
+            hint="write name,name{option=value},… as --help lists them",
+        )
     result: list[Pass | str] = []
     for name, options in re.findall(r"([\w-]+)(?:\{([^}]*)\})?", text):
         if name not in OURS:

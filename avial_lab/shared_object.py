@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -128,6 +129,16 @@ def descriptor(address: int, shape: tuple[int, ...]) -> ctypes.Array[ctypes.c_in
     """
     words = (_signed(address), _signed(address), 0, *shape, *row_major(shape))
     return (ctypes.c_int64 * len(words))(*words)
+
+
+def mapped_files(like: re.Pattern[str]) -> list[str]:
+    """Those that this process has in its memory already; none where that is not told (macOS)."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return []
+    paths = dict.fromkeys(line.split(maxsplit=5)[-1] for line in maps.splitlines() if "/" in line)
+    return [path for path in paths if like.search(path)]
 
 
 def _directories() -> list[Path]:

@@ -26,6 +26,7 @@ from avial_lab.passes.arrays_apart import ArraysApart
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.block_substitutions import BlockSubstitutions
 from avial_lab.passes.check_accesses import CheckAccesses
+from avial_lab.passes.check_distances import CheckDistances
 from avial_lab.passes.complete_replicates import CompleteReplicates
 from avial_lab.passes.converge_to_loops import ConvergeToLoops
 from avial_lab.passes.cut_loops import CutLoops
@@ -228,6 +229,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         ThreadLoops(),
         SplitDrivers(),
         FlattenRows(),
+        CheckDistances(),
         ShareLoads(),
         InlineCopies(),
         StreamStores(),

@@ -12,7 +12,7 @@ from mlir.execution_engine import ExecutionEngine
 
 from avial_lab.passes.touches import EVERYTHING, TouchFunction, write_touches
 from avial_lab.pipelines import TO_LLVM, run_passes
-from avial_lab.polyhedra import Array, Loop, Scop, Statement
+from avial_lab.polyhedra import Array, Loop, Scop
 from avial_lab.polyhedra.touched import Touch, touched_boxes
 from avial_lab.regions import Box
 
@@ -95,12 +95,10 @@ def elements(reports: Sequence[Report], reach: int = 64) -> Elements:
     return found
 
 
-def _names(written: TouchFunction, scop: Scop, around: Sequence[Loop]) -> list[str]:
+def _names(written: TouchFunction, scop: Scop) -> list[str]:
     """What the parameters of a touch function are called in the scop."""
     known = [(value, name) for name, value in scop.parameters.items() if value is not None]
     known += [(source, name) for name, source in scop.sizes.items()]
-    known += [(loop.op.regions[0].blocks[0].arguments[loop.dimension], loop.name)
-              for loop in around]  # fmt: skip
     return [next(n for source, n in known if source == each) for each in written.parameters]
 
 
@@ -108,21 +106,15 @@ def reporter(
     function: ir.Operation,
     scop: Scop,
     *,
-    statements: Sequence[Statement] | None = None,
     loops: Sequence[Loop] = (),
     second: Sequence[Loop] = (),
-    around: Sequence[Loop] = (),
     reduced: Sequence[Array] = (),
-    private: Sequence[Array] = (),
 ) -> Reporter:
     """The compiled touch function of what is in `scop`, a part of `function`."""
-    touches = touched_boxes(
-        scop, statements, loops=loops, second=second, around=around, reduced=reduced,
-        private=private,
-    )  # fmt: skip
+    touches = touched_boxes(scop, loops=loops, second=second, reduced=reduced)
     index = {a.value: k for k, a in enumerate(scop.arrays) if a.value is not None}
-    written = write_touches(function, "part.touches", scop, touches, index, around=around)
-    names = _names(written, scop, around)
+    written = write_touches(function, "part.touches", scop, touches, index)
+    names = _names(written, scop)
     module = ir.Module.create(ir.Location.unknown(function.context))
     for view in list(function.block.operations):
         if view.operation != function:

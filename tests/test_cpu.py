@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from avial_lab import cpu as this
-from avial_lab.cpu import Cpu, _caches, allowed, check_instruction_sets, cores_of, cpu_of, this_cpu
+from avial_lab.cpu import (
+    Cpu,
+    allowed,
+    check_instruction_sets,
+    cores_of,
+    cpu_of,
+    data_caches,
+    this_cpu,
+)
 from avial_lab.errors import ClusterError
 
 
@@ -37,15 +45,14 @@ def test_caches_are_read_from_the_kernels_files(tmp_path: Path):
             ("level", level), ("type", kind), ("size", size), ("shared_cpu_list", shared)
         ):  # fmt: skip
             (tmp_path / name / file).write_text(f"{text}\n")
-    caches = _caches(tmp_path)
+    caches = data_caches(tmp_path)
     assert caches == {1: (48 * 1024, 1), 2: (2 * 1024**2, 2), 3: (30 * 1024**2, 16)}
     cpu = cpu_of("x86_64", frozenset(), caches)
     assert (cpu.l1_bytes, cpu.l2_bytes, cpu.last_bytes) == (48 * 1024, 2 * 1024**2, 30 * 1024**2)
-    assert cpu.last_shared_by == 16
 
 
 def test_a_machine_that_tells_nothing_is_taken_to_be_small(tmp_path: Path):
-    assert _caches(tmp_path) == {}
+    assert data_caches(tmp_path) == {}
     assert cpu_of("riscv64", frozenset()) == Cpu()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from avial_lab.effort import OPTIONAL, SIZES, Effort
-from avial_lab.errors import ScheduleError
+from avial_lab.errors import PassError, ScheduleError
 from avial_lab.pipelines import parse_passes
 
 
@@ -66,3 +66,11 @@ def test_every_size_is_an_option_of_its_pass():
             f"{key}={'x'.join([str(size.least)] * size.numbers[0])}" for key, size in sizes.items()
         )
         assert [str(made) for made in parse_passes(f"{name}{{{text}}}")] == [f"{name}{{{text}}}"]
+
+
+@pytest.mark.parametrize(
+    "text", ["func.func(canonicalize)", "canonicalize{", "order-loops,,cse", "order-loops cse", ""]
+)
+def test_what_is_not_written_as_passes_is_refused(text: str):
+    with pytest.raises(PassError, match="no list of passes"):
+        parse_passes(text)

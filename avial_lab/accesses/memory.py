@@ -150,6 +150,10 @@ MEMORY: dict[str, Callable[[BodyReader, ir.Operation], None]] = {
     "memref.dealloc": _dealloc,
 }
 
+LOADS, STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
+ACCESSES = (*LOADS, *STORES)
+"""To one element: the array is a load's first operand, and a store's second."""
+
 # Operations that touch no memory: whole dialects of arithmetic, and these.
 SILENT_DIALECTS = {"arith", "math", "index", "complex", "ub"}
 SILENT = {

@@ -6,7 +6,7 @@ else is equal bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 from mlir import ir
@@ -48,24 +48,38 @@ def reordered_storages(
     return flow.storages
 
 
+Sums = frozenset[str]
+"""Names of the tasks whose sums something hangs on."""
+
+
 class _Flow:
-    """Terms by storage, and by value of the code between the tasks."""
+    """Sums by storage, and by value of the code between the tasks; the terms of each."""
 
     def __init__(
         self, names: Mapping[ir.Value, str], *, divided: bool, sums: Mapping[str, int], most: int
     ) -> None:
         self._names, self._divided, self._sums, self._most = names, divided, sums, most
-        self.storages: dict[str, int] = {}
-        self._values: dict[ir.Value, int] = {}
+        self._terms: dict[str, int] = {}
+        self._storages: dict[str, Sums] = {}
+        self._values: dict[ir.Value, Sums] = {}
+
+    @property
+    def storages(self) -> dict[str, int]:
+        """The terms of all the sums that each storage hangs on."""
+        found = {name: sum(map(self._terms.__getitem__, s)) for name, s in self._storages.items()}
+        return {name: terms if terms < FAR else self._most for name, terms in found.items()}
 
     def walk(self, op: ir.Operation) -> bool:
         """Follow one step further; whether anything was found."""
-        before = len(self.storages), len(self._values)
+        before = self._known()
         for region in op.regions:
             for block in region.blocks:
                 for view in block.operations:
                     self._visit(view.operation)
-        return before != (len(self.storages), len(self._values))
+        return before != self._known()
+
+    def _known(self) -> int:
+        return sum(map(len, self._storages.values())) + sum(map(len, self._values.values()))
 
     def _visit(self, op: ir.Operation) -> None:
         if op.name in WORK:
@@ -73,32 +87,43 @@ class _Flow:
             return
         self.walk(op)
         memrefs = [name for operand in op.operands if (name := self._storage(operand))]
-        terms = sum(self._values.get(operand, 0) for operand in op.operands)
-        terms += sum(self._values.get(v, 0) for v in _handed_on(op))
+        sums = self._of_values((*op.operands, *_handed_on(op)))
         if op.name.endswith(".load"):
-            terms += sum(self.storages.get(name, 0) for name in memrefs)
-        if not terms:
+            sums |= self._of_storages(memrefs)
+        if not sums:
             return
         if op.name.endswith(".store"):
-            self._reach(memrefs, terms)
+            self._reach(memrefs, sums)
         for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments)):
             if not is_memref(value):
-                self._values.setdefault(value, terms)
+                self._values[value] = self._values.get(value, _NONE) | sums
 
     def _work(self, op: ir.Operation) -> None:
         _, reads, writes, _ = operand_segments(op)
         operands = list(op.operands)
         read = [self._storage(value) for value in operands[1 : 1 + reads]]
         written = [self._storage(value) for value in operands[1 + reads : 1 + reads + writes]]
+        given = self._of_storages(read) | self._of_values(_used_in(op))
+        own = self._own_terms(op)
+        if own:
+            self._reach(written, self._sum_of(op, own))
         if self._divided and TERMS in op.attributes:
-            own = ir.IntegerAttr(op.attributes[TERMS]).value
+            combined = max(own, ir.IntegerAttr(op.attributes[TERMS]).value)
             places = ir.DenseI64ArrayAttr(op.attributes["avial.reduced"])
-            self._reach([self._storage(operands[place]) for place in places], own)
-        terms = self._own_terms(op)
-        terms += sum(self.storages.get(name, 0) for name in set(read) if name)
-        terms += sum(self._values.get(value, 0) for value in set(_used_in(op)))
-        if terms:
-            self._reach(written, terms)
+            reduced = [self._storage(operands[place]) for place in places]
+            self._reach(reduced, self._sum_of(op, combined))
+        self._reach(written, given)
+
+    def _sum_of(self, op: ir.Operation, terms: int) -> Sums:
+        name = ir.StringAttr(op.attributes["name"]).value
+        self._terms[name] = max(terms, self._terms.get(name, 0))
+        return frozenset([name])
+
+    def _of_storages(self, names: Iterable[str | None]) -> Sums:
+        return _NONE.union(*(self._storages.get(name, _NONE) for name in names if name))
+
+    def _of_values(self, values: Iterable[ir.Value]) -> Sums:
+        return _NONE.union(*(self._values.get(value, _NONE) for value in values))
 
     def _own_terms(self, op: ir.Operation | None) -> int:
         """Of the sums in a task; phases that were fused later go by the name of their loop."""
@@ -111,14 +136,17 @@ class _Flow:
             op = around.operation if around is not None else None
         return 0
 
-    def _reach(self, names: Sequence[str | None], terms: int) -> None:
+    def _reach(self, names: Iterable[str | None], sums: Sums) -> None:
         for name in names:
-            if name is not None:
-                self.storages.setdefault(name, terms if terms < FAR else self._most)
+            if name is not None and sums:
+                self._storages[name] = self._storages.get(name, _NONE) | sums
 
     def _storage(self, value: ir.Value) -> str | None:
         value = buffer_of(value)
         return self._names.get(view_chain(value)[-1]) if is_memref(value) else None
+
+
+_NONE: Sums = frozenset()
 
 
 def _handed_on(op: ir.Operation) -> Iterator[ir.Value]:

@@ -77,25 +77,25 @@ def alternatives(value: ir.Value) -> Iterator[ir.Value]:
             ) or parent.name.startswith("linalg."):
                 yield candidate
             else:
-                pending.extend(_memrefs_in(parent))
-        elif op.name in _ALLOCATIONS:
+                pending.extend(memrefs_of(parent))
+        elif op.name in ALLOCATIONS:
             yield candidate
         else:
-            pending.extend(_memrefs_in(op))
+            pending.extend(memrefs_of(op))
 
 
-_ALLOCATIONS = {"memref.alloc", "memref.alloca", "gpu.alloc", "memref.get_global"}
+ALLOCATIONS = {"memref.alloc", "memref.alloca", "gpu.alloc", "memref.get_global"}
 
 
-def _memrefs_in(op: ir.Operation) -> Iterator[ir.Value]:
-    """Every memref used by `op` or in its regions, results of `op` apart."""
+def memrefs_of(op: ir.Operation) -> Iterator[ir.Value]:
+    """Every memref that is an operand of `op` or of an operation in its regions."""
     for operand in op.operands:
         if is_memref(operand):
             yield operand
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
-                yield from _memrefs_in(inner.operation)
+                yield from memrefs_of(inner.operation)
 
 
 def is_memref(value: ir.Value) -> bool:

@@ -33,13 +33,18 @@ def rebuilt(
     op: ir.Operation, operands: Sequence[ir.Value], changed: Mapping[str, ir.Attribute]
 ) -> ir.Operation:
     """The same operation over other operands, in its place; the old one is gone."""
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes.update(changed)
+    return rebuilt_with(op, operands, {n: op.attributes[n] for n in op.attributes} | dict(changed))
+
+
+def rebuilt_with(
+    op: ir.Operation, operands: Sequence[ir.Value], attributes: Mapping[str, ir.Attribute]
+) -> ir.Operation:
+    """The same with these attributes and no others."""
     new = ir.Operation.create(
         op.name,
         results=[result.type for result in op.results],
         operands=operands,
-        attributes=attributes,
+        attributes=dict(attributes),
         regions=1,
         loc=op.location,
         ip=ir.InsertionPoint(op),

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.operations import itemsize_of
 
-_LOADS = ("memref.load", "affine.load")
-_STORES = ("memref.store", "affine.store")
 _FLOATING = ("addf", "subf", "mulf", "divf", "remf", "negf", "maximumf", "minimumf")
 _FLOATING += ("maxnumf", "minnumf", "cmpf")
 _INTEGER = ("addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "andi", "ori", "xori")
@@ -70,9 +69,9 @@ def work_of(op: ir.Operation) -> Work:
 
 def own_work(op: ir.Operation) -> Work:
     dialect, _, name = op.name.partition(".")
-    if op.name in _LOADS:
+    if op.name in LOADS:
         return Work(loaded=itemsize_of(op.results[0].type))
-    if op.name in _STORES:
+    if op.name in STORES:
         return Work(stored=itemsize_of(op.operands[0].type))
     if dialect == "math" or (dialect == "arith" and name in _FLOATING):
         return Work(flops=_elements(op) * (2 if name == "fma" else 1))

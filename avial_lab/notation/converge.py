@@ -9,13 +9,13 @@ import re
 
 from avial_lab.errors import VerifyError
 from avial_lab.notation import types
-from avial_lab.notation.blocks import close
 from avial_lab.notation.elaborate import Elaborator
 from avial_lab.notation.rules import RULES, USAGE
 from avial_lab.notation.source import quote
 from avial_lab.notation.tasks import (
     TASK,
     body,
+    close_task,
     extra_attributes,
     require_schedule,
     tasks_after,
@@ -89,11 +89,7 @@ def _converge(e: Elaborator, results: str | None, op: str, start: int, offset: i
         f" : ({types_}) -> {TASK}",
         end - 1,
     )
-    if results:
-        e.define(results, TASK)
-        return close(e, results, start, end)
-    e.out.put(f"{e.loc(start, name)}\n", start)
-    return end
+    return close_task(e, results, name, start, end)
 
 
 def _condition_type(e: Elaborator, name: str, where: int) -> str:

@@ -11,6 +11,7 @@ gpu.launch {            a thread for each index of what the body writes (parse/l
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from avial_lab.notation import types
 from avial_lab.notation.blocks import close, open_brace, region_of, statement_head
@@ -75,12 +76,8 @@ def _scf_for(e: Elaborator, results: str | None, op: str, start: int, offset: in
         e.out.put(f" : {type_}", offset)
     arguments: list[tuple[str, Type]] = [(variable, type_)]
     arguments += [(n, t) for (n, _), t in zip(names, carried, strict=True)]
-    end = region_of(
-        e, op, start, opened, arguments, [where, *(w for _, w in names)], expected=list(carried)
-    )
-    end = close(e, results, start, end)
-    e.define_results(results, list(carried))
-    return end
+    places = [where, *(w for _, w in names)]
+    return _body(e, results, op, start, opened, arguments, places, carried)
 
 
 def _scf_parallel(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
@@ -107,15 +104,23 @@ def _scf_parallel(e: Elaborator, results: str | None, op: str, start: int, offse
     e.out.put(f" ({names}) = ({lists[0]}) to ({lists[1]}) step ({lists[2]})", variables[0][1])
     if starts:
         e.out.put(f" init ({', '.join(n for n, _ in starts)}) -> ({', '.join(carried)})", offset)
-    end = region_of(
-        e,
-        op,
-        start,
-        opened,
-        [(name, "index") for name, _ in variables],
-        [where for _, where in variables],
-        expected=list(carried),
-    )
+    arguments: list[tuple[str, Type]] = [(name, "index") for name, _ in variables]
+    places = [where for _, where in variables]
+    return _body(e, results, op, start, opened, arguments, places, carried)
+
+
+def _body(
+    e: Elaborator,
+    results: str | None,
+    op: str,
+    start: int,
+    opened: int,
+    arguments: list[tuple[str, Type]],
+    places: list[int],
+    carried: Sequence[Type],
+) -> int:
+    """The body of a loop whose results are what it carries, and what may follow it."""
+    end = region_of(e, op, start, opened, arguments, places, expected=list(carried))
     end = close(e, results, start, end)
     e.define_results(results, list(carried))
     return end
@@ -181,12 +186,8 @@ def _affine_for(e: Elaborator, results: str | None, op: str, start: int, offset:
         e.out.put(f" iter_args({pairs}) -> ({', '.join(carried)})", bounds_end - 1)
     arguments: list[tuple[str, Type]] = [(variable, "index")]
     arguments += [(n, t) for (n, _), t in zip(names, carried, strict=True)]
-    end = region_of(
-        e, op, start, opened, arguments, [where, *(w for _, w in names)], expected=list(carried)
-    )
-    end = close(e, results, start, end)
-    e.define_results(results, list(carried))
-    return end
+    places = [where, *(w for _, w in names)]
+    return _body(e, results, op, start, opened, arguments, places, carried)
 
 
 def _if(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:

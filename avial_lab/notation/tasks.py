@@ -169,6 +169,13 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
         f" : ({signature}) -> {TASK}",
         end - 1,
     )
+    return close_task(e, results, name, start, end)
+
+
+def close_task(e: Elaborator, results: str | None, name: str, start: int, end: int) -> int:
+    """What may follow the body of a task or converge: where its result has no name, a location with
+    its own.
+    """
     if results:
         e.define(results, TASK)
         return close(e, results, start, end)

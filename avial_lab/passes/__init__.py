@@ -11,7 +11,7 @@ arithmetic  contract_products, mark_math, strict_arithmetic
 avial       a plain function as tasks
             empty_loops, unroll_short, normalise
                 index_loops, inline_calls, parallel_first, carried_to_memory, own_memory,
-                control_level, copies_to_loops
+                control_level, copies_to_loops, raise_loops
             check_accesses, distribute_loops, scratch_per_iteration, cut_loops, drop_in, one_task
             replicates and converges by hand
             converge_to_loops, complete_replicates
@@ -28,8 +28,8 @@ loops       a rank's loops, fast
             arrays_apart, split_wraps, unroll_sums, expand_scalars, join_sums, expand_arrays,
             order_loops, fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
             partial_sums, mark_parallel, hold_rows, jam_rows, vectorise_rows, interleave_rows,
-            thread_loops, split_drivers, flatten_rows, share_loads, inline_copies, stream_stores,
-            whole_vectors
+            thread_loops, split_drivers, flatten_rows, check_distances, share_loads, inline_copies,
+            stream_stores, whole_vectors
                 row_code, ast_loops, elements, loop_bounds, loop_work, loop_functions,
                 cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions

@@ -42,11 +42,9 @@ class AffineValues:
     def plus(self, value: ir.Value, constant: int) -> ir.Value:
         return value if not constant else arith.addi(value, self.constant(constant))
 
-    def ends(
-        self, box: ParametricBox, *, least: int, most: int
-    ) -> tuple[list[ir.Value], list[ir.Value]]:
-        """Low and high of each dimension, half-open; `least` and `most` where there is no end."""
-        lows = [self._end(end, low=True) if end else self.constant(least) for end in box.low]
+    def ends(self, box: ParametricBox, *, most: int) -> tuple[list[ir.Value], list[ir.Value]]:
+        """Low and high of each dimension, half-open; 0 and `most` where there is no end."""
+        lows = [self._end(end, low=True) if end else self.constant(0) for end in box.low]
         highs = [self._end(end, low=False) if end else self.constant(most) for end in box.high]
         return lows, highs
 

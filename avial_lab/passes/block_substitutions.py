@@ -12,6 +12,7 @@ from functools import partial
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops, written_before
@@ -19,7 +20,6 @@ from avial_lab.passes.index_code import affine_loop, parameter_values
 from avial_lab.passes.mark_parallel import LOOPS, ORDERED, free_nests, nearest_loops
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import longest_of, note_terms
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
@@ -104,6 +104,9 @@ def _may_wait(loop: ir.Operation) -> bool:
     inner = list(nearest_loops(loop))
     if loop.name != "affine.for" or any(True for row in inner for _ in nearest_loops(row)):
         return False
+    lows = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])[0]
+    if any(map(_counts, list(loop.operands)[:lows])):
+        return False  # blocks would begin elsewhere in each iteration of the loops around
     written: dict[ir.Value, list[Place]] = {}
     for op in operations_in(loop):
         if op.name in STORES:
@@ -114,6 +117,12 @@ def _may_wait(loop: ir.Operation) -> bool:
         for op in operations_in(row)
         if op.name in LOADS
     )
+
+
+def _counts(value: ir.Value) -> bool:
+    """Whether it is the variable of a loop."""
+    owner = value.owner
+    return isinstance(owner, ir.Block) and owner.owner.operation.name in LOOPS
 
 
 Place = tuple[object, ...]

@@ -11,7 +11,7 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf
 
 from avial_lab.accesses.groups import ROUNDS, rounds_of
-from avial_lab.dialects.avial import SEGMENTS, operand_segments
+from avial_lab.dialects.avial import SEGMENTS, operand_segments, rebuilt_with
 from avial_lab.passes.operations import operations_in
 
 
@@ -90,7 +90,8 @@ def _compared(op: ir.Operation, value: ir.Value) -> ir.Value:
         wide = ir.F64Type.get()
         if isinstance(value.type, ir.IndexType):
             value = arith.index_cast(ir.IntegerType.get_signless(64), value)
-        value = arith.sitofp(wide, value)
+        is_bool = ir.IntegerType(value.type).width == 1  # its one bit is no sign
+        value = arith.uitofp(wide, value) if is_bool else arith.sitofp(wide, value)
     elif not isinstance(value.type, ir.F64Type):
         value = arith.extf(ir.F64Type.get(), value)
     predicate = {"lt": "OLT", "le": "OLE", "gt": "OGT", "ge": "OGE"}[name]
@@ -110,16 +111,4 @@ def _forget(op: ir.Operation) -> None:
     }
     attributes[ROUNDS] = rounds
     attributes[SEGMENTS] = ir.DenseI32ArrayAttr.get([0, *sizes[1:]])
-    new = ir.Operation.create(
-        op.name,
-        [result.type for result in op.results],
-        keep,
-        attributes=attributes,
-        regions=1,
-        loc=op.location,
-        ip=ir.InsertionPoint(op),
-    )
-    op.regions[0].blocks[0].append_to(new.regions[0])
-    for before, after in zip(op.results, new.results, strict=True):
-        before.replace_all_uses_with(after)
-    op.erase()
+    rebuilt_with(op, keep, attributes)

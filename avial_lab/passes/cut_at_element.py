@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.passes.loop_bounds import rebuilt_loop
+from avial_lab.dialects.avial import rebuilt_with
 from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra.nesting import defined_in
 
@@ -107,4 +107,4 @@ def _with_bound(loop: ir.Operation, name: str, at: _Place, more: int) -> ir.Oper
     bounds[name] = [*own[: form.n_dims], *at.dims, *own[form.n_dims :], *at.symbols]
     low, high = bounds["lowerBoundMap"], bounds["upperBoundMap"]
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(low), len(high), 0])
-    return rebuilt_loop(loop, [*low, *high], attributes)
+    return rebuilt_with(loop, [*low, *high], attributes)

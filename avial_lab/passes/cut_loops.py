@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.dialects.avial import rebuilt_with
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.cuts import cut
 from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.partition import unsplit
-from avial_lab.polyhedra.splits import Nest
+from avial_lab.polyhedra.splits import LoopNest
 
 MOST = 16
 """Loops of one function that are cut at most."""
@@ -58,7 +59,7 @@ def _cut_one(function: ir.Operation) -> bool:
     return False
 
 
-def _values(form: Affine, nest: Nest, scop: Scop) -> list[tuple[int, ir.Value]] | None:
+def _values(form: Affine, nest: LoopNest, scop: Scop) -> list[tuple[int, ir.Value]] | None:
     """The terms of the form, each a factor and an index; None where one cannot be used there."""
     loops = {loop.name: loop for loop in nest.statements[0].loops[: nest.around]}
     found: list[tuple[int, ir.Value]] = []
@@ -130,13 +131,8 @@ def _narrowed(loop: ir.Operation, low: ir.Value | None, high: ir.Value | None) -
     attributes = {name: loop.attributes[name] for name in loop.attributes}
     attributes["lowerBoundMap"], attributes["upperBoundMap"] = maps
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(lows), len(highs), 0])
-    copy = loop.clone(ip=ir.InsertionPoint(loop))
-    new = ir.Operation.create(
-        loop.name, [], [*lows, *highs], attributes=attributes, regions=1,
-        loc=loop.location, ip=ir.InsertionPoint(loop),
-    )  # fmt: skip
-    copy.regions[0].blocks[0].append_to(new.regions[0])
-    copy.erase()
+    copy = loop.clone(ip=ir.InsertionPoint(loop)).operation
+    rebuilt_with(copy, [*lows, *highs], attributes)
 
 
 def _with_dimension(

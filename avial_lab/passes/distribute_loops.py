@@ -12,7 +12,7 @@ from mlir import ir
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.distribution import Group, distribution, recomputable
 from avial_lab.polyhedra.partition import unsplit
-from avial_lab.polyhedra.splits import Nest
+from avial_lab.polyhedra.splits import LoopNest
 
 MOST = 64
 """Loops of one function that are taken apart at most."""
@@ -55,7 +55,7 @@ def _distribute_one(function: ir.Operation) -> bool:
     return False
 
 
-def _distribute(nest: Nest, groups: tuple[Group, ...]) -> None:
+def _distribute(nest: LoopNest, groups: tuple[Group, ...]) -> None:
     body = nest.op.regions[0].blocks[0]
     operations = [view.operation for view in body.operations]
     repeated = {k for k, op in enumerate(operations) if recomputable(op, nest)}

@@ -6,13 +6,16 @@ replicate, each sequential loop around one in a converge, the rest in tasks. No 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.rounding import FAR, TERMS
 from avial_lab.accesses.touches import body_touches
+from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, rebuilt
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import program_function
@@ -20,7 +23,9 @@ from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT, split_dimensions
 from avial_lab.passes.program import is_pure
-from avial_lab.polyhedra import Array, Loop, Reduction, ReductionKind, read_scop
+from avial_lab.polyhedra import Array, Loop, Reduction, ReductionKind, Statement, read_scop
+from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.partition import Around, Node, Sequential, Split, partition
 from avial_lab.polyhedra.work import slice_weights
 
@@ -207,14 +212,47 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
         places = {value: k for k, value in enumerate(operands) if value in arrays}
         replicate.attributes["avial.reduced"] = i64.get(sorted(places.values()))
         if any(reduction.reorders_rounding for reduction in node.reductions):
-            low, high, step = _hull(node.op, node.loops)
-            terms = max(1, (high - low) // step)
-            replicate.attributes["avial.reordered"] = ir.IntegerAttr.get(
-                ir.IntegerType.get_signless(64), terms
+            replicate.attributes[TERMS] = ir.IntegerAttr.get(
+                ir.IntegerType.get_signless(64), _most_terms(node)
             )
     for array in node.private:
         _copy_inside(array, replicate)
     replicate.attributes["avial.why"] = _texts(_how_divided(node))
+
+
+def _most_terms(node: Split) -> int:
+    """How many terms at most are combined in one element, by all the loops of the nest together;
+    FAR where nobody knows.
+    """
+    scop = read_scop(node.op)
+    statements = {statement.name: statement for statement in scop.statements}
+    terms: dict[Array, int] = {}
+    reduced = {array.value for reduction in node.reductions for array in reduction.arrays}
+    for update in scop.updates:
+        if update.array.value in reduced:
+            own = _most_on_one(statements[update.store], update.array)
+            terms[update.array] = terms.get(update.array, 0) + own
+    return min(FAR, max(terms.values(), default=FAR))
+
+
+def _most_on_one(statement: Statement, array: Array) -> int:
+    """Of the iterations of a statement how many at most write to the same element."""
+    (written,) = (a.relation for a in statement.accesses if a.writes and a.array == array)
+    written = written.project_out(isl.dim_type.param, 0, written.dim(isl.dim_type.param))
+
+    def furthest_apart() -> list[isl.Val]:
+        apart = written.apply_range(written.reverse()).deltas()
+        return [apart.dim_max_val(place) for place in range(len(statement.loops))]
+
+    furthest = limited(furthest_apart, list)
+    if written.is_empty():
+        return 0
+    if len(furthest) < len(statement.loops) or not all(each.is_int() for each in furthest):
+        return FAR
+    steps = (abs(loop.step or 1) for loop in statement.loops)
+    return math.prod(
+        each.to_python() // step + 1 for each, step in zip(furthest, steps, strict=True)
+    )
 
 
 def _how_divided(node: Split) -> list[str]:
@@ -290,21 +328,31 @@ def _hull(nest: ir.Operation, loops: Sequence[Loop]) -> list[int]:
     return [min(low for low, _ in ends), max(high for _, high in ends), step]
 
 
-FAR = 2**40
-"""Stands for a bound that is not known when the program is compiled."""
-
-
 def _texts(lines: Sequence[str]) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([ir.StringAttr.get(line) for line in lines])
 
 
 def _copy_inside(array: Array, work: ir.Operation) -> None:
-    """A temporary that carries nothing from one iteration to another is the phase's own."""
-    block = work.regions[0].blocks[0]
+    """A temporary that carries nothing from one iteration to another is the phase's own, and views
+    of it that were made outside are views of that.
+    """
+    first = work.regions[0].blocks[0].operations[0].operation
     assert array.value is not None, "an array of the function's own is an allocation"
-    original = array.value.owner.operation
-    copy = original.clone(ip=ir.InsertionPoint.at_block_begin(block))
-    for inner in operations_in(work):
+    own: dict[ir.Value, ir.Value] = {}
+
+    def own_view(value: ir.Value) -> ir.Value:
+        if value not in own:
+            sources = view_chain(value)[1:2]  # none of the array itself
+            given = list(map(own_view, sources))
+            made = value.owner.operation.clone(ip=ir.InsertionPoint(first)).operation
+            for source, copy in zip(sources, given, strict=True):
+                made.replace_uses_of_with(source, copy)
+            own[value] = made.results[0]
+        return own[value]
+
+    for inner in list(operations_in(work)):
         for k, operand in enumerate(inner.operands):
-            if operand == array.value:
-                inner.operands[k] = copy.results[0]
+            if not is_memref(operand) or defined_in(work, operand):
+                continue
+            if view_chain(operand)[-1] == array.value:
+                inner.operands[k] = own_view(operand)

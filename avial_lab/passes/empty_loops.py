@@ -5,8 +5,9 @@ Module -> module without affine loops whose constant bounds leave no iteration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from mlir import ir
 
@@ -49,12 +50,17 @@ def _never_runs(op: ir.Operation) -> bool:
     return bool(lows) and bool(highs) and max(lows) >= min(highs)
 
 
-def known_ends(loop: ir.Operation) -> tuple[list[int | None], list[int | None]]:
-    """What an affine loop starts from, and what it stays below, as far as they are numbers."""
+def known_ends(
+    loop: ir.Operation, given: Mapping[ir.Value, int] = MappingProxyType({})
+) -> tuple[list[int | None], list[int | None]]:
+    """What an affine loop starts from, and what it stays below, as far as they are numbers, or are
+    with those values.
+    """
     low, high, _ = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
     operands = list(loop.operands)
-    lows = _ends(loop.attributes["lowerBoundMap"].value, operands[:low])
-    return lows, _ends(loop.attributes["upperBoundMap"].value, operands[low : low + high])
+    lows = _ends(loop.attributes["lowerBoundMap"].value, operands[:low], given)
+    highs = _ends(loop.attributes["upperBoundMap"].value, operands[low : low + high], given)
+    return lows, highs
 
 
 def _starts(loop: ir.Operation) -> Sequence[ir.Value]:
@@ -71,15 +77,19 @@ def _inside_another(op: ir.Operation, others: Sequence[ir.Operation]) -> bool:
     return False
 
 
-def _ends(ends: ir.AffineMap, operands: Sequence[ir.Value]) -> list[int | None]:
+def _ends(
+    ends: ir.AffineMap, operands: Sequence[ir.Value], given: Mapping[ir.Value, int]
+) -> list[int | None]:
     """The map's results, as far as they are known."""
-    values = [_constant(operand, MOST_STEPS) for operand in operands]
+    values = [_constant(operand, MOST_STEPS, given) for operand in operands]
     forms = [None if value is None else Affine(value) for value in values]
     found = [evaluate(expr, forms[: ends.n_dims], forms[ends.n_dims :]) for expr in ends.results]
     return [form.constant if form is not None and form.is_constant else None for form in found]
 
 
-def _constant(value: ir.Value, steps: int) -> int | None:
+def _constant(value: ir.Value, steps: int, given: Mapping[ir.Value, int]) -> int | None:
+    if value in given:
+        return given[value]
     op = defining(value)
     if op is None or steps <= 0:
         return None
@@ -87,19 +97,28 @@ def _constant(value: ir.Value, steps: int) -> int | None:
         number = op.attributes["value"]
         return number.value if isinstance(number, ir.IntegerAttr) else None
     if op.name == "arith.index_cast":
-        return _constant(op.operands[0], steps - 1)
+        return _fitting(_constant(op.operands[0], steps - 1, given), op.results[0].type)
     if op.name == "memref.dim":
-        return _extent(op, steps)
+        return _extent(op, steps, given)
     if op.name == "affine.apply":
-        return _ends(op.attributes["map"].value, list(op.operands))[0]
+        return _ends(op.attributes["map"].value, list(op.operands), given)[0]
     if op.name not in _ARITHMETIC:
         return None
-    left, right = (_constant(operand, steps // 2) for operand in op.operands)
-    return None if left is None or right is None else _ARITHMETIC[op.name](left, right)
+    left, right = (_constant(operand, steps // 2, given) for operand in op.operands)
+    if left is None or right is None:
+        return None
+    return _fitting(_ARITHMETIC[op.name](left, right), op.results[0].type)
 
 
-def _extent(op: ir.Operation, steps: int) -> int | None:
-    kind, dimension = op.operands[0].type, _constant(op.operands[1], steps - 1)
+def _fitting(number: int | None, kind: ir.Type) -> int | None:
+    """None where it would go round the end of that type."""
+    if number is None or not isinstance(kind, ir.IntegerType):
+        return number
+    return number if -(1 << kind.width - 1) <= number < 1 << kind.width - 1 else None
+
+
+def _extent(op: ir.Operation, steps: int, given: Mapping[ir.Value, int]) -> int | None:
+    kind, dimension = op.operands[0].type, _constant(op.operands[1], steps - 1, given)
     if not isinstance(kind, ir.MemRefType) or dimension is None or dimension >= kind.rank:
         return None
     extent = extents_of(op.operands[0])[dimension]

@@ -13,7 +13,8 @@ from mlir.dialects import arith, memref, scf
 
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import nbytes_of, operations_in
+from avial_lab.passes.phases import remap
 from avial_lab.passes.program import is_pure
 
 _DIMENSIONS = ("x", "y", "z")
@@ -171,9 +172,9 @@ class _Launch:
         for operand in _used_by(op):
             self._bind(operand, scope, op)
         copy = op.clone()
-        _remap(copy, scope.values)
+        remap(copy, scope.values)
         for inner in operations_in(copy):
-            _remap(inner, scope.values)
+            remap(inner, scope.values)
         for old, new in zip(op.results, copy.results, strict=True):
             scope.values[old] = new
             if old in self.places:
@@ -303,7 +304,7 @@ class _Launch:
         for operand in _used_by(owner.operation):
             scope.values.setdefault(operand, self._uniform(operand, scope, user))
         copy = owner.operation.clone()
-        _remap(copy, scope.values)
+        remap(copy, scope.values)
         return copy.results[list(owner.operation.results).index(value)]
 
     def _write_uniform_for(self, op: ir.Operation, scope: _Scope) -> None:
@@ -416,24 +417,14 @@ def _used_by(op: ir.Operation) -> list[ir.Value]:
     return [*op.operands, *(operand for inner in operations_in(op) for operand in inner.operands)]
 
 
-def _remap(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
-    for k, operand in enumerate(op.operands):
-        replacement = values.get(operand)
-        if replacement is not None:
-            op.operands[k] = replacement
-
-
 def _product(values: Sequence[ir.Value]) -> ir.Value:
     x, y, z = values
     return arith.muli(arith.muli(x, y), z)
 
 
 def _nbytes(kind: ir.MemRefType) -> int:
-    nbytes = itemsize_of(kind.element_type)
-    for extent in kind.shape:
-        nbytes *= extent
-    # Places of neighbouring threads stay aligned whatever the element.
-    return (nbytes + 15) // 16 * 16
+    """Rounded up: places of neighbouring threads stay aligned whatever the element."""
+    return (nbytes_of(kind) + 15) // 16 * 16
 
 
 def _plain(kind: ir.MemRefType) -> ir.MemRefType:

@@ -30,7 +30,7 @@ from avial_lab.polyhedra.privacy import is_temporary, reads_its_own
 
 IN = isl.dim_type.in_
 NAME = "expand-arrays"
-LOADS, STORES = ("affine.load",), ("affine.store",)
+LOAD, STORE = "affine.load", "affine.store"
 BOUNDS = ("lowerBoundMap", "upperBoundMap")
 
 
@@ -80,8 +80,8 @@ def _scratch_in(nest: ir.Operation) -> bool:
         and ir.MemRefType(value.type).rank
         and not defined_in(nest, value)
         for op in operations_in(nest)
-        if op.name in (*LOADS, *STORES)
-        for value in [op.operands[op.name in STORES]]
+        if op.name in (LOAD, STORE)
+        for value in [op.operands[op.name == STORE]]
     )
 
 
@@ -91,7 +91,9 @@ def _is_made_anew(scop: Scop, nest: ir.Operation, array: Array) -> bool:
         return False
     users = [s for s in scop.statements if any(a.array is array for a in s.accesses)]
     inside = [op for op in _uses(array.value) if holds(nest, op)]
-    if any(op.name not in (*LOADS, *STORES) for op in inside) or not all(s.exact for s in users):
+    if any(op.name not in (LOAD, STORE) for op in inside) or not all(s.exact for s in users):
+        return False
+    if any(array.value not in list(s.op.operands) for s in users):
         return False
     if not reads_its_own(array, users, {s.name: 0 for s in users}, 0):
         return False
@@ -167,11 +169,11 @@ class _Rows:
             rows = memref.alloc(wide, [], [], alignment=64)
         variable = self.trial.regions[0].blocks[0].arguments[0]
         for op in [op for op in _uses(memory) if holds(self.trial, op)]:
-            places = list(op.operands)[1 + (op.name in STORES) :]
+            places = list(op.operands)[1 + (op.name == STORE) :]
             map_ = ir.AffineMapAttr(op.attributes["map"]).value
             element = _in_row(rows, variable, self.first, map_, places)
             with op.location, ir.InsertionPoint(op):
-                if op.name in LOADS:
+                if op.name == LOAD:
                     op.results[0].replace_all_uses_with(element.load())
                 else:
                     element.store(op.operands[0])

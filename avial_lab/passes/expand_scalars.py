@@ -18,11 +18,11 @@ from math import prod
 from mlir import ir
 from mlir.dialects import memref
 
+from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.elements import Element, element_of
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.operations import attributes_of, operations_in
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import contraction_in
@@ -147,9 +147,7 @@ def _loops(nest: ir.Operation) -> list[ir.Operation]:
 
 def _cells(nest: ir.Operation) -> list[ir.Value]:
     """Memory of one element that is loaded and stored in the nest, and made outside."""
-    found = [
-        op.operands[op.name in STORES] for op in operations_in(nest) if op.name in (*LOADS, *STORES)
-    ]
+    found = [op.operands[op.name in STORES] for op in operations_in(nest) if op.name in ACCESSES]
     return [cell for cell in dict.fromkeys(found) if _is_cell(cell) and not defined_in(nest, cell)]
 
 
@@ -164,6 +162,8 @@ def _home(scop: Scop, nest: ir.Operation, cell: ir.Value) -> ir.Operation | None
     array = next((a for a in scop.arrays if a.value is not None and a.value == cell), None)
     users = [s for s in scop.statements if any(a.array is array for a in s.accesses)]
     if not users or any(op not in {s.op for s in users} for op in _uses_in(nest, cell)):
+        return None
+    if any(cell not in list(s.op.operands) for s in users):
         return None
     common = _common(users)
     if not common or not all(s.exact for s in users):

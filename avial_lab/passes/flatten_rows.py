@@ -16,17 +16,17 @@ from mlir import ir
 from mlir.dialects import memref
 
 from avial_lab.accesses.views import DYNAMIC
+from avial_lab.dialects.avial import rebuilt_with
 from avial_lab.passes.elements import Element
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.jam_rows import body_of
-from avial_lab.passes.loop_bounds import rebuilt_loop
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import attributes_of, lies_whole, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.dependences import carried_among
+from avial_lab.polyhedra.nesting import body_of
 
 NAME = "flatten-rows"
 
@@ -188,7 +188,7 @@ class _Rows:
         for end in ("lowerBoundMap", "upperBoundMap"):
             attributes[end] = _times(self.loop.attributes[end], columns)
         self.row.erase()
-        return rebuilt_loop(self.loop, list(self.loop.operands), attributes)
+        return rebuilt_with(self.loop, list(self.loop.operands), attributes)
 
     def _arrays(self) -> Iterator[ir.Value]:
         return (_array(op) for op in self._body if self._goes_along(op))

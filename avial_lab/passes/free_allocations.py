@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlir import ir
+from mlir import ir, passmanager
 from mlir.dialects import memref
 
-from avial_lab.passes.operations import itemsize_of, operations_named
+from avial_lab.accesses.views import is_memref
+from avial_lab.passes.operations import nbytes_of, operations_named
 
 STACK_BYTES = 16 * 1024
 """A larger alloca goes to the heap: engines' stacks are not ours to fill."""
@@ -43,17 +44,21 @@ class FreeAllocations:
              scf.for … { %s = memref.alloc(%n) : memref<?xf32> …  memref.dealloc %s }
 
     A buffer that the program frees itself stays as it is. What the first of several blocks
-    allocates for others is freed where the last ones end. One that leaves its block (yielded,
-    returned) is freed by nobody here.
+    allocates for others is freed where the last ones end.
+
+    Where a buffer leaves its block (yielded by a loop, by a branch), who has to free it is known
+    when the program runs: beside each such buffer goes whether it is the program's own, and MLIR's
+    `ownership-based-buffer-deallocation` does so for all buffers of the function. Where that has no
+    answer, in functions that free some themselves and in those that return buffers or call such,
+    it is freed by nobody.
     """
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in operations_named(module, "memref.alloca", "memref.alloc"):
-                if op.name == "memref.alloca":
-                    _settle(op)
-                else:
-                    _free(op)
+            for op in operations_named(module, "memref.alloca"):
+                _settle(op)
+            for function in operations_named(module, "func.func", "gpu.func"):
+                _free_in(function)
             for op in operations_named(module, "memref.alloca_scope"):
                 _dissolve(op)
 
@@ -66,7 +71,7 @@ def _settle(alloca: ir.Operation) -> None:
     heap.
     """
     kind = ir.MemRefType(alloca.result.type)
-    if kind.has_static_shape and _nbytes(kind) <= STACK_BYTES and not len(alloca.operands):
+    if kind.has_static_shape and nbytes_of(kind) <= STACK_BYTES and not len(alloca.operands):
         function = _function_of(alloca)
         if function is None:
             return
@@ -74,7 +79,7 @@ def _settle(alloca: ir.Operation) -> None:
         if alloca.block != block:
             alloca.move_before(block.operations[0].operation)
         return
-    _, leaves = _uses(alloca.result)
+    _, leaves = uses_of(alloca.result)
     if leaves:
         return
     with ir.InsertionPoint(alloca), alloca.location:
@@ -82,7 +87,6 @@ def _settle(alloca: ir.Operation) -> None:
         fresh = memref.alloc(kind, sizes, [])
     alloca.result.replace_all_uses_with(fresh)
     alloca.erase()
-    _free(fresh.owner.operation)
 
 
 def _function_of(op: ir.Operation) -> ir.Operation | None:
@@ -108,8 +112,50 @@ def _dissolve(scope: ir.Operation) -> None:
     scope.erase()
 
 
+def _free_in(function: ir.Operation) -> None:
+    allocations = operations_named(function, "memref.alloc")
+    hands_on = any(uses_of(alloc.result)[1] for alloc in allocations)
+    if hands_on and _free_by_owner(function):
+        return
+    for alloc in allocations:
+        _free(alloc)
+
+
+def _free_by_owner(function: ir.Operation) -> bool:
+    """Whether MLIR could; the function is another one then."""
+    if function.name != "func.func" or operations_named(function, "memref.dealloc"):
+        return False
+    # It takes every buffer that a call returns for the caller's, and clones what it returns itself.
+    ends = operations_named(function, "func.call", "func.return")
+    if any(is_memref(value) for op in ends if op.name == "func.call" for value in op.results):
+        return False
+    if any(is_memref(value) for op in ends if op.name == "func.return" for value in op.operands):
+        return False
+    name = ir.StringAttr(function.attributes["sym_name"])
+    made = function.clone(ip=ir.InsertionPoint(function)).operation
+    function.attributes["sym_name"] = ir.StringAttr.get(f"{name.value} before")
+    manager = passmanager.PassManager("func.func")
+    for each in _BY_OWNER:
+        manager.add(each)
+    try:
+        manager.run(made)
+    except ir.MLIRError:
+        made.erase()
+        function.attributes["sym_name"] = name
+        return False
+    function.erase()
+    return True
+
+
+_BY_OWNER = (
+    "ownership-based-buffer-deallocation",
+    "buffer-deallocation-simplification",
+    "bufferization-lower-deallocations",
+)
+
+
 def _free(alloc: ir.Operation) -> None:
-    uses, leaves = _uses(alloc.result)
+    uses, leaves = uses_of(alloc.result)
     if leaves or any(user.name == "memref.dealloc" for user in uses):
         return
     ends = [alloc.block]
@@ -132,8 +178,10 @@ def _around(op: ir.Operation, region: ir.Region) -> ir.Block:
     return op.block
 
 
-def _uses(value: ir.Value) -> tuple[list[ir.Operation], bool]:
-    """Who uses the buffer or a view of it, and whether it leaves its block by a terminator."""
+def uses_of(value: ir.Value) -> tuple[list[ir.Operation], bool]:
+    """Who uses the buffer or a view of it, and whether it leaves its block by a terminator, or into
+    a loop that hands it on.
+    """
     users: list[ir.Operation] = []
     waiting, leaves = [value], False
     while waiting:
@@ -152,14 +200,7 @@ def _uses(value: ir.Value) -> tuple[list[ir.Operation], bool]:
                 "cf.cond_br",
             ):
                 leaves = leaves or user.name != "memref.store" or user.operands[0] == value
-            elif user.name in ("scf.for", "scf.while"):
+            elif user.name in ("scf.for", "scf.while", "affine.for"):
                 # Carried by a loop: it may come out as a result.
                 leaves = True
     return users, leaves
-
-
-def _nbytes(kind: ir.MemRefType) -> int:
-    nbytes = itemsize_of(kind.element_type)
-    for extent in kind.shape:
-        nbytes *= extent
-    return nbytes

@@ -15,6 +15,7 @@ from math import prod
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.memory import ACCESSES
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.interleave_rows import INDEPENDENT_ROWS
@@ -22,16 +23,14 @@ from avial_lab.passes.mark_parallel import ORDERED, PARALLEL
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.polyhedra import Access, Array, ArrayKind, Dependence, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among, dependences
-from avial_lab.polyhedra.nesting import holds
+from avial_lab.polyhedra.nesting import body_of, holds
 from avial_lab.polyhedra.orders import factors_of
 
 NAME = "fuse-nests"
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
-ACCESSES = (*LOADS, *STORES)
 LINE = 64
 """Bytes of a cache."""
 
@@ -86,11 +85,6 @@ class FuseNests:
         return NAME
 
 
-def fused_lines(lines: Sequence[str]) -> list[str]:
-    """Those of a phase's lines that tell of nests that became one."""
-    return [line.partition(": ")[2] for line in lines if line.startswith(f"{NAME}: ")]
-
-
 def _is_open(op: ir.Operation) -> bool:
     """Whether it is a loop that hands nothing on, and that no pass has marked."""
     marked = PARALLEL in op.attributes or ORDERED in op.attributes
@@ -104,7 +98,7 @@ def _nest(op: ir.Operation) -> list[ir.Operation] | None:
     loops: list[ir.Operation] = []
     while _is_open(op):
         loops.append(op)
-        body = _body(op)
+        body = body_of(op)
         if any(len(inner.regions) for inner in body):
             if len(body) > 1:
                 return None
@@ -113,11 +107,6 @@ def _nest(op: ir.Operation) -> list[ir.Operation] | None:
         plain = all(inner.name in ACCESSES or is_pure(inner) for inner in body)
         return loops if plain and len(loops) > 1 else None
     return None
-
-
-def _body(loop: ir.Operation) -> list[ir.Operation]:
-    """Without the terminator."""
-    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
 
 
 def _fuse(one: ir.Operation, other: ir.Operation) -> bool:
@@ -297,7 +286,7 @@ def _merge(first: Sequence[ir.Operation], second: Sequence[ir.Operation]) -> Non
         _variable(b).replace_all_uses_with(_variable(a))
     body = first[-1].regions[0].blocks[0]
     end = body.operations[len(body.operations) - 1].operation
-    moved = _body(second[-1])
+    moved = body_of(second[-1])
     for op in moved:
         op.move_before(end)
     block = first[0].block

@@ -8,12 +8,15 @@ where tiles or blocks of its steps on one of them are sooner done than shares of
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mlir import ir
 
+from avial_lab.accesses.memory import ACCESSES, STORES
+from avial_lab.arrays import ITEMSIZE
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
 from avial_lab.passes.block_loops import STEPS, BlockLoops
@@ -21,11 +24,10 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
 from avial_lab.passes.phases import ALONE, HALO, SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.nesting import FORS
+from avial_lab.polyhedra.nesting import FORS, body_of, holds
 from avial_lab.polyhedra.time_tiles import Resident
 from avial_lab.polyhedra.units import Immovable
 from avial_lab.topology import is_gpu_arch
@@ -39,9 +41,9 @@ SHORT_BYTES = 1 << 17
 take to meet, and not much more than what begins and ends a phase.
 """
 
-SHORT_WORK = 1 << 16
-"""Accesses of a step that take some ten microseconds: what begins and ends its phases would be a
-good part of that.
+SHORT_WORK = 1 << 19
+"""Bytes that one step of the innermost loop around phases loads and stores in some ten
+microseconds: what begins and ends its phases would be a good part of that.
 """
 
 MANY_STEPS = 64
@@ -123,6 +125,8 @@ class FusePhases:
         found = self._blocks_in(task) or (
             self.ranks <= TWO_RANKS and not between and self._tiles_in(task, converge)
         )
+        if not found and self.ranks == 1:
+            found = _short_phases(converge, phases)
         if not found:
             task.erase()
             return False
@@ -167,9 +171,6 @@ class FusePhases:
                         "each shorter than it would take to begin its phases"
                     )
                 tell(converge, "tile-time", f"loop {loop_name(loop)} steps one by one: {reason}")
-                short = _short_steps(loop)
-                if short:
-                    return short
             else:
                 return f"several steps take a part of the arrays while it is in the cache ({tiles})"
         return ""
@@ -189,22 +190,24 @@ def _is_short(reason: Resident) -> bool:
     return reason.nbytes <= SHORT_BYTES and reason.steps >= MANY_STEPS
 
 
-def _short_steps(loop: ir.Operation) -> str:
-    """What makes its steps shorter than their phases; nothing where they are few or long."""
-    try:
-        scop = read_scop(loop)
-    except Immovable:
+def _short_phases(converge: ir.Operation, phases: Sequence[ir.Operation]) -> str:
+    """What makes phases shorter than it takes to begin them; nothing where they are few or long."""
+    runs, work = 0, 0
+    for loop in _loops_in(converge):
+        try:
+            scop = read_scop(loop)
+        except Immovable:
+            return ""
+        for statement in scop.statements:
+            phase = next((each for each in phases if holds(each, statement.op)), None)
+            counts = [most_iterations(statement.domain, k) for k in range(len(statement.loops))]
+            around = (phase is None or holds(each.op, phase) for each in statement.loops)
+            runs = max(runs, math.prod(itertools.compress(counts, around)))
+            sizes = (ITEMSIZE.get(access.array.element_type, 8) for access in statement.accesses)
+            work += math.prod(counts) * max(sizes, default=0)
+    if runs < MANY_STEPS or work > SHORT_WORK * runs:
         return ""
-    (own,) = scop.loops_of(loop)
-    steps, work = 0, 0
-    for statement in scop.statements:
-        place = statement.loops.index(own)
-        steps = max(steps, most_iterations(statement.domain, place))
-        inner = range(place + 1, len(statement.loops))
-        work += math.prod(most_iterations(statement.domain, k) for k in inner)
-    if steps < MANY_STEPS or work > SHORT_WORK:
-        return ""
-    return f"{steps:,} steps, each shorter than it would take to begin its phases"
+    return f"{runs:,} steps, each shorter than it would take to begin its phases"
 
 
 def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
@@ -219,19 +222,19 @@ def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
 
 
 def phases_in(converge: ir.Operation, *, between: bool = False) -> list[ir.Operation]:
-    """The phases in the loops of a converge; none where something else is there too, but for what
-    stands `between` them and loads and stores what they touch themselves.
+    """The phases in the loops and branches of a converge; none where something else is there too,
+    but for what stands `between` them and loads and stores what they touch themselves.
     """
     found: list[ir.Operation] = []
-    pending, loose = [converge], list[ir.Operation]()
+    pending, loose = [converge.regions[0].blocks[0]], list[ir.Operation]()
     while pending:
-        for view in pending.pop().regions[0].blocks[0].operations:
+        for view in pending.pop().operations:
             op = view.operation
             if op.name in PHASES:
                 found.append(op)
-            elif op.name in (*FORS, "avial.converge") and not _hands_on(op):
-                pending.append(op)
-            elif between and op.name in (*LOADS, *STORES):
+            elif op.name in IFS or (op.name in (*FORS, "avial.converge") and not _hands_on(op)):
+                pending += [block for region in op.regions for block in region.blocks]
+            elif between and op.name in ACCESSES:
                 loose.append(op)
             elif not is_pure(op) and op.name not in _ENDS:
                 return []
@@ -249,6 +252,7 @@ def _is_touched(access: ir.Operation, phases: Sequence[ir.Operation]) -> bool:
     )
 
 
+IFS = ("scf.if", "affine.if")
 _ENDS = ("omp.terminator", "affine.yield", "scf.yield")
 
 
@@ -287,8 +291,8 @@ def as_one(converge: ir.Operation, phases: Sequence[ir.Operation], name: str) ->
     copy.erase()
     for op in list(operations_in(task)):
         if op.name in (*PHASES, "avial.converge"):
-            for view in list(op.regions[0].blocks[0].operations)[:-1]:
-                view.operation.move_before(op)
+            for inner in body_of(op):
+                inner.move_before(op)
     for op in [op for op in operations_in(task) if op.name in (*PHASES, "avial.converge")][::-1]:
         op.erase()
     return task

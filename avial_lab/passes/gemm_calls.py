@@ -34,6 +34,7 @@ from avial_lab.passes.index_code import (
     when,
 )
 from avial_lab.passes.operations import itemsize_of
+from avial_lab.passes.runtime import call_of
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.products import Product
 from avial_lab.polyhedra.ranges import Range
@@ -175,16 +176,7 @@ def _word(value: ir.Value) -> ir.Value:
 def _call(symbol: str, operands: Sequence[ir.Value], inside: ir.Operation) -> None:
     """Call a function of the runtime, declared once in the module around `inside`."""
     _declare(symbol, [value.type for value in operands], inside)
-    ir.Operation.create(
-        "llvm.call",
-        [],
-        list(operands),
-        attributes={
-            "callee": ir.FlatSymbolRefAttr.get(symbol),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
+    call_of(symbol, operands)
 
 
 def _declare(symbol: str, kinds: Sequence[ir.Type], inside: ir.Operation) -> None:

@@ -20,14 +20,14 @@ from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import ALLOCATIONS, functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import put_side_by_side
-from avial_lab.passes.jam_rows import body_of
+from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import PARALLEL, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import hand_on, surely_runs, with_more
 from avial_lab.passes.row_code import RowCode, bits_of, columns_of_row, put_constants_before
-from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.nesting import body_of, defined_in
 
 NAME = "hold-rows"
 
@@ -40,7 +40,7 @@ MOST_ROWS = 8
 MOST_OPERATIONS = 400
 """In the body of the rows together."""
 
-ACCESSES = ("affine.load", "affine.store")
+AFFINE = ("affine.load", "affine.store")
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ def _may_stand_side_by_side(loop: ir.Operation) -> bool:
     """Whether copies of all in its body may: its loops have the same bounds in each iteration."""
     plain = not len(loop.results) and ir.IntegerAttr(loop.attributes["step"]).value == 1
     body = body_of(loop)
-    known = all(op.name in (*ACCESSES, "affine.for") or is_pure(op) for op in body)
+    known = all(op.name in (*AFFINE, "affine.for") or is_pure(op) for op in body)
     loops = (op for op in body if op.name == "affine.for")
-    bounds = (v for op in loops for v in list(op.operands)[: len(op.operands) - len(op.results)])
+    bounds = (v for op in loops for v in operands_of_ends(op))
     return plain and known and not any(defined_in(loop, value) for value in bounds)
 
 
@@ -243,8 +243,8 @@ class _Sum:
     def _no_others(self, held: Mapping[Place, ir.Operation]) -> bool:
         """Whether all accesses to the arrays that are written are to what is held."""
         written = {_root(store.operands[1]) for store in held.values()}
-        inside = [op for op in operations_in(self.loop) if op.name in ACCESSES]
-        rows = [(row, op) for row in self.rows for op in body_of(row) if op.name in ACCESSES]
+        inside = [op for op in operations_in(self.loop) if op.name in AFFINE]
+        rows = [(row, op) for row in self.rows for op in body_of(row) if op.name in AFFINE]
         own = [op for row, op in rows if _place(row, op) in held]
         return not any(_root(_array(op)) in written for op in inside if op not in own)
 
@@ -258,7 +258,7 @@ class _Sum:
         """Whether what is held is read before it is written."""
         for row in self.rows:
             for op in body_of(row):
-                if op.name in ACCESSES and _place(row, op) == place:
+                if op.name in AFFINE and _place(row, op) == place:
                     return op.name == "affine.load"
         return False
 
@@ -408,7 +408,7 @@ class _Iteration:
         for op in body_of(self.loop):
             sums = self._sum(op)
             rows = sums.rows if sums is not None else [op] if op in self.alone else []
-            for row, access in ((r, a) for r in rows for a in body_of(r) if a.name in ACCESSES):
+            for row, access in ((r, a) for r in rows for a in body_of(r) if a.name in AFFINE):
                 first.setdefault(_place(row, access), access.name == "affine.store" and op == row)
                 accesses.append(access)
         arrays = {place.array: None for place in first}

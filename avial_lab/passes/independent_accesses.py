@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import STORES
 from avial_lab.passes.arrays_apart import ALLOCATIONS, functions_of_arrays_apart
 from avial_lab.passes.mark_parallel import kept_nests
 from avial_lab.passes.notes import loop_name, tell
@@ -56,7 +57,7 @@ def mark_rows(nest: ir.Operation) -> None:
 def _stores(loop: ir.Operation) -> bool:
     """Whether it writes memory, and all of what it does is understood by those who lower it."""
     inside = list(operations_in(loop))
-    return any(op.name in ("affine.store", "memref.store") for op in inside) and not any(
+    return any(op.name in STORES for op in inside) and not any(
         op.name in ALLOCATIONS for op in inside
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.passes.check_distances import SAFELEN
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.mark_parallel import LOOPS
 from avial_lab.passes.operations import operations_named
@@ -18,7 +19,7 @@ from avial_lab.passes.operations import operations_named
 ROLLED = "avial.rolled"
 """On a loop: as short as it is, copies of its body would be more of a burden than a help."""
 
-MARKS = (INDEPENDENT, ROLLED)
+MARKS = (INDEPENDENT, SAFELEN, ROLLED)
 CALL, INTRINSIC = "llvm.call_intrinsic", "llvm.sideeffect"
 
 
@@ -37,7 +38,7 @@ class KeepIndependent:
                 for name, sizes in (("operandSegmentSizes", [0, 0]), ("op_bundle_sizes", []))
             }
             for loop in operations_named(module, *LOOPS):
-                mark = {name: ir.UnitAttr.get() for name in MARKS if name in loop.attributes}
+                mark = {n: loop.attributes[n] for n in MARKS if n in loop.attributes}
                 for name in mark:
                     del loop.attributes[name]
                 body = loop.regions[0].blocks[0]
@@ -62,6 +63,9 @@ class IndependentToLlvm:
             for op in operations_named(module, CALL):
                 if INDEPENDENT in op.attributes:
                     _annotate(op.block)
+                elif SAFELEN in op.attributes:
+                    lanes = ir.IntegerAttr(op.attributes[SAFELEN]).value
+                    _annotate(op.block, f"vectorize = <width = {lanes} : i32>, {_ONE_AT_A_TIME}, ")
                 elif ROLLED in op.attributes:
                     _keep_rolled(op.block)
                 else:
@@ -78,16 +82,17 @@ def _keep_rolled(latch: ir.Block) -> None:
     jump.attributes["loop_annotation"] = ir.Attribute.parse(said)
 
 
-def _annotate(latch: ir.Block) -> None:
+_ONE_AT_A_TIME = "interleave = <count = 1 : i32>"
+"""Several vectors at once would be as many iterations more."""
+
+
+def _annotate(latch: ir.Block, more: str = "") -> None:
     """The loop whose last block that is."""
     jump = latch.operations[-1].operation
     (header,) = jump.successors
     group = "#llvm.access_group<id = distinct[0]<>>"
-    said = ir.DictAttr(
-        ir.Attribute.parse(
-            f"{{groups = [{group}], loop = #llvm.loop_annotation<parallelAccesses = {group}>}}"
-        )
-    )
+    loop = f"#llvm.loop_annotation<{more}parallelAccesses = {group}>"
+    said = ir.DictAttr(ir.Attribute.parse(f"{{groups = [{group}], loop = {loop}}}"))
     jump.attributes["loop_annotation"] = said["loop"]
     for block in _between(header, latch):
         for view in block.operations:

@@ -1,15 +1,21 @@
 """Calls of the module's own functions are written out: analysis does not look behind a call.
 
-Module -> module in which no call hands memory to a function with a body of one block.
+Module -> module in which no call touches memory that analysis would have to know of, but for what
+`InlineCalls` names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS
 from avial_lab.accesses.views import is_memref
+from avial_lab.dialects.places import span_of
+from avial_lab.dialects.program import is_public
+from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.nesting import parent_of
 
@@ -26,8 +32,12 @@ class InlineCalls:
 
     What is the same for all calls of a loop (sizes) is computed before it, where it is a symbol to
     affine loops. MLIR's own inliner leaves a call in an affine loop alone where the body has a
-    memref.load. Left here: what has no body or several blocks, what calls itself, and affine code
-    that would not be affine where the call stands.
+    memref.load. A call that is given no memory touches a global or memory of its own: it is written
+    out as well.
+
+    Left here: what has no body or several blocks, what calls itself, and affine code that would not
+    be affine where the call stands. PassError where such a call writes a global, of which every
+    rank has its own.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -40,9 +50,10 @@ class InlineCalls:
             for _ in range(MOST_DEPTH):
                 calls = [op for op in operations_in(module) if _is_wanted(op, functions)]
                 if not calls:
-                    return
+                    break
                 for call in calls:
                     _inline(call, _callee(call, functions))
+            _refuse_hidden_writes(module, functions)
 
     def __str__(self) -> str:
         return "inline-calls"
@@ -53,13 +64,17 @@ def _callee(call: ir.Operation, functions: dict[str, ir.Operation]) -> ir.Operat
 
 
 def _is_wanted(op: ir.Operation, functions: dict[str, ir.Operation]) -> bool:
-    if op.name != "func.call" or not any(is_memref(operand) for operand in op.operands):
+    if op.name != "func.call":
         return False
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
     function = functions.get(name)
-    if function is None or len(function.regions[0].blocks) != 1:
+    if function is None or len(function.regions[0].blocks) != 1 or not _touches_memory(function):
         return False
     return not _reaches(function, name, functions, set()) and _stays_affine(op, function)
+
+
+def _touches_memory(function: ir.Operation) -> bool:
+    return any(is_memref(value) for op in operations_in(function) for value in op.operands)
 
 
 def _reaches(
@@ -121,8 +136,40 @@ def _at_top(value: ir.Value) -> bool:
 
 
 def _is_pure(op: ir.Operation) -> bool:
-    dialect = op.name.partition(".")[0]
-    return dialect in ("arith", "index") or op.name in ("memref.dim", "affine.apply")
+    """Whether it may be computed where it was not asked for: no division, which ends by zero."""
+    dialect, _, name = op.name.partition(".")
+    if dialect in ("arith", "index"):
+        return not any(word in name for word in ("div", "rem")) or name in ("divf", "remf")
+    return op.name in ("memref.dim", "affine.apply")
+
+
+def _refuse_hidden_writes(module: ir.Operation, functions: dict[str, ir.Operation]) -> None:
+    seen: set[str] = set()
+    programs = [function for function in functions.values() if is_public(function)]
+    waiting = [op for f in programs for op in operations_in(f) if op.name == "func.call"]
+    while waiting:
+        call = waiting.pop()
+        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        if name in seen or name not in functions:
+            continue
+        seen.add(name)
+        inside = list(operations_in(functions[name]))
+        if any(op.name == "memref.get_global" for op in inside) and _stores(inside):
+            raise PassError(
+                f"@{name}, whose calls are not written out, works on a memref.global, which no "
+                "other rank would see",
+                span=span_of(call.location),
+                hint="make it an argument of the function",
+            )
+        waiting += [op for op in inside if op.name == "func.call"]
+
+
+def _stores(operations: Sequence[ir.Operation]) -> bool:
+    """Whether they may do more with memory than load it."""
+    return any(
+        any(is_memref(value) for value in op.operands) and op.name not in (*LOADS, "memref.dim")
+        for op in operations
+    )
 
 
 def _inline(call: ir.Operation, function: ir.Operation) -> None:

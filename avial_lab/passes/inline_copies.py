@@ -12,9 +12,9 @@ from mlir import ir
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.llvm_flags import NO_MEMCPY, tell_llvm
 from avial_lab.passes.operations import nbytes_of, operations_in
+from avial_lab.polyhedra.nesting import body_of
 
 NAME = "inline-copies"
 

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine
 
+from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
+from avial_lab.accesses.views import view_chain
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.llvm_flags import NO_VECTORS, tell_llvm
+from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.loop_work import BLOCKS
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
@@ -23,7 +26,7 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.lags import is_recurrence, lag_of
-from avial_lab.polyhedra.nesting import FORS
+from avial_lab.polyhedra.nesting import FORS, body_of
 from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.time_tiles import SIDE_BY_SIDE
 
@@ -87,12 +90,13 @@ class InterleaveRows:
         """By how many columns the loop's rows lag behind each other, which run side by side now;
         None where they do not.
         """
-        body = _body(loop)
+        body = body_of(loop)
         inner = [op for op in body if op.name == "affine.for"]
         if not _is_plain(loop) or not inner or not all(map(_may_repeat, body)):
             return None
         variable = loop.regions[0].blocks[0].arguments[0]
-        if any(_depends(each, variable, loop) for op in inner for each in op.operands):
+        # What a row is handed first may be another in each.
+        if any(_depends(each, variable, loop) for op in inner for each in operands_of_ends(op)):
             return None
         if all(INDEPENDENT in op.attributes and not len(op.results) for op in inner):
             return None  # none waits for itself: known without another look
@@ -168,11 +172,6 @@ _MOST_LAG = 8
 """Columns at the ends of the rows run one by one: lag × rows of them."""
 
 
-def _body(loop: ir.Operation) -> list[ir.Operation]:
-    """Without the terminator."""
-    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
-
-
 def _is_plain(loop: ir.Operation) -> bool:
     return not len(loop.results) and _steps_by_one(loop)
 
@@ -184,9 +183,9 @@ def _steps_by_one(loop: ir.Operation) -> bool:
 def _may_repeat(op: ir.Operation) -> bool:
     """Whether copies of it may stand beside each other: accesses, arithmetic, innermost loops."""
     if op.name == "affine.for":
-        inside = _body(op)
+        inside = body_of(op)
         return _steps_by_one(op) and all(not len(o.regions) and _may_repeat(o) for o in inside)
-    return op.name in _ACCESSES or (is_pure(op) and not _may_be_reordered(op))
+    return op.name in ACCESSES or (is_pure(op) and not _may_be_reordered(op))
 
 
 def _may_be_reordered(op: ir.Operation) -> bool:
@@ -194,14 +193,10 @@ def _may_be_reordered(op: ir.Operation) -> bool:
     return "fastmath" in op.attributes and "reassoc" in str(op.attributes["fastmath"])
 
 
-_LOADS, _STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
-_ACCESSES = (*_LOADS, *_STORES)
-
-
 def _is_fixed_load(op: ir.Operation, loop: ir.Operation) -> bool:
     """Whether it loads from an array that `loop` does not write: each row may do so by itself."""
-    written = {each.operands[1] for each in operations_in(loop) if each.name in _STORES}
-    return op.name in _LOADS and op.operands[0] not in written
+    written = {view_chain(e.operands[1])[-1] for e in operations_in(loop) if e.name in STORES}
+    return op.name in LOADS and view_chain(op.operands[0])[-1] not in written
 
 
 def _is_over(columns: ir.Operation, lag: int) -> bool:
@@ -269,7 +264,7 @@ def in_blocks(loop: ir.Operation, count: int) -> Blocks:
                 lower_bound_operands=[first], upper_bound_operands=highs,
             )  # fmt: skip
             with ir.InsertionPoint(left.operation.regions[0].blocks[0]):
-                copy_with(_body(loop), {variable_of(loop): left.induction_variable})
+                copy_with(body_of(loop), {variable_of(loop): left.induction_variable})
                 affine.AffineYieldOp([])
     return Blocks(first, full, left.operation)
 
@@ -304,7 +299,7 @@ class _Rows:
 
     def _side_by_side(self, rows: Sequence[Values], first: ir.Value) -> None:
         """The body for all rows; a loop once for all of them."""
-        for op in _body(self.loop):
+        for op in body_of(self.loop):
             if op.name != "affine.for":
                 for known in rows:
                     copy_with([op], known)
@@ -324,7 +319,7 @@ class _Rows:
             column = variable_of(middle)
             for number, known in enumerate(rows):
                 place = _shifted(column, -self.lag * number)
-                copy_with(_body(op), {**known, variable_of(op): place})
+                copy_with(body_of(op), {**known, variable_of(op): place})
         # Where a row is short the head has gone on beyond its end.
         self._one_by_one(op, bounds, ([high, later], [high + late]), first)
 
@@ -354,10 +349,10 @@ class _Rows:
                 branch = bounds.inside(place)
                 with ir.InsertionPoint(_end_of(branch.regions[0])):
                     known = {self._variable: row.result, variable_of(op): place}
-                    for outer in _body(self.loop):
+                    for outer in body_of(self.loop):
                         if outer != op:  # what the row is computed from
                             copy_with([outer], known)
-                    copy_with(_body(op), known)
+                    copy_with(body_of(op), known)
 
 
 @dataclass(frozen=True)
@@ -473,7 +468,7 @@ def _together(loop: ir.Operation, rows: Sequence[Values]) -> None:
                 variable: block.arguments[0],
                 **dict(zip(carried, here, strict=True)),
             }
-            copy_with(_body(loop), inside)
+            copy_with(body_of(loop), inside)
             handed += [inside.get(value, value) for value in _end(loop).operands]
         affine.AffineYieldOp(handed)
     for number, known in enumerate(rows):

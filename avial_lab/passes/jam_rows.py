@@ -15,15 +15,17 @@ from dataclasses import dataclass
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.interleave_rows import put_side_by_side
+from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.promote_scalars import LOADS, STORES, constant_in
+from avial_lab.passes.promote_scalars import constant_in
 from avial_lab.polyhedra import ArrayKind, Dependence, Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
-from avial_lab.polyhedra.nesting import defined_in, holds
+from avial_lab.polyhedra.nesting import body_of, defined_in, holds
 from avial_lab.polyhedra.orders import move_of
 
 NAME = "jam-rows"
@@ -41,7 +43,6 @@ LONG = 256
 MOST_OPERATIONS = 400
 """In all rows at once: what is worth to be compiled."""
 
-ACCESSES = (*LOADS, *STORES)
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 
@@ -143,16 +144,6 @@ def ends_of(loop: ir.Operation) -> tuple[int, int | None] | None:
 
 
 BOUNDS = ("lowerBoundMap", "upperBoundMap")
-
-
-def operands_of_ends(loop: ir.Operation) -> list[ir.Value]:
-    """Those that say where an `affine.for` begins and ends; what it hands on comes behind them."""
-    return list(loop.operands)[: len(loop.operands) - len(loop.results)]
-
-
-def body_of(loop: ir.Operation) -> list[ir.Operation]:
-    """Without the terminator."""
-    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
 
 
 def _steps_by_one(loop: ir.Operation) -> bool:

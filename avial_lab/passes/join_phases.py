@@ -22,6 +22,7 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.phases import SPLIT, Captured, alone_in, remap
 from avial_lab.passes.program import is_pure, text_attribute
+from avial_lab.polyhedra.nesting import body_of
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def as_joined(
     )
     phase.regions[0].blocks[0].append_to(made.regions[0])
     start = made.regions[0].blocks[0].operations[0].operation
-    for op in _body(before):
+    for op in body_of(before):
         op.move_before(start)
     for op in (before, phase):
         op.erase()
@@ -156,11 +157,6 @@ def _is_deep(phase: ir.Operation) -> bool:
     return any(next(nearest_loops(loop), None) is not None for loop in inner)
 
 
-def _body(phase: ir.Operation) -> list[ir.Operation]:
-    """Without the terminator."""
-    return [view.operation for view in phase.regions[0].blocks[0].operations][:-1]
-
-
 def _count(phases: Sequence[ir.Operation], known: _Counts) -> int:
     key = tuple(name for phase in phases for name in names_of(phase))
     if key not in known:
@@ -170,7 +166,7 @@ def _count(phases: Sequence[ir.Operation], known: _Counts) -> int:
 
 def _nests(phases: Sequence[ir.Operation]) -> int:
     """How many nests there are in the end, where these are one function."""
-    bodies = [op for phase in phases for op in _body(phase)]
+    bodies = [op for phase in phases for op in body_of(phase)]
     captured = Captured.by(inner for op in bodies for inner in (op, *operations_in(op)))
     with phases[0].location:
         module = ir.Module.create()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, math, memref
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.block_loops import FEW_PRODUCTS, FEWEST_OF_EACH
@@ -20,7 +21,6 @@ from avial_lab.passes.index_code import affine_loop, parameter_values
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import most_iterations, note_terms
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.model import Scop

@@ -14,13 +14,12 @@ from mlir import ir
 from mlir.dialects import affine, memref
 
 from avial_lab.passes.expand_scalars import extent_of
-from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.notes import name_of
 from avial_lab.passes.operations import lies_whole, operations_in
 from avial_lab.polyhedra import Scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import Contraction, loops_of_terms
-from avial_lab.polyhedra.nesting import defined_in, parent_of
+from avial_lab.polyhedra.nesting import body_of, defined_in, parent_of
 
 SET = isl.dim_type.set
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.cpu import CLOCK_HZ, UNITS, Cpu, this_cpu
 from avial_lab.passes.empty_loops import known_ends
-from avial_lab.passes.fuse_phases import PHASES
+from avial_lab.passes.fuse_phases import IFS, PHASES
 from avial_lab.passes.join_phases import join_in
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import ALONE, SPLIT, reduced_arrays
@@ -24,16 +24,19 @@ from avial_lab.polyhedra.sharing import Layouts, Traffic, Unknown, Work, work_of
 LEAST_S = 1e-3
 """Of work on one rank: less is over soon in any case, and people may want to look at its parts."""
 
+LATE_S, FAR_LATER = 1e-2, 10.0
+"""What takes several ranks so long, and so many times as long as one of them, is left to one,
+however little work it is: thousands of messages are no parts to look at.
+"""
+
 MOST_BYTES = 1 << 32
 """Of a program's arrays: with more of them ranks may be there for their memory."""
 
 WORTH = 0.9
 """Of its time on one rank a program may take on several: the model is not as exact."""
 
-CLOCK_HZ, UNITS, BUSY = 2.5e9, 2, 0.5
-"""A core's cycles in a second, the vectors that it multiplies and adds in one, and the part of that
-which loops reach.
-"""
+BUSY = 0.5
+"""The part of what a core can compute that loops reach."""
 
 NEAR_BYTES_PER_S, LAST_BYTES_PER_S, MEMORY_BYTES_PER_S = 60e9, 25e9, 12e9
 """What a loop goes through: in a core's own cache, in the last cache, in memory (measured: gemver,
@@ -82,7 +85,8 @@ class KeepOnOne:
         cost = Cost(ranks, this_cpu())
         try:
             spent = cost.of(schedule)
-            if spent.one < LEAST_S or cost.footprint > MOST_BYTES:
+            late = spent.several > LATE_S and spent.several > FAR_LATER * spent.one
+            if (spent.one < LEAST_S and not late) or cost.footprint > MOST_BYTES:
                 return ""
             sooner = spent.several > WORTH * spent.one or (
                 2 * spent.memory > spent.one
@@ -161,15 +165,18 @@ class Spent:
 class Cost:
     """What a program takes on one rank and on `ranks`, as far as that is known before it runs.
 
-    footprint: bytes of all its arrays.
+    footprint: bytes of all its arrays. Loops that others bound, as in triangles, are as long as in
+    the middle of those; branches are taken.
     """
 
     ranks: int
     cpu: Cpu
     footprint: int = 0
+    _middles: dict[ir.Value, int] = field(default_factory=dict)
 
     def of(self, schedule: ir.Operation) -> Spent:
         works = {op: work_in(op) for op in operations_in(schedule) if op.name in PHASES}
+        self._middles.clear()  # those of another program
         sizes = {use.array: use.total * use.itemsize for w in works.values() for use in w.uses}
         self.footprint = sum(sizes.values())
         return self._block(schedule.regions[0].blocks[0], works, Layouts(self.ranks))
@@ -193,6 +200,9 @@ class Cost:
                 spent += self._block(op.regions[0].blocks[0], works, layouts)
             elif op.name == "affine.for":
                 spent += self._loop(op, works, layouts)
+            elif op.name in IFS:
+                for inner in (inner for region in op.regions for inner in region.blocks):
+                    spent += self._block(inner, works, layouts)
             elif len(op.regions):
                 raise Unknown
         return spent
@@ -201,13 +211,24 @@ class Cost:
         self, loop: ir.Operation, works: Mapping[ir.Operation, Work], layouts: Layouts
     ) -> Spent:
         """The first turn, and all others as the second: arrays then lie as a turn leaves them."""
-        count, body = _constant_trips(loop), loop.regions[0].blocks[0]
+        trips, body = self._trips(loop), loop.regions[0].blocks[0]
+        count = len(trips)
+        self._middles[body.arguments[0]] = trips[count // 2] if count else 0
         spent = Spent()
         if count > 0:
             spent += self._block(body, works, layouts)
         if count > 1:
             spent += self._block(body, works, layouts).times(count - 1)
         return spent
+
+    def _trips(self, loop: ir.Operation) -> range:
+        lows, highs = (
+            [end for end in ends if end is not None] for ends in known_ends(loop, self._middles)
+        )
+        maps = (loop.attributes[name].value for name in ("lowerBoundMap", "upperBoundMap"))
+        if [len(lows), len(highs)] != [len(form.results) for form in maps]:
+            raise Unknown
+        return range(max(lows), min(highs), ir.IntegerAttr(loop.attributes["step"]).value)
 
     def _phase(self, work: Work, layouts: Layouts) -> Spent:
         arithmetic = work.flops / (CLOCK_HZ * BUSY * UNITS * 2 * self.cpu.lanes(work.itemsize))
@@ -231,10 +252,3 @@ def work_in(phase: ir.Operation) -> Work:
     scop = read_scop(phase)
     divided = [loop for loop in scop.loops if SPLIT in loop.op.attributes]
     return work_of(scop, divided, reduced_arrays(phase))
-
-
-def _constant_trips(loop: ir.Operation) -> int:
-    lows, highs = known_ends(loop)
-    if len(lows) != 1 or len(highs) != 1 or lows[0] is None or highs[0] is None:
-        raise Unknown
-    return max(0, -(-(highs[0] - lows[0]) // ir.IntegerAttr(loop.attributes["step"]).value))

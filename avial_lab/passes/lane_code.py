@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import affine, arith, vector
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.contraction_code import on_vectors, spread
 from avial_lab.passes.lane_strides import IFS, WHILE, Strides, ends_of
 from avial_lab.passes.operations import attributes_of
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.polyhedra.nesting import FORS
 
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.views import is_memref
 from avial_lab.passes.mark_math import CHOSEN
 from avial_lab.passes.mark_parallel import PARALLEL
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import constant_of, operations_in, operations_named
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
 from avial_lab.polyhedra.nesting import FORS
@@ -135,7 +135,7 @@ class Strides:
         ):
             return None  # a narrow integer may have gone round its end when it becomes a wide one
         first, *more = (stride or 0 for stride in strides)
-        factors = list(map(_constant_in, op.operands))
+        factors = list(map(constant_of, op.operands))
         match op.name:
             case "arith.addi":
                 return first + more[0]
@@ -218,6 +218,8 @@ class Strides:
                 break
         self._mix(op.results, [given])
         if self.of(said) != 0:
+            if operations_named(op, *STORES):
+                raise NoLanes("an iteration that is through would store again")
             self._check_tried(after)
 
     def _check_tried(self, block: ir.Block) -> None:
@@ -274,13 +276,6 @@ def _factor(form: Affine | None) -> Stride:
     if form is None or any(_LANE in name and name != _LANE for name, _ in form.terms):
         return None
     return dict(form.terms).get(_LANE, 0)
-
-
-def _constant_in(value: ir.Value) -> int | None:
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
-        return None
-    number = value.owner.operation.attributes["value"]
-    return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
 def _is_wide(kind: ir.Type) -> bool:

@@ -14,12 +14,18 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.dialects.avial import rebuilt_with
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import attributes_of
 
 Rename = Callable[[ir.Value], ir.Value]
 """What stands for an operand of a loop at another place."""
+
+
+def operands_of_ends(loop: ir.Operation) -> list[ir.Value]:
+    """Those that say where an `affine.for` begins and ends; what it hands on comes behind them."""
+    return list(loop.operands)[: len(loop.operands) - len(loop.results)]
 
 
 def narrowed(loop: ir.Operation, own: int, low: ir.Value, high: ir.Value) -> ir.Operation:
@@ -43,7 +49,7 @@ def ranged(loop: ir.Operation, own: int, low: ir.Value, high: ir.Value) -> ir.Op
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, sizes[2]]),
         }
         carried = list(loop.operands)[sizes[0] + sizes[1] :]
-        return rebuilt_loop(loop, [low, high, *carried], attributes)
+        return rebuilt_with(loop, [low, high, *carried], attributes)
     count = len(loop.regions[0].blocks[0].arguments) if loop.name == "scf.parallel" else 1
     loop.operands[own] = low
     loop.operands[count + own] = high
@@ -118,7 +124,7 @@ def _bounded(loop: ir.Operation, extras: tuple[_Extra, _Extra]) -> ir.Operation:
         bounds += values
         counts.append(len(values))
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([*counts, *sizes[2:]])
-    return rebuilt_loop(loop, [*bounds, *operands[sizes[0] + sizes[1] :]], attributes)
+    return rebuilt_with(loop, [*bounds, *operands[sizes[0] + sizes[1] :]], attributes)
 
 
 def _with_result(
@@ -149,7 +155,7 @@ def _narrow_affine_parallel(
             ir.AffineMap.get(form.n_dims, form.n_symbols + 1, results)
         )
         attributes[f"{side}BoundsGroups"] = _groups(groups)
-    return rebuilt_loop(loop, [*lower.operands, low, *upper.operands, high], attributes)
+    return rebuilt_with(loop, [*lower.operands, low, *upper.operands, high], attributes)
 
 
 @dataclass(frozen=True)
@@ -181,26 +187,6 @@ def _parallel_bound(loop: ir.Operation, side: str) -> _ParallelBound:
 
 def _groups(counts: Sequence[int]) -> ir.Attribute:
     return ir.DenseIntElementsAttr.get(cast("Any", np.array(counts, np.int32)))
-
-
-def rebuilt_loop(
-    loop: ir.Operation, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]
-) -> ir.Operation:
-    """The loop with other bounds, in its place; the old one is gone."""
-    new = ir.Operation.create(
-        loop.name,
-        results=[result.type for result in loop.results],
-        operands=operands,
-        attributes=attributes,
-        regions=1,
-        loc=loop.location,
-        ip=ir.InsertionPoint(loop),
-    )
-    loop.regions[0].blocks[0].append_to(new.regions[0])
-    for before, after in zip(loop.results, new.results, strict=True):
-        before.replace_all_uses_with(after)
-    loop.erase()
-    return new
 
 
 _NARROW = {

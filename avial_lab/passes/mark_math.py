@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, math
 
+from avial_lab.accesses.memory import LOADS
 from avial_lab.elementary.functions import FUNCTIONS
 from avial_lab.passes.contract_products import is_real, show_bodies
 from avial_lab.passes.operations import operations_in
@@ -90,7 +91,7 @@ def _stays_unknown(value: ir.Value, steps: int = 32) -> bool:
     if isinstance(value.owner, ir.Block) or not steps:
         return False
     op = value.owner.operation
-    if op.name in ("affine.load", "memref.load"):
+    if op.name in LOADS:
         return isinstance(op.operands[0].owner, ir.Block)
     return op.name in _STAYS_UNKNOWN and any(_stays_unknown(x, steps - 1) for x in op.operands)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
@@ -165,8 +166,8 @@ def _hand_on(nest: ir.Operation, other: ir.Operation) -> bool:
 def _used(nest: ir.Operation) -> tuple[set[ir.Value], set[ir.Value]]:
     """The arrays that are read and those that are written."""
     ops = list(operations_in(nest))
-    read = {op.operands[0] for op in ops if op.name in ("affine.load", "memref.load")}
-    return read, {op.operands[1] for op in ops if op.name in ("affine.store", "memref.store")}
+    read = {op.operands[0] for op in ops if op.name in LOADS}
+    return read, {op.operands[1] for op in ops if op.name in STORES}
 
 
 def _order_of(op: ir.Operation, scop: Scop) -> str | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from mlir import ir, passmanager
 
+from avial_lab.accesses.memory import LOADS
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError, VerifyError
 from avial_lab.passes.carried_to_memory import CarriedToMemory
@@ -26,6 +27,7 @@ from avial_lab.passes.inline_calls import InlineCalls
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.own_memory import OwnMemory
 from avial_lab.passes.parallel_first import ParallelFirst
+from avial_lab.passes.raise_loops import RaiseLoops
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class ConstantGlobals:
         return "constant-globals"
 
 
-_READS = ("affine.load", "memref.load", "affine.vector_load", "vector.load", "memref.dim")
+_READS = (*LOADS, "affine.vector_load", "vector.load", "memref.dim")
 
 
 def _has_values(table: ir.Operation) -> bool:
@@ -141,6 +143,7 @@ STEPS = (
     "mem2reg",
     OwnMemory(),
     CarriedToMemory(),
+    RaiseLoops(),
     "canonicalize",
 )
 """One after the other; a string is one of MLIR's."""

@@ -6,7 +6,7 @@ MLIR objects -> MLIR objects and numbers. Read only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from mlir import ir, rewrite
 
@@ -66,6 +66,34 @@ def functions_in(module: ir.Operation) -> list[ir.Operation]:
 def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
     """Its attributes, inherent ones too, to make another operation with."""
     return {name: op.attributes[name] for name in op.attributes}
+
+
+def replaced(
+    op: ir.Operation,
+    name: str,
+    operands: Sequence[ir.Value],
+    attributes: Mapping[str, ir.Attribute],
+) -> None:
+    """Put an operation without regions that has the same results in its place."""
+    made = ir.Operation.create(
+        name,
+        [result.type for result in op.results],
+        operands,
+        attributes=dict(attributes),
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+    for old, new in zip(op.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.erase()
+
+
+def constant_of(value: ir.Value) -> int | None:
+    """The integer that it is in the text."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+        return None
+    number = value.owner.operation.attributes["value"]
+    return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
 def arrays_of(op: ir.Operation) -> list[ir.MemRefType]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import memref
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.views import defining
 from avial_lab.passes.control_level import (
     ALLOCATIONS,
@@ -19,13 +20,12 @@ from avial_lab.passes.control_level import (
     ControlLevel,
     structured_functions,
 )
-from avial_lab.passes.free_allocations import STACK_BYTES
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.free_allocations import STACK_BYTES, uses_of
+from avial_lab.passes.operations import nbytes_of, operations_in
 from avial_lab.polyhedra.model import Array
 from avial_lab.polyhedra.nesting import holds, parent_of
 
-_STORES = ("memref.store", "affine.store")
-_ELEMENT_ACCESSES = (*_STORES, "memref.load", "affine.load")
+_ELEMENT_ACCESSES = (*LOADS, *STORES)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _drop_undefined(allocation: ir.Operation) -> None:
     """A front end marks a variable without a value by storing one that is not defined."""
     for use in list(allocation.results[0].uses):
         user = use.owner.operation
-        if user.name in _STORES and use.operand_number == 1:
+        if user.name in STORES and use.operand_number == 1:
             value = defining(user.operands[0])
             if value is not None and value.name in ("llvm.mlir.undef", "ub.poison"):
                 user.erase()
@@ -126,7 +126,7 @@ def _owners(
         goes where that lets a loop run in parallel, and no further.
         """
         found = [loop for loop in around if private(loop)]
-        if _nbytes(allocation) > STACK_BYTES:
+        if nbytes_of(ir.MemRefType(allocation.results[0].type)) > STACK_BYTES:
             return next((loop for loop in found if level.is_parallel(loop)), None)
         return found[-1] if found else None
 
@@ -153,7 +153,7 @@ def _allocate_in(
     loop: ir.Operation, users: Sequence[ir.Operation], allocation: ir.Operation
 ) -> None:
     old = allocation.results[0]
-    make = memref.alloc if _nbytes(allocation) > STACK_BYTES else memref.alloca
+    make = memref.alloc if nbytes_of(ir.MemRefType(old.type)) > STACK_BYTES else memref.alloca
     with ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]), allocation.location:
         fresh = make(old.type, [], [])
     for user in users:
@@ -163,7 +163,7 @@ def _allocate_in(
 def _is_unread(allocation: ir.Operation) -> bool:
     """Whether it is only written, and freed."""
     users = [use.owner.operation for use in allocation.results[0].uses]
-    return all(user.name in (*_STORES, "memref.dealloc") for user in users)
+    return all(user.name in (*STORES, "memref.dealloc") for user in users)
 
 
 def _drop(allocation: ir.Operation) -> None:
@@ -179,8 +179,11 @@ def _users(allocation: ir.Operation) -> list[ir.Operation]:
 
 
 def _hoist(allocation: ir.Operation, body: ir.Block) -> list[ir.Operation]:
-    """Put it where the function begins; what frees it in a loop, and has to go."""
-    if allocation.block == body or len(allocation.operands):
+    """Put it where the function begins; what frees it in a loop, and has to go. Memory that a loop
+    hands on stays: the next iteration reads it while it writes what it allocates itself.
+    """
+    _, leaves = uses_of(allocation.results[0])
+    if allocation.block == body or len(allocation.operands) or leaves:
         return []
     allocation.move_before(body.operations[0].operation)
     users = [use.owner.operation for use in allocation.results[0].uses]
@@ -192,11 +195,3 @@ def _leave_to_be_freed(allocation: ir.Operation) -> None:
         user = use.owner.operation
         if user.name == "memref.dealloc" and user.block == allocation.block:
             user.erase()
-
-
-def _nbytes(allocation: ir.Operation) -> int:
-    kind = ir.MemRefType(allocation.results[0].type)
-    nbytes = itemsize_of(kind.element_type)
-    for extent in kind.shape:
-        nbytes *= extent
-    return nbytes

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, memref
 
+from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.accesses.views import DYNAMIC
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import arrays_apart
@@ -20,22 +21,20 @@ from avial_lab.passes.index_code import minus, pieces, plus, times
 from avial_lab.passes.jam_rows import (
     BOUNDS,
     MANY_ROWS,
-    body_of,
     ends_of,
     goes_along,
     loops_over_columns,
-    operands_of_ends,
 )
+from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import PARALLEL, columns_of, free_nests
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import functions_in
 from avial_lab.passes.phases import OF_TASK
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import longest_of, note_terms
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import ReductionKind, Statement
-from avial_lab.polyhedra.nesting import holds
+from avial_lab.polyhedra.nesting import body_of, holds
 from avial_lab.polyhedra.reductions import forbidding, reductions
 
 NAME = "partial-sums"
@@ -135,7 +134,7 @@ def _sum_of(name: str, own: Loop, rows: Sequence[ir.Operation], scop: Scop) -> _
     known = array.kind is ArrayKind.MEMORY and array.value is not None and len(array.shape) == 1
     if not known or not around:
         return None
-    if not all(_is_column(s, own, around) for s in users):
+    if not all(_is_column(s, own, around) and array.value in list(s.op.operands) for s in users):
         return None
     if any(_range(row) != _range(around[0]) for row in around):
         return None
@@ -146,7 +145,7 @@ def _is_column(statement: Statement, own: Loop, rows: Sequence[ir.Operation]) ->
     """Whether it is a plain access to the element of the column's own number."""
     op = statement.op
     row = next((row for row in rows if holds(row, op)), None)
-    if row is None or op.name not in (*LOADS, *STORES) or not goes_along(statement, own):
+    if row is None or op.name not in ACCESSES or not goes_along(statement, own):
         return False
     subscripts = list(op.operands)[1 + (op.name in STORES) :]
     plain = "map" not in op.attributes or str(op.attributes["map"]) == _IDENTITY

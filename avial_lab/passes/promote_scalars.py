@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.cut_at_element import cut_at_element
 from avial_lab.passes.mark_parallel import kept_nests
@@ -26,7 +27,6 @@ from avial_lab.polyhedra.dependences import meet_within
 from avial_lab.polyhedra.nesting import FORS, defined_in, parent_of
 
 NAME = "promote-scalars"
-LOADS, STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _element(scop: Scop, group: Group) -> str:
 def _fixed(loop: ir.Operation) -> list[Group]:
     groups: dict[tuple[object, ...], list[ir.Operation]] = {}
     for op in (view.operation for view in loop.regions[0].blocks[0].operations):
-        if op.name in (*LOADS, *STORES):
+        if op.name in ACCESSES:
             form, where = _place(op)
             if not any(defined_in(loop, value) for value in where):
                 groups.setdefault((form, *where), []).append(op)
@@ -298,7 +298,7 @@ def _met_before(loop: ir.Operation, group: Group) -> bool:
     """Whether what stands before `loop` loads the group's element, and stores it if the group does:
     then it may be loaded and stored again where the loop does not run.
     """
-    wanted = STORES if any(op.name in STORES for op in group) else (*LOADS, *STORES)
+    wanted = STORES if any(op.name in STORES for op in group) else ACCESSES
     for op in (view.operation for view in loop.block.operations):
         if op == loop:
             return False

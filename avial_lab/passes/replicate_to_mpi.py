@@ -13,7 +13,8 @@ from enum import IntEnum
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
-from avial_lab.accesses.views import is_memref, view_chain
+from avial_lab.accesses.memory import LOADS, STORES
+from avial_lab.accesses.views import VIEWS, defining, is_memref, view_chain
 from avial_lab.dialects.avial import CAST
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import program_function
@@ -31,6 +32,8 @@ from avial_lab.passes.phases import (
     split_space,
 )
 from avial_lab.passes.program import text_attribute
+from avial_lab.passes.runtime import call_of
+from avial_lab.polyhedra.nesting import FORS, body_of
 
 PHASES = ("avial.replicate", "avial.task")
 MOST_PARAMETERS = 64
@@ -158,8 +161,8 @@ class _Entry:
         """What stood in schedules and converges stands where they were."""
         for op in list(operations_in(self.function)):
             if op.name in ("avial.schedule", "avial.converge"):
-                for inner in list(op.regions[0].blocks[0].operations)[:-1]:
-                    inner.operation.move_before(op)
+                for inner in body_of(op):
+                    inner.move_before(op)
         for name in ("avial.converge", "avial.schedule"):
             for op in [op for op in operations_in(self.function) if op.name == name]:
                 op.erase()
@@ -208,13 +211,23 @@ class _Entry:
             op = view.operation
             if op.name in PHASES:
                 self._phase(op)
-            elif op.name in _LOADS:
+            elif op.name in LOADS:
                 self._load(op)
-            elif op.name in _STORES:
+            elif op.name in STORES:
                 self._store(op)
             elif op.name == "memref.dealloc":
                 self._erase(op)
+            elif any(map(self._is_array, op.operands)) and not _only_names(op):
+                raise PassError(
+                    f"{op.name} between loops is not lowered", span=span_of(op.location)
+                )
+            elif op.name in _DIVISIONS and op.operands[1] in self.tainted:
+                self._keep_from_zero(op, 1)
+            elif op.name == "cf.assert" and op.operands[0] in self.tainted:
+                self._assert_in_runs(op)
             elif len(op.regions):
+                if op.name == "scf.for" and op.operands[2] in self.tainted:
+                    self._keep_from_zero(op, 2)
                 self._admit_unknown(op)
                 for region in op.regions:
                     for inner in region.blocks:
@@ -236,7 +249,7 @@ class _Entry:
 
     def _taint(self, op: ir.Operation) -> None:
         tainted = self.tainted
-        if op.name in _LOADS:
+        if op.name in LOADS:
             tainted.update(op.results)
         elif op.name in ("affine.for", "scf.for"):
             body = op.regions[0].blocks[0]
@@ -269,13 +282,24 @@ class _Entry:
             with ir.InsertionPoint(op), op.location:
                 self._call("avial_unknown", [])
 
+    def _keep_from_zero(self, op: ir.Operation, place: int) -> None:
+        """A plan has zeros for what it does not know: none divides, and no loop steps by it."""
+        with ir.InsertionPoint(op), op.location:
+            one = arith.constant(op.operands[place].type, 1)
+            op.operands[place] = arith.select(self.live, op.operands[place], one)
+
+    def _assert_in_runs(self, op: ir.Operation) -> None:
+        with ir.InsertionPoint(op), op.location:
+            planned = arith.xori(self.live, arith.constant(self.live.type, 1))
+            op.operands[0] = arith.ori(op.operands[0], planned)
+
     # -- scalars between phases --------------------------------------------------------------------
 
     def _load(self, op: ir.Operation) -> None:
         """Every rank needs the element; a plan goes on with zero."""
         with ir.InsertionPoint(op), op.location:
             source, indices = _element(op, 0)
-            if not self._is_storage(source):
+            if not self._is_shared(op, source):
                 return
             self._begin_element(op, source, indices, writes=False)
             choice = scf.IfOp(self.live, [op.result.type], has_else=True)
@@ -293,7 +317,7 @@ class _Entry:
         """Every rank writes the element, and has its last value."""
         with ir.InsertionPoint(op), op.location:
             target, indices = _element(op, 1)
-            if not self._is_storage(target):
+            if not self._is_shared(op, target):
                 return
             self._begin_element(op, target, indices, writes=True)
             choice = scf.IfOp(self.live)
@@ -304,8 +328,20 @@ class _Entry:
             self._call("avial_end", [])
         self._erase(op)
 
-    def _is_storage(self, value: ir.Value) -> bool:
-        return view_chain(value)[-1] in self.storages
+    def _is_shared(self, op: ir.Operation, array: ir.Value) -> bool:
+        """Whether the ranks keep books of that array; each has tables of its own."""
+        if view_chain(array)[-1] in self.storages:
+            return True
+        root = defining(view_chain(array)[-1])
+        if root is not None and root.name == "memref.get_global":
+            return False
+        raise PassError(
+            "an element of one of several arrays between loops is not lowered",
+            span=span_of(op.location),
+        )
+
+    def _is_array(self, value: ir.Value) -> bool:
+        return is_memref(value) and view_chain(value)[-1] in self.storages
 
     def _arrived(self) -> None:
         self._call("avial_range", [arith.constant(self.i64, 0), self.range.pointer])
@@ -428,16 +464,7 @@ class _Entry:
 
     def _call(self, symbol: str, operands: Sequence[ir.Value]) -> ir.Value | None:
         results = [self.i64] if symbol in ("avial_begin", "avial_live", "avial_again") else []
-        call = ir.Operation.create(
-            "llvm.call",
-            results,
-            list(operands),
-            attributes={
-                "callee": ir.FlatSymbolRefAttr.get(symbol),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        )
+        call = call_of(symbol, operands, results=results)
         return call.results[0] if results else None
 
     def _set(self, room: _Room, words: Sequence[ir.Value | int]) -> None:
@@ -460,10 +487,6 @@ def _kind_of(op: ir.Operation) -> PhaseKind:
     if op.name == "avial.task":
         return PhaseKind.TASK
     return PhaseKind.REPLICATE if halo_of(op) is None else PhaseKind.WIDE
-
-
-_LOADS = ("memref.load", "affine.load")
-_STORES = ("memref.store", "affine.store")
 
 
 def _element(op: ir.Operation, first: int) -> tuple[ir.Value, Sequence[ir.Value]]:
@@ -522,3 +545,23 @@ def allocations_of(function: ir.Operation) -> list[ir.Operation]:
     return [
         op for op in _control_operations(function) if op.name in ("memref.alloc", "memref.alloca")
     ]
+
+
+_DIVISIONS = tuple(
+    f"{dialect}.{name}"
+    for dialect, names in (
+        ("arith", ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")),
+        ("index", ("divs", "divu", "rems", "remu", "ceildivs", "ceildivu", "floordivs")),
+    )
+    for name in names
+)
+
+
+_NAMES = (*VIEWS, CAST, "memref.dim", "arith.select", *FORS, "affine.yield", "scf.yield")
+
+
+def _only_names(op: ir.Operation) -> bool:
+    """Whether it gives an array another name or form, or asks for its size, without a look into
+    it.
+    """
+    return op.name in _NAMES or op.name.startswith("avial.")

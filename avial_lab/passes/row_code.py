@@ -17,10 +17,11 @@ from functools import cached_property
 from mlir import ir
 from mlir.dialects import affine, memref
 
+from avial_lab.accesses.views import view_chain
 from avial_lab.passes.contraction_code import on_vectors, spread
 from avial_lab.passes.empty_loops import known_ends
-from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.operations import itemsize_of
+from avial_lab.polyhedra.nesting import body_of
 
 WIDTHS = (32, 64)
 """Bits of elements; of narrower ones there are several vectors in the making of one."""
@@ -68,10 +69,10 @@ class RowCode:
         """Whether an iteration reads from no array that it has written before."""
         written: set[ir.Value] = set()
         for op in self.body:
-            if op.name == "affine.load" and op.operands[0] in written:
+            if op.name == "affine.load" and view_chain(op.operands[0])[-1] in written:
                 return False
             if op.name == "affine.store":
-                written.add(op.operands[1])
+                written.add(view_chain(op.operands[1])[-1])
         return True
 
     def _is_known(self, op: ir.Operation, bits: int) -> bool:

@@ -6,7 +6,7 @@ Names of functions -> their definitions, in the module that calls them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from mlir import ir
@@ -53,3 +53,19 @@ def _set_clock(op: ir.Operation) -> None:
             i32 = ir.IntegerType.get_signless(32)
             inner.attributes["value"] = ir.IntegerAttr.get(i32, time.CLOCK_MONOTONIC)
             del inner.attributes["avial.clock"]
+
+
+def call_of(
+    symbol: str, operands: Sequence[ir.Value], *, results: Sequence[ir.Type] = ()
+) -> ir.Operation:
+    """A call of a function that the module declares for LLVM."""
+    return ir.Operation.create(
+        "llvm.call",
+        results,
+        list(operands),
+        attributes={
+            "callee": ir.FlatSymbolRefAttr.get(symbol),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )

@@ -15,11 +15,12 @@ from mlir import ir
 
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import put_side_by_side
-from avial_lab.passes.jam_rows import body_of, loops_over_columns
+from avial_lab.passes.jam_rows import loops_over_columns
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.dependences import carried_among
+from avial_lab.polyhedra.nesting import body_of
 
 NAME = "share-loads"
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import STORES
 from avial_lab.accesses.rounding import TERMS
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import buffer_of
@@ -36,9 +37,8 @@ from avial_lab.passes.notes import listed, loop_name
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT, alone_in, reduced_arrays, remap
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.promote_scalars import STORES
 from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.nesting import holds
+from avial_lab.polyhedra.nesting import body_of, holds
 from avial_lab.polyhedra.partition import summed
 from avial_lab.polyhedra.sharing import Unknown, Work
 from avial_lab.polyhedra.splits import Split
@@ -127,10 +127,10 @@ def _sums_in(phase: ir.Operation) -> _Nest | None:
     """The nest that it is, if that only stores what the outer, divided loop tells apart."""
     if phase.name != "avial.replicate" or not on_cpu(phase) or reduced_arrays(phase):
         return None
-    body = _body(phase)
+    body = body_of(phase)
     if len(body) != 1 or not _is_plain(body[0]) or SPLIT not in body[0].attributes:
         return None
-    outer, inside = body[0], _body(body[0])
+    outer, inside = body[0], body_of(body[0])
     if len(inside) != 1 or not _is_plain(inside[0]):
         return None
     inner = inside[0]
@@ -139,11 +139,6 @@ def _sums_in(phase: ir.Operation) -> _Nest | None:
     plain = not any(len(op.regions) for op in operations_in(inner))
     sums = plain and bool(stores) and not any(column in list(op.operands) for op in stores)
     return _Nest(outer, inner) if sums else None
-
-
-def _body(op: ir.Operation) -> list[ir.Operation]:
-    """Without the terminator."""
-    return [view.operation for view in op.regions[0].blocks[0].operations][:-1]
 
 
 def _is_plain(op: ir.Operation) -> bool:
@@ -205,7 +200,7 @@ def _texts(lines: Sequence[str]) -> ir.ArrayAttr:
 
 
 def _texts_of(op: ir.Operation, attribute: str) -> list[str]:
-    """None where it has no such attribute."""
+    """The lines of an attribute; none where `op` does not have it."""
     if attribute not in op.attributes:
         return []
     return [ir.StringAttr(line).value for line in ir.ArrayAttr(op.attributes[attribute])]

@@ -16,12 +16,11 @@ from mlir import ir
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
 from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.jam_rows import body_of
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import arrays_of, lies_whole, nbytes_of, operations_in
 from avial_lab.passes.row_code import is_cleared, operands_in
 from avial_lab.passes.thread_loops import functions_and_phases
-from avial_lab.polyhedra.nesting import FORS, parent_of
+from avial_lab.polyhedra.nesting import FORS, body_of, parent_of
 
 NAME = "stream-stores"
 

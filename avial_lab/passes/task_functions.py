@@ -16,6 +16,7 @@ from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
+from avial_lab.passes.phases import remap
 from avial_lab.passes.program import is_pure, text_attribute
 
 
@@ -185,12 +186,12 @@ def _outline(
     start = ir.InsertionPoint.at_block_begin(body)
     for op in captured.chain:
         copy = op.clone(ip=start)
-        _remap(copy, inside)
+        remap(copy, inside)
         inside.update(zip(op.results, copy.results, strict=True))
     for op in body.operations:
-        _remap(op.operation, inside)
+        remap(op.operation, inside)
         for inner in operations_in(op.operation):
-            _remap(inner, inside)
+            remap(inner, inside)
     last = body.operations[len(body.operations) - 1]
     with ir.InsertionPoint(last), last.location:
         func.ReturnOp([])
@@ -198,10 +199,3 @@ def _outline(
     # The empty task keeps its place until the whole function goes.
     with ir.InsertionPoint(ir.Block.create_at_start(region, [])), task.location:
         ir.Operation.create("omp.terminator")
-
-
-def _remap(op: ir.Operation, inside: dict[ir.Value, ir.Value]) -> None:
-    for k, operand in enumerate(op.operands):
-        replacement = inside.get(operand)
-        if replacement is not None:
-            op.operands[k] = replacement

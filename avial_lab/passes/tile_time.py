@@ -14,13 +14,13 @@ from mlir import ir
 from mlir.dialects import affine, arith
 
 from avial_lab.cpu import this_cpu
+from avial_lab.dialects.avial import rebuilt_with
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import mark_rows
-from avial_lab.passes.loop_bounds import rebuilt_loop
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra.nesting import FORS
+from avial_lab.polyhedra.nesting import FORS, body_of
 from avial_lab.polyhedra.time_tiles import Face, Sweep, TimeTiles, time_tiles
 from avial_lab.polyhedra.units import Immovable
 
@@ -113,11 +113,11 @@ class _Writer:
             known[name] = inner.arguments[0]
             with ir.InsertionPoint(inner), loop.location:
                 end = affine.AffineYieldOp([]).operation
-        body = loop.regions[0].blocks[0]
-        known[TIME].set_location(body.arguments[0].location)
-        body.arguments[0].replace_all_uses_with(known[TIME])
-        for view in list(body.operations)[:-1]:
-            view.operation.move_before(end)
+        time = loop.regions[0].blocks[0].arguments[0]
+        known[TIME].set_location(time.location)
+        time.replace_all_uses_with(known[TIME])
+        for op in body_of(loop):
+            op.move_before(end)
         for number, sweep in enumerate(self.tiles.sweeps):
             self._cut(number, sweep, known)
         loop.erase()
@@ -302,7 +302,7 @@ def _narrowed(
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
         [sizes[0] + len(known), sizes[1] + len(known), 0]
     )
-    return rebuilt_loop(loop, bounds, attributes)
+    return rebuilt_with(loop, bounds, attributes)
 
 
 def _extreme(

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 
 import islpy as isl
 from mlir import ir
-from mlir.dialects import arith, func, llvm, memref, scf
+from mlir.dialects import arith, func, llvm, scf
 
 from avial_lab.errors import InternalError
 from avial_lab.passes.affine_values import AffineValues
 from avial_lab.passes.program import text_attribute
-from avial_lab.polyhedra import Array, Loop, Scop
+from avial_lab.polyhedra import Array, Scop
 from avial_lab.polyhedra.boxes import Expression, ParametricBox
-from avial_lab.polyhedra.touched import RANGE, Touch, TouchKind, hull_of_loops
+from avial_lab.polyhedra.touched import RANGE, Touch, TouchKind
 
 EVERYTHING = 1 << 62
 """The high end of a dimension that has none; the runtime cuts boxes to the array."""
@@ -46,48 +46,18 @@ class TouchFunction:
     parameters: tuple[Source, ...]
 
 
-def loop_bounds(scop: Scop, loops: Sequence[Loop], at: ir.Operation) -> tuple[ir.Value, ir.Value]:
-    """The values low <= v < high that any of `loops` may run through, i64 computed before `at`.
-
-    For inner loops over all iterations of the loops around them in the scop. ±2⁶² where unknown.
-    """
-    box = hull_of_loops(scop, loops)
-    sources = _sources(scop, ())
-    with at.context, at.location, ir.InsertionPoint(at):
-        values = AffineValues(lambda name: _as_i64(_value(sources[name])))
-        lows, highs = values.ends(box, least=-EVERYTHING, most=EVERYTHING)
-    return lows[0], highs[0]
-
-
-def _value(source: Source) -> ir.Value:
-    if isinstance(source, ir.Value):
-        return source
-    return memref.dim(source[0], arith.constant(ir.IndexType.get(), source[1]))
-
-
-def _as_i64(value: ir.Value) -> ir.Value:
-    i64 = ir.IntegerType.get_signless(64)
-    if isinstance(value.type, ir.IndexType):
-        return arith.index_cast(i64, value)
-    width = ir.IntegerType(value.type).width
-    return value if width == 64 else arith.extsi(i64, value)
-
-
 def write_touches(
     before: ir.Operation,
     symbol: str,
     scop: Scop,
     touches: Sequence[Touch],
     array_index: Mapping[ir.Value, int],
-    *,
-    around: Sequence[Loop] = (),
 ) -> TouchFunction:
     """Put the function `symbol` before `before`, an operation of the module's own.
 
-    `array_index` has the number of every array that is touched, by its root; `around` is as
-    `touched_boxes` was told.
+    `array_index` has the number of every array that is touched, by its root.
     """
-    sources = _sources(scop, around)
+    sources = _sources(scop)
     used = [name for name in sources if any(_uses(touch, name) for touch in touches)]
     with before.context, before.location:
         block, report = _open(before, symbol, used, [touch.kind for touch in touches])
@@ -110,15 +80,10 @@ def _open(
     return block, _Report(block, parameters)
 
 
-def _sources(scop: Scop, around: Sequence[Loop]) -> dict[str, Source]:
+def _sources(scop: Scop) -> dict[str, Source]:
     """Every parameter there may be, but for the part's own ends."""
-    sources: dict[str, Source] = dict(scop.sizes)
-    sources |= {name: value for name, value in scop.parameters.items() if value is not None}
-    for loop in around:
-        arguments = loop.op.regions[0].blocks[0].arguments
-        if len(arguments):
-            sources[loop.name] = arguments[loop.dimension]
-    return sources
+    known = {name: value for name, value in scop.parameters.items() if value is not None}
+    return {**scop.sizes, **known}
 
 
 def _uses(touch: Touch, name: str) -> bool:
@@ -188,7 +153,7 @@ class _Report:
     ) -> None:
         for touch in touches:
             number = _number(touch.array, array_index)
-            lows, highs = self.values.ends(touch.box, least=0, most=EVERYTHING)
+            lows, highs = self.values.ends(touch.box, most=EVERYTHING)
             more: list[int] = []
             if touch.kind is TouchKind.WRITE:
                 more.append(int(touch.exact))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.interleave_rows import Values, copy_with, variable_of
 from avial_lab.passes.mark_parallel import LOOPS, nearest_loops
@@ -22,8 +23,6 @@ MOST_ITERATIONS = 5
 
 MOST_OPERATIONS = 400
 """In what comes of it: a stencil of 3 × 3 × 3 points has some 150."""
-
-_LOADS, _STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class UnrollShort:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for nest in list(nearest_loops(module)):
-                stored = {op.operands[1] for op in operations_in(nest) if op.name in _STORES}
+                stored = {op.operands[1] for op in operations_in(nest) if op.name in STORES}
                 for loop in list(nearest_loops(nest)):
                     _write_out_in(loop, stored)
 
@@ -83,9 +82,9 @@ def _looks_around(loop: ir.Operation, stored: Set[ir.Value]) -> bool:
     found = False
     for op in operations_in(loop):
         moves = any(operand in moving for operand in op.operands)
-        if op.name in _STORES and any(index in moving for index in list(op.operands)[2:]):
+        if op.name in STORES and any(index in moving for index in list(op.operands)[2:]):
             return False
-        found = found or (moves and op.name in _LOADS and op.operands[0] in stored)
+        found = found or (moves and op.name in LOADS and op.operands[0] in stored)
         if moves:
             moving.update(op.results)
     return found

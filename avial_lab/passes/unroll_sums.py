@@ -10,13 +10,19 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.passes.interleave_rows import variable_of
 from avial_lab.passes.mark_parallel import LOOPS, free_nests, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.operations import (
+    attributes_of,
+    constant_of,
+    functions_in,
+    operations_in,
+    replaced,
+)
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.unroll_short import MOST_OPERATIONS, steps_of, write_out
 
 NAME = "unroll-sums"
@@ -66,6 +72,32 @@ def _write_out_in(loop: ir.Operation) -> None:
         steps = steps_of(each, MOST_TERMS)
         assert steps is not None
         write_out(each, steps)
+    for op in operations_in(loop):
+        if op.name in ("affine.load", "affine.store"):
+            _say_places(op)
+
+
+def _say_places(access: ir.Operation) -> None:
+    """Steps that were written out become numbers of the map: neighbours are known by them.
+
+    before:  affine.load %A[%j + %c2]                 after:   affine.load %A[%j + 2]
+    """
+    first = 1 + (access.name == "affine.store")
+    fixed, operands = list(access.operands)[:first], list(access.operands)[first:]
+    numbers = [constant_of(value) for value in operands]
+    form = ir.AffineMapAttr(access.attributes["map"]).value
+    if form.n_symbols or all(number is None for number in numbers):
+        return
+    kept = [value for value, number in zip(operands, numbers, strict=True) if number is None]
+    places = iter(range(len(kept)))
+    inner = [
+        ir.AffineDimExpr.get(next(places)) if number is None else ir.AffineConstantExpr.get(number)
+        for number in numbers
+    ]
+    chosen = ir.AffineMap.get(len(kept), 0, inner)
+    results = [each.compose(chosen) for each in form.results]
+    made = ir.AffineMapAttr.get(ir.AffineMap.get(len(kept), 0, results))
+    replaced(access, access.name, [*fixed, *kept], attributes_of(access) | {"map": made})
 
 
 def _is_over_elements(loop: ir.Operation, inside: Sequence[ir.Operation]) -> bool:
@@ -86,7 +118,7 @@ def _is_over_elements(loop: ir.Operation, inside: Sequence[ir.Operation]) -> boo
 
 
 def _may_be_copied(op: ir.Operation) -> bool:
-    return op.name in (*LOADS, *STORES, "affine.for", "affine.yield") or is_pure(op)
+    return op.name in (*ACCESSES, "affine.for", "affine.yield") or is_pure(op)
 
 
 def _written_out(op: ir.Operation, terms: Mapping[ir.Operation, int]) -> int:

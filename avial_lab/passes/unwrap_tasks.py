@@ -11,6 +11,7 @@ from mlir import ir
 
 from avial_lab.dialects.avial import CAST
 from avial_lab.passes.operations import operations_in
+from avial_lab.polyhedra.nesting import body_of
 
 WRAPPERS = ("avial.task", "avial.replicate", "avial.converge", "avial.schedule")
 
@@ -26,8 +27,8 @@ class UnwrapTasks:
     def __call__(self, module: ir.Operation) -> None:
         wrappers = [op for op in operations_in(module) if op.name in WRAPPERS]
         for op in wrappers:
-            for inner in list(op.regions[0].blocks[0].operations)[:-1]:
-                inner.operation.move_before(op)
+            for inner in body_of(op):
+                inner.move_before(op)
         for op in reversed(wrappers):
             op.erase()
         for op in [op for op in operations_in(module) if op.name in ("avial.target", CAST)]:

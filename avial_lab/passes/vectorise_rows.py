@@ -10,10 +10,12 @@ PACT 2008.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import ACCESSES
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
@@ -24,7 +26,6 @@ from avial_lab.passes.mark_parallel import PARALLEL, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.promote_scalars import LOADS, STORES
 from avial_lab.passes.reorder_sums import side_by_side
 from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
@@ -138,29 +139,33 @@ def _lanes_of(loop: ir.Operation) -> Strides | None:
     plain = loop.name == "affine.for" and ir.IntegerAttr(loop.attributes["step"]).value == 1
     if not plain:
         return None
+    alone = _alone(loop)
+    if len(alone) == len(_innermost(loop)):
+        return None  # each makes vectors of its own
     try:
         strides = Strides(loop)
     except NoLanes as reason:
-        if _needs_lanes(loop):
-            tell(loop, NAME, f"iterations of {loop_name(loop)} are no lanes: {reason}")
+        tell(loop, NAME, f"iterations of {loop_name(loop)} are no lanes: {reason}")
         return None
-    if not _gains(strides) or not _needs_lanes(loop):
+    if not _gains(strides, alone):
         return None
     return strides if PARALLEL in loop.attributes or may_run_at_once(loop) else None
 
 
-def _needs_lanes(loop: ir.Operation) -> bool:
-    """Whether some innermost loop makes no vectors of its own."""
+def _alone(loop: ir.Operation) -> list[ir.Operation]:
+    """The innermost loops that make vectors of their own."""
     scop = read_scop(loop)
-    return any(
-        not _is_vector_by_itself(own, scop)
-        for own in scop.loops
-        if own.op != loop and not any(op.name in LOOPS for op in operations_in(own.op))
-    )
+    return [
+        inner
+        for inner in _innermost(loop)
+        if all(_is_vector_by_itself(own, scop) for own in scop.loops_of(inner))
+    ]
 
 
 def _is_vector_by_itself(own: Loop, scop: Scop) -> bool:
     """Whether LLVM may compute it in any order, and finds what it loads side by side."""
+    if _is_scan(own.op):
+        return False
     carried = carried_among(own, scop.statements)
     if forbidding(own, scop, carried):
         return False
@@ -170,22 +175,34 @@ def _is_vector_by_itself(own: Loop, scop: Scop) -> bool:
     return side_by_side(own, scop)
 
 
+def _is_scan(loop: ir.Operation) -> bool:
+    """Whether it looks at what it hands on."""
+    if loop.name not in FORS or not len(loop.results):
+        return False
+    handed = loop.regions[0].blocks[0].operations[-1].operation.operands
+    own = (value for value in handed if not isinstance(value.owner, ir.Block))
+    return any(len(list(value.uses)) > 1 for value in own)
+
+
 def _fastmath(op: ir.Operation) -> str:
     return str(op.attributes["fastmath"]) if "fastmath" in op.attributes else ""
 
 
-def _gains(strides: Strides) -> bool:
-    """Whether the innermost loops have less to do as vectors."""
+def _gains(strides: Strides, alone: Sequence[ir.Operation]) -> bool:
+    """Whether the innermost loops have less to do as vectors; those that make vectors `alone` have
+    more.
+    """
     won = lost = 0
     for loop in _innermost(strides.loop):
+        again = loop in alone
         for op in operations_in(loop):
-            if op.name in (*LOADS, *STORES):
+            if op.name in ACCESSES:
                 lost += GATHERED * _is_gathered(op, strides)
                 won += _differs(op, strides) and strides.is_beside(op)
             elif is_pure(op) and strides.are_vectors(op):
                 long = op.name in LONG and any(map(_is_long, (*op.operands, *op.results)))
-                won += not long
-                lost += LONG_ONES * long
+                won += not (long or again)
+                lost += LONG_ONES if long else again
     return won > lost
 
 
@@ -199,7 +216,7 @@ def _differs(access: ir.Operation, strides: Strides) -> bool:
 
 
 def _is_long(value: ir.Value) -> bool:
-    return str(value.type) in ("i64", "index")
+    return not this_cpu().long_integers and str(value.type) in ("i64", "index")
 
 
 def _innermost(loop: ir.Operation) -> list[ir.Operation]:
@@ -237,7 +254,7 @@ class _Lanes:
     @property
     def _gathers(self) -> bool:
         return any(
-            op.name in (*LOADS, *STORES) and _is_gathered(op, self.strides)
+            op.name in ACCESSES and _is_gathered(op, self.strides)
             for loop in _innermost(self.strides.loop)
             for op in operations_in(loop)
         )

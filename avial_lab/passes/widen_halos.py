@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith
 
+from avial_lab.accesses.memory import STORES
 from avial_lab.passes.fuse_phases import FUSED, as_one, on_cpu, phases_in
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import operations_in
@@ -38,8 +39,8 @@ from avial_lab.passes.phases import (
     split_loops,
 )
 from avial_lab.passes.program import text_attribute
-from avial_lab.passes.promote_scalars import STORES, constant_in
-from avial_lab.polyhedra.nesting import FORS, parent_of
+from avial_lab.passes.promote_scalars import constant_in
+from avial_lab.polyhedra.nesting import FORS, body_of, parent_of
 from avial_lab.polyhedra.time_tiles import Cone, cone
 from avial_lab.polyhedra.units import Immovable
 
@@ -237,8 +238,7 @@ def _block(time: ir.Operation, one: ir.Operation, found: Cone, steps: int) -> No
     inner = next(op for op in operations_in(one) if op.name == time.name)
     with ir.InsertionPoint(inner), inner.location:
         within = affine.AffineForOp(0, steps)
-    body = inner.regions[0].blocks[0]
-    number = body.arguments[0]
+    number = inner.regions[0].blocks[0].arguments[0]
     with ir.InsertionPoint(within.body), inner.location:
         if any(True for _ in number.uses):
             block, step = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)
@@ -247,8 +247,8 @@ def _block(time: ir.Operation, one: ir.Operation, found: Cone, steps: int) -> No
             number.replace_all_uses_with(affine.AffineApplyOp(form, values).result)
         end = affine.AffineYieldOp([])
     within.induction_variable.set_location(number.location)
-    for view in list(body.operations)[:-1]:
-        view.operation.move_before(end.operation)
+    for op in body_of(inner):
+        op.move_before(end.operation)
     inner.erase()
     _start_at(time, first + blocks * steps, last + 1)
 

@@ -1,7 +1,8 @@
 """Exact affine analysis: which iterations depend on which, and which elements a part touches.
 
-MLIR operation -> Scop (statements with isl domains and relations) -> dependences, reductions,
-footprints. What is not affine is taken to touch all it can reach: conservative, never wrong.
+MLIR operation -> Scop (statements with isl domains and relations) -> dependences, reductions; what
+a part touches is in `touched`. What is not affine is taken to touch all it can reach: conservative,
+never wrong.
 
     scop = read_scop(function)
     known = dependences(scop)
@@ -15,7 +16,6 @@ from avial_lab.polyhedra.dependences import (
     carried_by,
     dependences,
 )
-from avial_lab.polyhedra.footprints import Boxes, Footprint, at, boxes_of, footprint
 from avial_lab.polyhedra.model import (
     Access,
     Array,
@@ -34,10 +34,8 @@ __all__ = [
     "Access",
     "Array",
     "ArrayKind",
-    "Boxes",
     "Dependence",
     "DependenceKind",
-    "Footprint",
     "Loop",
     "LoopKind",
     "Reduction",
@@ -45,11 +43,8 @@ __all__ = [
     "Scop",
     "Statement",
     "Update",
-    "at",
-    "boxes_of",
     "carried_by",
     "dependences",
-    "footprint",
     "forbidding",
     "read_scop",
     "reductions",

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.polyhedra.dependences import Dependence, dependences
 from avial_lab.polyhedra.model import Access, Loop, Scop, Statement
 from avial_lab.polyhedra.nesting import defined_in
@@ -111,7 +112,7 @@ def drafts_of(scop: Scop, unit: Unit) -> Iterator[Contraction]:
     and whether they may be moved, is not looked at yet.
     """
     stores = [s for s in unit.statements if any(access.writes for access in s.accesses)]
-    if len(unit.loops) < 3 or len(stores) != 1 or stores[0].op.name not in _STORES:
+    if len(unit.loops) < 3 or len(stores) != 1 or stores[0].op.name not in STORES:
         return
     if any(loop.step != 1 for loop in unit.loops):
         return
@@ -125,11 +126,8 @@ def drafts_of(scop: Scop, unit: Unit) -> Iterator[Contraction]:
             yield Contraction(unit, roles, NOWHERE, element, store, *split, (), ())
 
 
-_STORES = ("affine.store", "memref.store")
-
-
 def _same_place(load: Statement, store: Statement) -> bool:
-    if load.op.block != store.op.block or load.op.name not in ("affine.load", "memref.load"):
+    if load.op.block != store.op.block or load.op.name not in LOADS:
         return False
     mine, other = load.accesses[0], store.accesses[0]
     return mine.array == other.array and bool(

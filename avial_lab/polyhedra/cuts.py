@@ -23,13 +23,13 @@ import islpy as isl
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.conflicts import Conflicts
 from avial_lab.polyhedra.model import Access, Scop, Statement
-from avial_lab.polyhedra.splits import Nest, Splitter
+from avial_lab.polyhedra.splits import LoopNest, Splitter
 
 MOST_CUTS = 4
 """Values that are tried for one loop."""
 
 
-def cut(nest: Nest, splitter: Splitter) -> Affine | None:
+def cut(nest: LoopNest, splitter: Splitter) -> Affine | None:
     """Where to cut, an expression of the loops around and of parameters.
 
     None where that does not help, or where the parts would be loops without loops.
@@ -47,7 +47,7 @@ def cut(nest: Nest, splitter: Splitter) -> Affine | None:
     return None
 
 
-def _candidates(nest: Nest, splitter: Splitter) -> Iterator[Affine]:
+def _candidates(nest: LoopNest, splitter: Splitter) -> Iterator[Affine]:
     """Where one side of a conflict is at the loop's variable, the other at something fixed."""
     for conflict in splitter.conflicts(nest):
         sides = conflict.first_access, conflict.second_access
@@ -55,7 +55,7 @@ def _candidates(nest: Nest, splitter: Splitter) -> Iterator[Affine]:
             yield from _meeting(here, there, nest, splitter.scop)
 
 
-def _meeting(here: Access, there: Access, nest: Nest, scop: Scop) -> Iterator[Affine]:
+def _meeting(here: Access, there: Access, nest: LoopNest, scop: Scop) -> Iterator[Affine]:
     own = nest.loops[0].name
     fixed = {loop.name for loop in nest.statements[0].loops[: nest.around]} | scop.parameters.keys()
     for form, other in zip(here.forms or (), there.forms or (), strict=False):
@@ -66,7 +66,7 @@ def _meeting(here: Access, there: Access, nest: Nest, scop: Scop) -> Iterator[Af
             yield value
 
 
-def _restricted(nest: Nest, where: str, scop: Scop) -> list[Statement]:
+def _restricted(nest: LoopNest, where: str, scop: Scop) -> list[Statement]:
     """The nest's statements in those iterations alone."""
 
     def within(statement: Statement) -> Statement:
@@ -81,6 +81,6 @@ def _restricted(nest: Nest, where: str, scop: Scop) -> list[Statement]:
     return [within(statement) for statement in nest.statements]
 
 
-def _free(statements: list[Statement], nest: Nest, scop: Scop) -> bool:
+def _free(statements: list[Statement], nest: LoopNest, scop: Scop) -> bool:
     places = {s.name: nest.around for s in statements}
     return next(Conflicts(scop).among(statements, places, nest.around), None) is None

@@ -21,16 +21,17 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS
 from avial_lab.accesses.views import VIEWS, defining
 from avial_lab.polyhedra.dependences import dependences
-from avial_lab.polyhedra.nesting import parent_of
-from avial_lab.polyhedra.splits import Nest, Split, Splitter
+from avial_lab.polyhedra.nesting import body_of, parent_of
+from avial_lab.polyhedra.splits import LoopNest, Split, Splitter
 
 Group = tuple[ir.Operation, ...]
 """Operations of the body, in its order; what only computes belongs to every group that uses it."""
 
 
-def distribution(nest: Nest, splitter: Splitter) -> tuple[Group, ...]:
+def distribution(nest: LoopNest, splitter: Splitter) -> tuple[Group, ...]:
     """The groups; none where that leaves nothing to split that is worth a loop of its own."""
     if nest.op.name not in ("affine.for", "scf.for") or len(nest.op.results):
         return ()
@@ -45,13 +46,13 @@ def distribution(nest: Nest, splitter: Splitter) -> tuple[Group, ...]:
     return tuple(tuple(body.items[k] for k in piece.items) for piece in pieces)
 
 
-def recomputable(op: ir.Operation, nest: Nest) -> bool:
+def recomputable(op: ir.Operation, nest: LoopNest) -> bool:
     """Whether every group may run it for itself: it computes, or reads what nobody there writes."""
     if len(op.regions) or not len(op.results):
         return False
     if op.name.partition(".")[0] in ("arith", "math", "index") or op.name in _COMPUTING:
         return True
-    if op.name not in ("affine.load", "memref.load"):
+    if op.name not in LOADS:
         return False
     written = {a.array for s in nest.statements for a in s.accesses if a.writes}
     mine = [a.array for s in nest.statements if s.op == op for a in s.accesses]
@@ -67,7 +68,7 @@ _COMPUTING = VIEWS | {
 class _Piece:
     """A group by the numbers of its items. `splits`: a loop around it alone can be split."""
 
-    nest: Nest
+    nest: LoopNest
     items: tuple[int, ...]
     splits: bool
 
@@ -83,7 +84,7 @@ class _Piece:
 
 def _piece(op: ir.Operation, items: tuple[int, ...], names: set[str], splitter: Splitter) -> _Piece:
     loops = splitter.scop.loops_of(op)
-    nest = Nest(op, loops, tuple(s for s in splitter.scop.statements if s.name in names))
+    nest = LoopNest(op, loops, tuple(s for s in splitter.scop.statements if s.name in names))
     found = splitter.split(nest) if nest.statements else None
     # Nobody has looked whether a group's temporaries are read by the groups behind.
     return _Piece(nest, items, isinstance(found, Split) and not found.private)
@@ -105,11 +106,9 @@ def _joined(pieces: Sequence[_Piece], splitter: Splitter) -> list[_Piece]:
 class _Body:
     """The operations of a loop's body that are more than arithmetic, as numbered items."""
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, nest: LoopNest) -> None:
         self.nest = nest
-        self._block = nest.op.regions[0].blocks[0]
-        operations = [view.operation for view in self._block.operations][:-1]
-        self.items = [op for op in operations if not recomputable(op, nest)]
+        self.items = [op for op in body_of(nest.op) if not recomputable(op, nest)]
         self._number = {op: k for k, op in enumerate(self.items)}
         self._item_of = {
             s.name: self._number[top]

@@ -22,7 +22,7 @@ from avial_lab.polyhedra.windows import Window
 
 
 @dataclass(frozen=True)
-class Touch:
+class DraftAccess:
     """An access before its relation is built; `window` is None for all that may be touched."""
 
     array: Array | None
@@ -42,12 +42,12 @@ class Draft:
     scope: Scope
     exact: bool
     position: tuple[int, ...]
-    touches: tuple[Touch, ...]
+    touches: tuple[DraftAccess, ...]
     note: str | None
 
 
 @dataclass(frozen=True)
-class Range:
+class LoopBounds:
     """The values of a loop variable: from the greatest of `lows`, below the least of `highs`."""
 
     argument: ir.Value
@@ -106,17 +106,17 @@ def _relation_of(name: str, relation: isl.Map) -> isl.Map:
     return relation.set_tuple_name(isl.dim_type.in_, name)
 
 
-def _arrays_of(touch: Touch, arrays: Collection[Array]) -> list[tuple[Array, Touch]]:
-    """The touch with its array; where that may be any, with every array there is."""
+def _arrays_of(touch: DraftAccess, arrays: Collection[Array]) -> list[tuple[Array, DraftAccess]]:
+    """The access with its array; where that may be any, with every array there is."""
     if touch.array is not None:
         return [(touch.array, touch)]
-    found: list[tuple[Array, Touch]] = []
+    found: list[tuple[Array, DraftAccess]] = []
     for array in arrays:
         if array.kind is ArrayKind.EFFECT:
-            found.append((array, Touch(array, None, touch.writes, False, text=f"{array}[]")))
+            found.append((array, DraftAccess(array, None, touch.writes, False, text=f"{array}[]")))
         elif array.value is not None:
             window = Window(array.value, (None,) * array.rank)
-            found.append((array, Touch(array, window, touch.writes, False)))
+            found.append((array, DraftAccess(array, window, touch.writes, False)))
     return found
 
 
@@ -135,7 +135,7 @@ def _relation(text: str, domain: isl.Set) -> isl.Map:
     return isl.Map(text).intersect_domain(domain)
 
 
-def _range_text(array: Array, touch: Touch, choices: Mapping[str, str]) -> str:
+def _range_text(array: Array, touch: DraftAccess, choices: Mapping[str, str]) -> str:
     """`A[x0, x1] : x0 = i - 1 and x1 = j`.
 
     Subscripts that are not known lie anywhere in the array.

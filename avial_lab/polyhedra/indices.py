@@ -206,7 +206,7 @@ class Indices:
     def _comparison(self, op: ir.Operation) -> Condition | None:
         a, b = self.of(op.operands[0]), self.of(op.operands[1])
         if op.name == "index.cmp":
-            spelled = str(op.attributes["pred"]).rpartition("(")[2].rstrip(")>")
+            spelled = _SPELLED.findall(str(op.attributes["pred"]))[-1]
         else:
             spelled = _PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value]
         if spelled.startswith("u"):
@@ -217,6 +217,7 @@ class Indices:
 
 
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_SPELLED = re.compile(r"\w+")  # in `#index<cmp_predicate ult>`, whatever stands around it
 _RELATIONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 

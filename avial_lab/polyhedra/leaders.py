@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.views import defining
 from avial_lab.polyhedra.model import Array, ReductionKind, Statement, Update
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.steps import Steps, Take, Trail, Use, shape, takes, ways
-from avial_lab.polyhedra.updates import LOADS, STORES, loads_behind, same_place, written_between
+from avial_lab.polyhedra.updates import loads_behind, same_place, written_between
 from avial_lab.polyhedra.windows import Window
 
 COMPANION = "avial.companion"

@@ -186,10 +186,6 @@ class Scop:
         """`stem` with a number, as a parameter of that name would be new."""
         return next(name for k in count() if (name := f"{stem}{k}") not in self.parameters)
 
-    def loop_named(self, name: str) -> Loop:
-        """The loop whose variable is `name`; where several are, the first."""
-        return next(loop for loop in self.loops if loop.name == name)
-
     def within(self, loop: Loop) -> tuple[Statement, ...]:
         """The statements inside `loop`."""
         return tuple(s for s in self.statements if loop in s.loops)

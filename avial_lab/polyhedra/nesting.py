@@ -1,6 +1,6 @@
 """What stands inside what.
 
-MLIR operations and values -> yes or no, the operation around.
+MLIR operations and values -> yes or no, the operation around, those inside.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ def holds(loop: ir.Operation, op: ir.Operation | None) -> bool:
 def parent_of(op: ir.Operation) -> ir.Operation | None:
     # `.operation`: an OpView's `name` may be its symbol.
     return op.parent.operation if op.parent is not None else None
+
+
+def body_of(op: ir.Operation) -> list[ir.Operation]:
+    """What stands in its one block, without the terminator."""
+    return [view.operation for view in op.regions[0].blocks[0].operations][:-1]
 
 
 def defined_in(op: ir.Operation, value: ir.Value) -> bool:

@@ -12,7 +12,7 @@ from mlir import ir
 
 from avial_lab.accesses.views import is_memref
 from avial_lab.polyhedra.affine import Affine
-from avial_lab.polyhedra.drafts import Range, Touch
+from avial_lab.polyhedra.drafts import DraftAccess, LoopBounds
 from avial_lab.polyhedra.indices import Condition
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.updates import combination, declared
@@ -31,7 +31,7 @@ def _scf_for(reader: Reader, op: ir.Operation) -> None:
     if "unsignedCmp" in op.attributes:
         low, high = reader.indices.non_negative(low), reader.indices.non_negative(high)
     arguments = list(body.arguments)
-    _enter_for(reader, op, Range(arguments[0], [low], [high], step), arguments[1:])
+    _enter_for(reader, op, LoopBounds(arguments[0], [low], [high], step), arguments[1:])
 
 
 def _affine_for(reader: Reader, op: ir.Operation) -> None:
@@ -43,11 +43,11 @@ def _affine_for(reader: Reader, op: ir.Operation) -> None:
     )
     step = Affine(ir.IntegerAttr(op.attributes["step"]).value)
     arguments = list(op.regions[0].blocks[0].arguments)
-    _enter_for(reader, op, Range(arguments[0], lows, highs, step), arguments[1:])
+    _enter_for(reader, op, LoopBounds(arguments[0], lows, highs, step), arguments[1:])
 
 
 def _enter_for(
-    reader: Reader, op: ir.Operation, values: Range, carried: Sequence[ir.Value]
+    reader: Reader, op: ir.Operation, values: LoopBounds, carried: Sequence[ir.Value]
 ) -> None:
     def body() -> None:
         finish = reader.carry_values(op, carried)
@@ -62,7 +62,8 @@ def _scf_parallel(reader: Reader, op: ir.Operation) -> None:
     forms = [reader.indices.of(op.operands[k]) for k in range(3 * rank)]
     arguments = list(op.regions[0].blocks[0].arguments)
     ranges = [
-        Range(arguments[k], [forms[k]], [forms[rank + k]], forms[2 * rank + k]) for k in range(rank)
+        LoopBounds(arguments[k], [forms[k]], [forms[rank + k]], forms[2 * rank + k])
+        for k in range(rank)
     ]
     reader.enter(op, ranges, lambda: reader.read_block(op.regions[0].blocks[0]))
 
@@ -87,7 +88,7 @@ def _affine_parallel(reader: Reader, op: ir.Operation) -> None:
     steps = [Affine(ir.IntegerAttr(step).value) for step in ir.ArrayAttr(op.attributes["steps"])]
     arguments = list(op.regions[0].blocks[0].arguments)
     ranges = [
-        Range(argument, low, high, step)
+        LoopBounds(argument, low, high, step)
         for argument, low, high, step in zip(arguments, lows, highs, steps, strict=True)
     ]
 
@@ -155,7 +156,7 @@ def _element(
     shown: Sequence[str],
     *,
     writes: bool,
-) -> list[Touch]:
+) -> list[DraftAccess]:
     def window() -> Window:
         return element(reader.indices, memref, tuple(subscripts))
 
@@ -240,7 +241,7 @@ def linalg(reader: Reader, op: ir.Operation) -> None:
     # broadcast and transpose have one of each.
     inputs = len(operands) - 1 if segments is None else ir.DenseI32ArrayAttr(segments)[0]
     everywhere = _covers_outputs(op, inputs)
-    touches: list[Touch] = []
+    touches: list[DraftAccess] = []
     for k, operand in enumerate(operands):
         if not is_memref(operand):
             continue

@@ -24,7 +24,7 @@ from avial_lab.polyhedra.model import ArrayKind, Loop, Scop, Statement
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.operations import LOOPS
 from avial_lab.polyhedra.reading import read_scop
-from avial_lab.polyhedra.splits import Nest, Refusal, Split, Splitter, holds_loops
+from avial_lab.polyhedra.splits import LoopNest, Refusal, Split, Splitter, holds_loops
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def partition(function: ir.Operation | ir.OpView) -> tuple[Node, ...]:
     return _Partition(read_scop(op)).block(op.regions[0].blocks[0])
 
 
-def unsplit(function: ir.Operation) -> Iterator[tuple[Nest, Splitter]]:
+def unsplit(function: ir.Operation) -> Iterator[tuple[LoopNest, Splitter]]:
     """The nests that are not split, outer before inner, each with what knows why."""
     found = _Partition(read_scop(function))
     yield from found.unsplit(function)
@@ -103,7 +103,7 @@ class _Partition:
             if any(access.array.kind is ArrayKind.EFFECT for access in statement.accesses):
                 self._opaque[statement.op] = statement
 
-    def unsplit(self, op: ir.Operation) -> Iterator[tuple[Nest, Splitter]]:
+    def unsplit(self, op: ir.Operation) -> Iterator[tuple[LoopNest, Splitter]]:
         for region in op.regions:
             for body in region.blocks:
                 for node in self.block(body):
@@ -115,10 +115,10 @@ class _Partition:
     def summed(self, op: ir.Operation) -> Split | Refusal:
         return self._splitter.reduced(self._nest(op))
 
-    def _nest(self, op: ir.Operation) -> Nest:
+    def _nest(self, op: ir.Operation) -> LoopNest:
         """The nest whose outermost loop is `op`."""
         loops = tuple(self._loops[op])
-        return Nest(op, loops, tuple(self._by_loop.get(loops[0], ())))
+        return LoopNest(op, loops, tuple(self._by_loop.get(loops[0], ())))
 
     def block(self, body: ir.Block) -> tuple[Node, ...]:
         found: list[Node] = []
@@ -225,7 +225,12 @@ def _loop_depth(op: ir.Operation) -> int:
     return max(inside, default=0) + (op.name in LOOPS)
 
 
-_BULK = {"memref.copy"}
+_BULK = {
+    "memref.copy", "memref.atomic_rmw", "memref.generic_atomic_rmw",
+    "vector.load", "vector.store", "affine.vector_load", "affine.vector_store",
+}  # fmt: skip
+"""More than a load or store of one element: between loops they are tasks."""
+
 _ENDS = {"func.return", "affine.yield", "scf.yield", "scf.condition", "scf.reduce"}
 
 

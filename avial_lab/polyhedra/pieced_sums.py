@@ -30,6 +30,7 @@ from math import prod
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import moves
 from avial_lab.polyhedra.dependences import dependences
@@ -37,7 +38,6 @@ from avial_lab.polyhedra.model import Access, Array, Loop, Scop, Statement
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.privacy import is_temporary
-from avial_lab.polyhedra.products import LOADS
 from avial_lab.polyhedra.ranges import Range, range_of
 from avial_lab.polyhedra.units import Immovable, Unit, units_of
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import (
@@ -29,8 +30,6 @@ from avial_lab.polyhedra.eliminations import within_ranges
 from avial_lab.polyhedra.model import Access, Statement
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.orders import OPERATIONS, factors_of, stride_of
-
-LOADS = ("affine.load", "memref.load")
 
 
 class NoProduct(Exception):

@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable, Sequence
 import islpy as isl
 from mlir import ir
 
-from avial_lab.accesses.views import defining, is_memref
+from avial_lab.accesses.views import defining, is_memref, memrefs_of
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.polyhedra.affine import Affine, Names, extreme, identifier
 from avial_lab.polyhedra.budget import remembered
-from avial_lab.polyhedra.drafts import Draft, Range, Touch, set_within, statement_of
+from avial_lab.polyhedra.drafts import Draft, DraftAccess, LoopBounds, set_within, statement_of
 from avial_lab.polyhedra.indices import Condition, Indices, Scope, size_of
 from avial_lab.polyhedra.leaders import Carried, led_updates
 from avial_lab.polyhedra.model import Array, ArrayKind, Loop, LoopKind, Scop, Update
 from avial_lab.polyhedra.nesting import defined_in, holds, parent_of
 from avial_lab.polyhedra.operations import COMPUTING_DIALECTS, HANDLERS, LOOPS, SILENT, linalg
 from avial_lab.polyhedra.updates import Combination, combination, stored_updates
-from avial_lab.polyhedra.windows import Window, memrefs_of, roots_of, whole
+from avial_lab.polyhedra.windows import Window, roots_of, source_of, whole
 
 
 def read_scop(op: ir.Operation | ir.OpView, *, from_outside: bool = False) -> Scop:
@@ -116,7 +116,9 @@ class Reader:
 
     # -- loops and conditions
 
-    def enter(self, op: ir.Operation, ranges: Sequence[Range], body: Callable[[], None]) -> None:
+    def enter(
+        self, op: ir.Operation, ranges: Sequence[LoopBounds], body: Callable[[], None]
+    ) -> None:
         """Read what stands in a loop of those variables."""
         kind = LoopKind.FOR if op.name.endswith(".for") else LoopKind.PARALLEL
         state = self.loops, self.position, self.indices.scope, self.exact, self.note
@@ -167,7 +169,7 @@ class Reader:
         self.indices.names.reserve(name)
         return name
 
-    def _bound(self, op: ir.Operation, name: str, values: Range) -> None:
+    def _bound(self, op: ir.Operation, name: str, values: LoopBounds) -> None:
         lows = [low for low in values.lows if low is not None]
         highs = [high for high in values.highs if high is not None]
         texts = [f"{name} >= {low}" for low in lows] + [f"{name} < {high}" for high in highs]
@@ -195,8 +197,10 @@ class Reader:
         for number, (argument, handed) in enumerate(
             zip(arguments, terminator.operands, strict=True)
         ):
-            if handed == argument or is_memref(argument) or not any(True for _ in argument.uses):
+            if handed == argument or not any(True for _ in argument.uses):
                 continue
+            if is_memref(argument) and not _is_made_in(op, handed):
+                continue  # it is one of the arrays outside, which its touches are of
             array = self._carried(name_of(argument.location), str(argument.type), len(self.loops))
             load = self._carry(op, array, before=True)
             started.append((array, combination(argument, handed), load, argument, number))
@@ -218,7 +222,7 @@ class Reader:
         outer = [around.name for around in self.loops if around.op != loop]
         array = self._carried(None, element_type, len(outer))
         text = f"{array.name}[{', '.join(outer)}]"
-        touches = [Touch(array, None, writes, True, text=text) for writes in (False, True)]
+        touches = [DraftAccess(array, None, writes, True, text=text) for writes in (False, True)]
         name = self.statement(op, touches)
         if found is not None:
             self.updates.append(Update(array, found.kind, found.op, name, name))
@@ -239,7 +243,7 @@ class Reader:
             text = f"{array.name}[{', '.join((*outer, f'{own} + {loop.step}'))}]"
         else:
             text = f"{array.name}[{', '.join((*outer, f'{own}_next'))}] : {own}_next > {own}"
-        touch = Touch(array, None, not before, loop.step is not None, text=text)
+        touch = DraftAccess(array, None, not before, loop.step is not None, text=text)
         return self.statement(op, [touch])
 
     def branch(
@@ -257,7 +261,7 @@ class Reader:
 
     # -- statements
 
-    def statement(self, op: ir.Operation, touches: Iterable[Touch]) -> str:
+    def statement(self, op: ir.Operation, touches: Iterable[DraftAccess]) -> str:
         """A new statement here; its name."""
         self.drafts.append(
             Draft(
@@ -276,22 +280,24 @@ class Reader:
         writes: bool,
         exact: bool = True,
         subscripts: tuple[str, ...] | None = None,
-    ) -> list[Touch]:
+    ) -> list[DraftAccess]:
         """The touch of a window of a memref; one for each array where it may be one of several."""
         roots = roots_of(memref)
         if roots is None:
-            return [Touch(None, None, writes, False)]
+            return [DraftAccess(None, None, writes, False)]
         found = window()
         if roots == [found.root]:
             array = self.array_of(found.root)
-            return [Touch(array, found, writes, exact and found.exact, subscripts)]
+            return [DraftAccess(array, found, writes, exact and found.exact, subscripts)]
         arrays = [self.array_of(root) for root in roots]
         return [
-            Touch(array, Window(root, (None,) * array.rank), writes, False)
+            DraftAccess(array, Window(root, (None,) * array.rank), writes, False)
             for root, array in zip(roots, arrays, strict=True)
         ]
 
-    def touch_whole(self, memref: ir.Value, *, writes: bool, exact: bool = True) -> list[Touch]:
+    def touch_whole(
+        self, memref: ir.Value, *, writes: bool, exact: bool = True
+    ) -> list[DraftAccess]:
         return self.touches(memref, lambda: whole(self.indices, memref), writes=writes, exact=exact)
 
     def array_of(self, root: ir.Value) -> Array:
@@ -334,7 +340,7 @@ class Reader:
             for touch in self.touch_whole(memref, writes=writes, exact=False)
         ]
         effect = self.effect()
-        touches += [Touch(effect, None, writes, False, text=f"{effect.name}[]")
+        touches += [DraftAccess(effect, None, writes, False, text=f"{effect.name}[]")
                     for writes in (False, True)]  # fmt: skip
         self.statement(op, touches)
 
@@ -396,6 +402,20 @@ class Reader:
             if known is not None:
                 found[loop] = known
         return found
+
+
+def _is_made_in(loop: ir.Operation, memref: ir.Value) -> bool:
+    """Whether it may be memory that an iteration of the loop allocates, and not what it was handed
+    itself.
+    """
+    while (source := source_of(memref)) is not None:
+        memref = source
+    if memref in list(loop.regions[0].blocks[0].arguments):
+        return False
+    roots = roots_of(memref)
+    return roots is None or any(
+        (op := defining(root)) is not None and holds(loop, op) for root in roots
+    )
 
 
 @remembered

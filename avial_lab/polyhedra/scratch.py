@@ -21,7 +21,7 @@ from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Array, ArrayKind, Statement
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.privacy import reads_its_own
-from avial_lab.polyhedra.splits import FEW, Nest, Splitter
+from avial_lab.polyhedra.splits import FEW, LoopNest, Splitter
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
@@ -36,7 +36,7 @@ class Scratch:
     whole: bool
 
 
-def scratch(nest: Nest, splitter: Splitter) -> tuple[Scratch, ...]:
+def scratch(nest: LoopNest, splitter: Splitter) -> tuple[Scratch, ...]:
     """What to make private so that the nest's own loop can be split; none where that is not all."""
     loop = nest.loops[0]
     count = trip_count(loop)
@@ -55,7 +55,7 @@ def scratch(nest: Nest, splitter: Splitter) -> tuple[Scratch, ...]:
     return tuple(found)
 
 
-def _replaceable(array: Array, nest: Nest) -> bool:
+def _replaceable(array: Array, nest: LoopNest) -> bool:
     """Whether all the nest does with the array it does to the memref itself, not to a view."""
     if array.kind is not ArrayKind.MEMORY or array.value is None:
         return False
@@ -78,7 +78,7 @@ def _last(iterations: isl.Set) -> isl.Set:
     return iterations.subtract(pairs.order_lt(IN, own, OUT, own).domain())
 
 
-def _handed_on(array: Array, nest: Nest, last: isl.Set) -> bool | None:
+def _handed_on(array: Array, nest: LoopNest, last: isl.Set) -> bool | None:
     """Whether the last iteration leaves all elements written; None where it may leave out one that
     another iteration wrote.
     """
@@ -105,7 +105,7 @@ def _handed_on(array: Array, nest: Nest, last: isl.Set) -> bool | None:
     return limited(compute, lambda: None)
 
 
-def _by_turn(relation: isl.Map, statement: Statement, nest: Nest) -> isl.Map:
+def _by_turn(relation: isl.Map, statement: Statement, nest: LoopNest) -> isl.Map:
     """{ [outer…, v] -> array element } of an access, for all iterations of its inner loops."""
     inner = len(statement.loops) - nest.around - 1
     projected = relation.project_out(IN, nest.around + 1, inner)

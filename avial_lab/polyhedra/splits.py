@@ -72,7 +72,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Nest:
+class LoopNest:
     """A loop nest to be divided; `around`: how many loops are around it."""
 
     op: ir.Operation
@@ -102,7 +102,7 @@ class Splitter:
         self._conflicts = Conflicts(scop)
         self._private: dict[tuple[tuple[str, ...], tuple[int, ...], str], bool] = {}
 
-    def split(self, nest: Nest) -> Split | Refusal:
+    def split(self, nest: LoopNest) -> Split | Refusal:
         """The nest divided, by its own loop if that may be, else by loops inside, else with
         reductions.
         """
@@ -118,7 +118,7 @@ class Splitter:
 
     # -- by loops that hold all statements
 
-    def _choices(self, nest: Nest) -> Iterator[Choice]:
+    def _choices(self, nest: LoopNest) -> Iterator[Choice]:
         """What the nest may be split by, loops further out first."""
         written = {a.array for s in nest.statements for a in s.accesses if a.writes}
         # What only reads, and what nobody writes there, may stand outside: every part reads it.
@@ -131,7 +131,7 @@ class Splitter:
                 yield Choice(loops, tuple(met))
 
     def _options(
-        self, nest: Nest, statements: Sequence[Statement], depth: int
+        self, nest: LoopNest, statements: Sequence[Statement], depth: int
     ) -> Iterator[tuple[Loop, ...]]:
         """Loops at that depth or further in that hold all `statements`, which share those around;
         some that do not conflict, unless in temporaries.
@@ -150,14 +150,14 @@ class Splitter:
             if loops and (len(groups) == 1 or self._free(nest, _chosen(loops, statements))):
                 yield loops
 
-    def _free(self, nest: Nest, chosen: Mapping[str, Loop]) -> bool:
+    def _free(self, nest: LoopNest, chosen: Mapping[str, Loop]) -> bool:
         return all(is_temporary(c.array) for c in self._meetings(nest, chosen))
 
-    def _meetings(self, nest: Nest, chosen: Mapping[str, Loop]) -> Iterator[Conflict]:
+    def _meetings(self, nest: LoopNest, chosen: Mapping[str, Loop]) -> Iterator[Conflict]:
         statements = [s for s in nest.statements if s.name in chosen]
         return self._conflicts.among(statements, _places(chosen), nest.around)
 
-    def _is_private(self, array: Array, nest: Nest, loops: Sequence[Loop]) -> bool:
+    def _is_private(self, array: Array, nest: LoopNest, loops: Sequence[Loop]) -> bool:
         """Whether each rank may use an `array` of its own when `loops` are split."""
         key = tuple(s.name for s in nest.statements), tuple(map(id, loops)), array.name
         if key not in self._private:
@@ -169,14 +169,14 @@ class Splitter:
             )
         return self._private[key]
 
-    def conflicts(self, nest: Nest) -> Iterator[Conflict]:
+    def conflicts(self, nest: LoopNest) -> Iterator[Conflict]:
         """Because of what the nest's own loop is not split, but for what reductions relax."""
         loops = nest.loops[:1]
         for conflict in self._meetings(nest, _chosen(loops, nest.statements)):
             if not self._is_private(conflict.array, nest, loops):
                 yield conflict
 
-    def _split(self, nest: Nest, choice: Choice, found: tuple[Reduction, ...]) -> Split:
+    def _split(self, nest: LoopNest, choice: Choice, found: tuple[Reduction, ...]) -> Split:
         chosen = _chosen(choice.loops, nest.statements)
         inside = [s for s in nest.statements if s.name in chosen]
         others = [*(array for reduction in found for array in reduction.arrays), *choice.private]
@@ -191,7 +191,7 @@ class Splitter:
             all(len(s.loops) == chosen[s.name].depth + 1 for s in inside),
         )
 
-    def _second(self, nest: Nest, first: Choice) -> tuple[Loop, ...]:
+    def _second(self, nest: LoopNest, first: Choice) -> tuple[Loop, ...]:
         """Other loops to split by, whose ranges do not vary while the nest runs.
 
         Without private arrays: those of the first choice are private to its values as a whole.
@@ -209,7 +209,7 @@ class Splitter:
 
     # -- with reductions
 
-    def reduced(self, nest: Nest) -> Split | Refusal:
+    def reduced(self, nest: LoopNest) -> Split | Refusal:
         """The nest's own loop, with the reductions that make it parallel; or why none do."""
         loop = nest.loops[0]
         carried = carried_among(loop, nest.statements)
@@ -228,7 +228,7 @@ class Splitter:
         texts = texts or [f"what {nest.op.name} computes is written nowhere"]
         return Refusal(tuple(dict.fromkeys(texts))[:MOST_REASONS])
 
-    def _reasons(self, nest: Nest) -> tuple[str, ...]:
+    def _reasons(self, nest: LoopNest) -> tuple[str, ...]:
         """Why the nest's own loop is not parallel."""
         loop = nest.loops[0]
         texts = (d.reason() for d in carried_among(loop, nest.statements))
@@ -271,7 +271,7 @@ def _longest(choices: Iterable[Choice]) -> Choice | None:
     return best[1] if best is not None and best[0] > 1 else None
 
 
-def _clampable(loops: Sequence[Loop], nest: Nest) -> bool:
+def _clampable(loops: Sequence[Loop], nest: LoopNest) -> bool:
     """Whether each chosen loop can be cut down to a range of values."""
     if any(loop.kind is LoopKind.WHILE or _results_wanted(loop.op) for loop in loops):
         return False
@@ -287,7 +287,7 @@ def _results_wanted(op: ir.Operation) -> str | None:
     return None
 
 
-def _triangular(chosen: Sequence[Loop], nest: Nest) -> bool:
+def _triangular(chosen: Sequence[Loop], nest: LoopNest) -> bool:
     loops = {id(loop): loop for s in nest.statements for loop in s.loops[nest.around :]}
     inside = [loop for loop in loops.values() if loop not in chosen]
     mine = [loop.variable for loop in chosen]
@@ -303,7 +303,7 @@ def _triangular(chosen: Sequence[Loop], nest: Nest) -> bool:
 _COMBINED = ("i1", "i8", "i16", "i32", "i64", "index", "f32", "f64")
 
 
-def _irreducible(reduction: Reduction, nest: Nest) -> str | None:
+def _irreducible(reduction: Reduction, nest: LoopNest) -> str | None:
     """Why its parts cannot be combined at the end, if so."""
     if reduction.reorders_rounding and is_strict(nest.op):
         return f"the {reduction} keeps its order: the program is strict"

@@ -27,10 +27,11 @@ from math import isqrt, prod
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.arrays import ITEMSIZE
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, Array, ArrayKind, Scop, Statement
-from avial_lab.polyhedra.nesting import FORS, parent_of
+from avial_lab.polyhedra.nesting import FORS, body_of, parent_of
 from avial_lab.polyhedra.reading import read_scop
 from avial_lab.polyhedra.units import PURE, Immovable
 
@@ -307,7 +308,7 @@ class _Sweeps:
                 if any(a.array in written for s in inside[op] for a in s.accesses):
                     return None
                 del inside[op]
-        if not inside or any(not _may_stand(op) for op in _body(loop) if op not in inside):
+        if not inside or any(not _may_stand(op) for op in body_of(loop) if op not in inside):
             return None
         sweeps = tuple(Sweep(op, _loops(op, inside[op])) for op in inside)
         return _Sweeps(loop, scop, sweeps, tuple(tuple(s) for s in inside.values()))
@@ -475,23 +476,15 @@ def _chooses_elements(loop: ir.Operation) -> bool:
         for view in (v for region in pending.pop().regions for block in region for v in block):
             op = view.operation
             pending.append(op)
-            if op.name in _STORES:
+            if op.name in STORES:
                 written.add(op.operands[1])
-            if op.name in (*_STORES, *_LOADS):
-                first = 1 + (op.name in _STORES)
+            if op.name in ACCESSES:
+                first = 1 + (op.name in STORES)
                 if any(index in moving for index in list(op.operands)[first:]):
                     indexed.add(op.operands[first - 1])
             elif any(operand in moving for operand in op.operands) and not len(op.regions):
                 moving.update(op.results)
     return bool(indexed & written)
-
-
-_LOADS, _STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
-
-
-def _body(loop: ir.Operation) -> list[ir.Operation]:
-    """Without the terminator."""
-    return [view.operation for view in loop.regions[0].blocks[0].operations][:-1]
 
 
 def _child(loop: ir.Operation, op: ir.Operation) -> ir.Operation:
@@ -505,7 +498,7 @@ def _child(loop: ir.Operation, op: ir.Operation) -> ir.Operation:
 
 
 def _may_stand(op: ir.Operation) -> bool:
-    return op.name.startswith((*PURE, "affine.load", "memref.load")) and not len(op.regions)
+    return op.name.startswith((*PURE, *LOADS)) and not len(op.regions)
 
 
 def _loops(op: ir.Operation, statements: Iterable[Statement]) -> tuple[ir.Operation | None, ...]:
@@ -513,7 +506,7 @@ def _loops(op: ir.Operation, statements: Iterable[Statement]) -> tuple[ir.Operat
     slabs = op if op.name in FORS and _is_plain_loop(op) else None
     if slabs is None or not _walks(slabs, 0, statements):
         return (None, None)
-    inner = [each for each in _body(slabs) if not _is_pure(each)]
+    inner = [each for each in body_of(slabs) if not _is_pure(each)]
     alone = len(inner) == 1 and _is_plain_loop(inner[0]) and _walks(inner[0], 1, statements)
     return (slabs, inner[0] if alone else None)
 

@@ -38,7 +38,6 @@ from avial_lab.polyhedra.model import (
     Array,
     ArrayKind,
     Loop,
-    LoopKind,
     Scop,
     Statement,
     Update,
@@ -84,12 +83,11 @@ _Asked = tuple[object, tuple[isl.Set, ...], tuple[isl.Set, ...]]
 
 @dataclass(frozen=True)
 class _Part:
-    """What a part is: which loops are split, which are fixed, and the cases in which it is asked
-    for; the boxes around the sets that isl was asked about, which arrays of one use share.
+    """What a part is: which loops are split, and the cases in which it is asked for; the boxes
+    around the sets that isl was asked about, which arrays of one use share.
     """
 
     loops: tuple[tuple[Loop, ...], tuple[Loop, ...]]
-    around: tuple[Loop, ...]
     context: isl.Set
     beyond: tuple[int, int] | None = None
     known: dict[_Asked, _Boxes] = field(default_factory=dict)
@@ -110,15 +108,6 @@ class _Part:
             for chosen in self.loops
         )
 
-    def once(self, statement: Statement) -> isl.Set:
-        """The statement's iterations at one iteration of the loops around."""
-        where = [
-            f"{_dim(k)} = {loop.name}"
-            for k, loop in enumerate(statement.loops)
-            if loop in self.around and loop.kind is not LoopKind.WHILE
-        ]
-        return statement.domain.intersect(_box_text(statement, where))
-
     def iterations(self, statement: Statement) -> isl.Set:
         """The statement's iterations in the part."""
         below, above = self.beyond or (0, 0)
@@ -127,41 +116,32 @@ class _Part:
             for (low, high), places in zip(RANGE, self.split(statement), strict=True)
             for place in places
         ]
-        cut = self.once(statement).intersect(_box_text(statement, where))
+        cut = statement.domain.intersect(_box_text(statement, where))
         return cut.intersect_params(self.context)
 
 
 def touched_boxes(
     scop: Scop,
-    statements: Sequence[Statement] | None = None,
     *,
     loops: Sequence[Loop] = (),
     second: Sequence[Loop] = (),
-    around: Sequence[Loop] = (),
     reduced: Sequence[Array] = (),
-    private: Sequence[Array] = (),
     beyond: tuple[int, int] | None = None,
 ) -> tuple[Touch, ...]:
-    """What `statements` (None: all) touch while the split `loops` run from `lo0_` to below `hi0_`
-    and those of `second` from `lo1_` to below `hi1_`; loops that are not split run whole.
+    """What the scop touches while the split `loops` run from `lo0_` to below `hi0_` and those of
+    `second` from `lo1_` to below `hi1_`; loops that are not split run whole.
 
-    Loops in `around` are fixed at one iteration, a parameter of the loop's name. Accesses of a
-    `reduced` array by its updates are one REDUCE; arrays that are allocated inside, constants and
-    `private` ones are left out. Of an empty part nothing is said: ask for lo < hi only. `beyond`:
-    up to so many iterations of split loops before the part and after it are run too, those that its
+    Accesses of a `reduced` array by its updates are one REDUCE; arrays that are allocated inside
+    and constants are left out. Of an empty part nothing is said: ask for lo < hi only. `beyond`: up
+    to so many iterations of split loops before the part and after it are run too, those that its
     own need of earlier ones, and all in the program's order.
     """
-    chosen = scop.statements if statements is None else tuple(statements)
     context = scop.context.intersect_params(_nonempty(bool(loops), bool(second)))
-    part = _Part((tuple(loops), tuple(second)), tuple(around), context, beyond)
-    arrays = [
-        array
-        for array in scop.arrays
-        if array.kind is ArrayKind.MEMORY and array not in private and _shared(array, scop, around)
-    ]
+    part = _Part((tuple(loops), tuple(second)), context, beyond)
+    arrays = [a for a in scop.arrays if a.kind is ArrayKind.MEMORY and _shared(a, scop)]
     found: list[Touch] = []
     for array in arrays:
-        mine = [(s, a) for s in chosen for a in s.accesses if a.array == array]
+        mine = [(s, a) for s in scop.statements for a in s.accesses if a.array == array]
         if array in reduced:
             updates = [update for update in scop.updates if _is_reduced(update, array, reduced)]
             names = {name for update in updates for name in (update.load, update.store)}
@@ -182,9 +162,9 @@ def _nonempty(first: bool, second: bool) -> isl.Set:
     return isl.Set(f"[{', '.join(names)}] -> {{ : {' and '.join(where) or 'true'} }}")
 
 
-def _shared(array: Array, scop: Scop, around: Sequence[Loop]) -> bool:
+def _shared(array: Array, scop: Scop) -> bool:
     """Whether other phases can see it."""
-    if array.value is None or any(loop not in around for loop in array.loops):
+    if array.value is None or array.loops:
         return False
     op = defining(array.value)
     if op is None:
@@ -240,13 +220,13 @@ def _before_the_part(
     Iterations of the split loops may run in any order, so none counts on another; but where more
     are run than the part's own.
     """
-    relation = access.relation.intersect_domain(part.once(statement))
+    relation = access.relation
     one_element = relation.is_single_valued()
     for writer, write in writes:
         order = _earlier(statement, writer, part)
         if order is None:
             continue
-        written = write.relation.intersect_domain(part.once(writer))
+        written = write.relation
         if one_element:
             pairs = relation.apply_range(written.reverse()).intersect(order)
             relation = relation.subtract_domain(pairs.domain())
@@ -400,32 +380,3 @@ def _box_text(statement: Statement, where: Sequence[str]) -> isl.Set:
     parameters = sorted(name for name in names - {*dims, "and"} if name.isidentifier())
     text = f"{{ {statement.name}[{', '.join(dims)}] : {' and '.join(where) or 'true'} }}"
     return isl.Set(f"[{', '.join(parameters)}] -> {text}")
-
-
-# -- the values of loops
-
-
-def hull_of_loops(scop: Scop, loops: Sequence[Loop]) -> ParametricBox:
-    """The least and the greatest value that any of `loops` runs through, in one dimension; for
-    inner loops over all iterations of those around them in the scop.
-
-    Without an end where that is not known.
-    """
-    values = [
-        piece
-        for statement in scop.statements
-        for place, loop in enumerate(statement.loops)
-        if loop in loops
-        for piece in pieces_of(_only(statement.domain, place))
-    ]
-    unknown = ParametricBox(((),), ((),), None, isl.Set("{ [x] }"))
-    if not values:
-        return unknown
-    return limited(partial(_hull, values, scop.context), lambda: unknown, limit=OPERATIONS)
-
-
-def _only(iterations: isl.Set, place: int) -> isl.Set:
-    """The values of one of the dimensions."""
-    rest = iterations.dim(SET) - place - 1
-    line = iterations.project_out(SET, place + 1, rest).project_out(SET, 0, place)
-    return line.reset_tuple_id() if line.has_tuple_id() else line

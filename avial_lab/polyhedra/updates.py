@@ -15,12 +15,10 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.views import defining
 from avial_lab.polyhedra.model import ReductionKind, Statement, Update
 from avial_lab.polyhedra.windows import Window
-
-LOADS = ("memref.load", "affine.load")
-STORES = ("memref.store", "affine.store")
 
 
 @dataclass(frozen=True)
@@ -132,9 +130,11 @@ class _Chain:
         name = f"arith.{'min' if smaller else 'max'}"
         if compare.name == "arith.cmpf":
             # A NaN compares false: it has to leave the old value, or what comes last would count.
-            strictly = predicate in (2, 4)  # of zeros, that differ in sign, the first stays
-            name = name.replace("arith.", "avial.arg") if strictly else f"{name}imumf"
-            return old == 2 and self._agrees(Combination(kind, name))
+            # Of zeros, which differ in sign, the first stays; of `x <= old ? x : old` it would be
+            # the last, for which ranks have no operation.
+            strictly = predicate in (2, 4)
+            name = name.replace("arith.", "avial.arg")
+            return old == 2 and strictly and self._agrees(Combination(kind, name))
         return self._agrees(Combination(kind, name + ("si" if predicate < 6 else "ui")))
 
     def _looped(self, op: ir.Operation, number: int) -> bool:
@@ -169,7 +169,7 @@ def stored_updates(
     for store in statements:
         if store.op.name == "memref.atomic_rmw":
             kind = declared(ir.IntegerAttr(store.op.attributes["kind"]).value)
-            if kind is not None:
+            if kind is not None and not any(True for _ in store.op.results[0].uses):
                 array = store.accesses[0].array
                 found.append(Update(array, kind.kind, kind.op, store.name, store.name))
         if store.op.name not in STORES or len(store.accesses) != 1:

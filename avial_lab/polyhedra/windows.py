@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.accesses.views import DYNAMIC, defining, is_memref, view_source
+from avial_lab.accesses.views import ALLOCATIONS, DYNAMIC, defining, memrefs_of, view_source
 from avial_lab.dialects.avial import CAST
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import Indices, size_of
@@ -118,22 +118,10 @@ def roots_of(memref: ir.Value) -> list[ir.Value] | None:
     return list(roots)
 
 
-ALLOCATIONS = {"memref.alloc", "memref.alloca", "gpu.alloc", "memref.get_global"}
 _CHOOSERS = {
     "arith.select", "scf.if", "scf.for", "scf.while", "scf.index_switch", "scf.execute_region",
     "affine.for", "affine.if", "memref.alloca_scope",
 }  # fmt: skip
-
-
-def memrefs_of(op: ir.Operation) -> Iterator[ir.Value]:
-    """Every memref that is an operand of `op` or of an operation in its regions."""
-    for operand in op.operands:
-        if is_memref(operand):
-            yield operand
-    for region in op.regions:
-        for inner_block in region.blocks:
-            for inner in inner_block.operations:
-                yield from memrefs_of(inner.operation)
 
 
 # -- one step from the indices of a view to those of its source

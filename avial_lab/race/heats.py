@@ -34,9 +34,10 @@ _PAUSE_S = 0.005
 """Between two turns: the threads of the one before spin for a while before they sleep."""
 
 _SHORT_S = 0.02
-"""A run of less is told by the one right after it. Others have had the caches since its last turn,
-and waking its threads is a good part of what it takes: from their sleep where their library counts
-time, but not where it counts how often they have looked, which stood still as they did.
+"""A contestant whose run is shorter than this runs twice in a turn, and only the second run counts:
+the first refills the caches, which others have used since, and wakes its threads. Threads that spin
+for a fixed time are asleep by then; those that count how often they have looked are not, since they
+stood still.
 """
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from avial_lab.cpu import SYSTEM, allowed, cores_of, in_turn
+from avial_lab.cpu import SYSTEM, allowed, cores_of, data_caches, in_turn
 from avial_lab.toolchain import run
 
 
@@ -44,10 +44,6 @@ class Machine:
     def facts(self) -> dict[str, Any]:
         return asdict(self)
 
-    def cache_bytes(self, level: int) -> int:
-        """Of one cache of that level; 0 where nothing is known of it."""
-        return next((c.nbytes for c in self.caches if c.level == level), 0)
-
     def __str__(self) -> str:
         cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
         if self.threads > self.cores:
@@ -57,12 +53,13 @@ class Machine:
 
 def this_machine(*, system: Path = SYSTEM) -> Machine:
     """What is known of the machine this process runs on."""
+    caches = data_caches(system / f"cpu{allowed()[0]}/cache")
     return Machine(
         processor=_processor(),
         architecture=platform.machine(),
         cores=len(cores_of(allowed(), system)),
         threads=len(allowed()),
-        caches=_caches(allowed()[0], system),
+        caches=tuple(CacheLevel(level, *found) for level, found in sorted(caches.items())),
     )
 
 
@@ -82,20 +79,6 @@ def pinned_environment(cores: Sequence[int]) -> dict[str, str]:
     return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in cores)}
 
 
-def _caches(cpu: int, system: Path) -> tuple[CacheLevel, ...]:
-    folders = sorted((system / f"cpu{cpu}/cache").glob("index*"))
-    found = [
-        CacheLevel(
-            int(_read(folder / "level") or 0),
-            _nbytes(_read(folder / "size")),
-            _count(_read(folder / "shared_cpu_list")),
-        )
-        for folder in folders
-        if _read(folder / "type") in ("Data", "Unified")
-    ]
-    return tuple(sorted((c for c in found if c.level and c.nbytes), key=lambda c: c.level))
-
-
 def _processor() -> str:
     """Its name as its maker gives it."""
     for line in _read(Path("/proc/cpuinfo")).splitlines():
@@ -113,27 +96,6 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
-
-
-def _nbytes(text: str) -> int:
-    """As in sysfs.
-
-    >>> _nbytes("1024K"), _nbytes("32M"), _nbytes("")
-    (1048576, 33554432, 0)
-    """
-    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
-    digits = text.rstrip("KMG")
-    return int(digits) * factor if digits.isdigit() else 0
-
-
-def _count(text: str) -> int:
-    """How many numbers a list of ranges holds.
-
-    >>> _count("0-3,8"), _count("5")
-    (5, 1)
-    """
-    ends = [part.split("-") for part in text.split(",") if part]
-    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends) or 1
 
 
 def _binary(nbytes: int) -> str:

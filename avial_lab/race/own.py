@@ -27,11 +27,11 @@ from avial_lab.shared_object import LoadedProgram, digest
 
 class OwnRank:
     """One rank: its pieces of the arrays, in the same memory every time, all of which was just
-    written when a run begins. What a program only writes holds other bytes than it should until
-    then.
+    written when a run begins: what is read with the caller's values, what a program only writes
+    with wrong bytes, so that an element it forgets is noticed.
 
-    On one rank nothing is between the two, as with a function in C; several ranks wait for each
-    other there.
+    On one rank nothing happens between that and the run, as with a function in C; several ranks
+    wait for each other in between.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from avial_lab.errors import ClusterError
-from avial_lab.shared_object import LoadedProgram
+from avial_lab.shared_object import LoadedProgram, mapped_files
 
 VARIABLE = "AVIAL_BLAS"
 """Of the environment: the file of the library to take, and no other."""
@@ -109,7 +109,9 @@ def blas_here() -> Blas | None:
 
 def blas_of_numpy() -> Blas | None:
     """The one that NumPy computes products of matrices with; None where that is not found."""
-    return next((found for path in _mapped() if (found := _loaded(path)) is not None), None)
+    return next(
+        (found for path in mapped_files(_LIBRARIES) if (found := _loaded(path)) is not None), None
+    )
 
 
 @cache
@@ -120,7 +122,7 @@ def _first(chosen: str) -> Blas | None:
 
 def candidates() -> Iterator[str]:
     """Files that may be one, or names that the loader knows; the best first."""
-    yield from _mapped()
+    yield from mapped_files(_LIBRARIES)
     for package in ("numpy", "scipy"):
         yield from _in_wheel(package)
     for name in NAMES:
@@ -131,16 +133,6 @@ def candidates() -> Iterator[str]:
         found = ctypes.util.find_library(name)
         if found is not None:
             yield found
-
-
-def _mapped() -> list[str]:
-    """What this process has already."""
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return []  # not Linux
-    paths = dict.fromkeys(line.split(maxsplit=5)[-1] for line in maps.splitlines() if "/" in line)
-    return [path for path in paths if _LIBRARIES.search(path)]
 
 
 def _in_wheel(package: str) -> list[str]:

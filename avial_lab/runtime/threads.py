@@ -20,7 +20,7 @@ from pathlib import Path
 from avial_lab.cpu import Core, allowed, cores_of, in_turn
 from avial_lab.errors import ClusterError
 from avial_lab.runtime.blas import products
-from avial_lab.shared_object import LoadedProgram
+from avial_lab.shared_object import LoadedProgram, mapped_files
 
 ENTRIES = (
     "fork_call",
@@ -201,7 +201,7 @@ def openmp() -> ctypes.CDLL | None:
 
     One that is here already is the one to use: two of them in a process end it.
     """
-    for path in (*_mapped(), *_installed()):
+    for path in (*mapped_files(_LIBRARIES), *_installed()):
         try:
             library = ctypes.CDLL(str(path))
             library.kmp_set_defaults(f"KMP_BLOCKTIME={BLOCKTIME}".encode())
@@ -209,15 +209,6 @@ def openmp() -> ctypes.CDLL | None:
             continue
         return library
     return None
-
-
-def _mapped() -> list[Path]:
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return []  # not Linux
-    paths = dict.fromkeys(line.split()[-1] for line in maps.splitlines() if "/" in line)
-    return [Path(path) for path in paths if _LIBRARIES.search(path)]
 
 
 def _installed() -> list[Path]:

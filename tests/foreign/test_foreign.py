@@ -49,11 +49,12 @@ def reference_of(
 
 def differing(got: np.ndarray, want: np.ndarray, terms: int) -> np.ndarray:
     """Where they are further apart than another order of that many terms explains (of none: where
-    they are not equal); NaN is NaN.
+    they are not equal, signs of zeros too); NaN is NaN.
     """
     if got.dtype.kind != "f":
         return np.argwhere(got != want)
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    same = (got == want) & (np.signbit(got) == np.signbit(want))
+    same |= np.isnan(got) & np.isnan(want)
     if terms:
         scale = max(1.0, float(np.nanmax(np.abs(want), initial=0)))
         same |= np.abs(got - want) <= terms * EPS[got.dtype] * scale
@@ -113,3 +114,110 @@ def test_it_runs_on_any_number_of_ranks(
 ) -> None:
     for ranks in RANKS:
         check_run(name, ranks, cluster, truth, tiny=tiny)
+
+
+ROUND_THE_END = """
+func.func @f(%a: memref<200xf64>) {
+  %k = arith.constant 100 : i8
+  %s = arith.addi %k, %k : i8
+  %low = arith.index_cast %s : i8 to index
+  %one = arith.constant 1.0 : f64
+  affine.for %i = %low to 64 {
+    affine.store %one, %a[%i + 56] : memref<200xf64>
+  }
+  return
+}"""
+
+UNTIL_TRUE = """
+avial.schedule %a, %done {
+  %cpu = avial.target {arch = "cpu"}
+  avial.converge until %done ge 1 max 7 {
+    avial.task %cpu, %a, %done {
+      %c0 = arith.constant 0 : index
+      %x = memref.load %a[%c0]
+      %one = arith.constant 1.0 : f64
+      %y = arith.addf %x, %one : f64
+      memref.store %y, %a[%c0]
+      %t = arith.constant 3.0 : f64
+      %z = arith.cmpf oge, %y, %t : f64
+      memref.store %z, %done[]
+    }
+  }
+}"""
+
+
+@pytest.mark.mpi
+def test_narrow_integers_go_round_their_end(cluster: Cluster) -> None:
+    """The reference has the same passes before it: it cannot tell."""
+    a = np.zeros(200)
+    avial_lab.compile(ROUND_THE_END, arrays={"a": a}, ranks=1).run(cluster)
+    np.testing.assert_array_equal(a, np.arange(200) < 120)
+
+
+@pytest.mark.mpi
+def test_a_truth_value_ends_a_converge(cluster: Cluster) -> None:
+    a, done = np.zeros(1), np.array(False)
+    avial_lab.compile(UNTIL_TRUE, arrays={"a": a, "done": done}, ranks=2).run(cluster)
+    assert a[0] == 3
+    assert done
+
+
+FROM_MEMORY = {
+    "asserted": """
+func.func @f(%a: memref<64xf64>, %b: memref<64xf64>, %p: memref<i64>) {
+  %z = arith.constant 0 : i64
+  %n = memref.load %p[] : memref<i64>
+  %t = arith.cmpi sgt, %n, %z : i64
+  cf.assert %t, "p has to be positive"
+  affine.for %i = 0 to 64 {
+    %u = affine.load %a[%i] : memref<64xf64>
+    affine.store %u, %b[%i] : memref<64xf64>
+  }
+  return
+}""",
+    "divided": """
+func.func @f(%a: memref<64xf64>, %b: memref<64xf64>, %p: memref<i64>) {
+  %h = arith.constant 64 : i64
+  %n = memref.load %p[] : memref<i64>
+  %q = arith.divsi %h, %n : i64
+  %x = arith.sitofp %q : i64 to f64
+  affine.for %i = 0 to 64 {
+    %u = affine.load %a[%i] : memref<64xf64>
+    %v = arith.addf %u, %x : f64
+    affine.store %v, %b[%i] : memref<64xf64>
+  }
+  return
+}""",
+    "steps": """
+func.func @f(%a: memref<64xf64>, %b: memref<64xf64>, %p: memref<i64>) {
+  %c0 = arith.constant 0 : index
+  %c63 = arith.constant 63 : index
+  %n = memref.load %p[] : memref<i64>
+  %m = arith.index_cast %n : i64 to index
+  scf.for %i = %c0 to %c63 step %m {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %a[%j] : memref<64xf64>
+      affine.store %x, %b[%j] : memref<64xf64>
+    }
+    affine.for %j = 0 to 64 {
+      %x = affine.load %b[63 - %j] : memref<64xf64>
+      affine.store %x, %a[%j] : memref<64xf64>
+    }
+  }
+  return
+}""",
+}
+"""What ends a program, or never does, where the number is the zero that a plan has for it."""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("what", FROM_MEMORY)
+def test_a_plan_does_without_numbers_from_memory(what: str, ranks: int, cluster: Cluster) -> None:
+    rng = np.random.default_rng(0)
+    arrays = {"a": rng.random(64), "b": rng.random(64), "p": np.array(4)}
+    program = avial_lab.compile(FROM_MEMORY[what], arrays=arrays, ranks=ranks)
+    want = program.reference().data
+    program.run(cluster, timeout=60)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, want[name])

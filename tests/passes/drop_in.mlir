@@ -80,7 +80,7 @@ func.func @least(%A: memref<20xf64> {avial.name = "A"}, %s: memref<f64> {avial.n
 
 // CHECK-LABEL: func.func @total
 // CHECK: "avial.replicate"(%{{.*}}, %[[A:.*]], %[[S:.*]], %[[S]]) ({
-// CHECK: avial.owned0 = array<i64: 0, 20>, avial.reduced = array<i64: 3>, avial.reordered = 20 : i64
+// CHECK: avial.owned0 = array<i64: 0, 20>, avial.reduced = array<i64: 3>, avial.reordered = 600 : i64
 func.func @total(%A: memref<20x30xf64> {avial.name = "A"}, %s: memref<f64> {avial.name = "s"}) {
   affine.for %i = 0 to 20 {
     affine.for %j = 0 to 30 {

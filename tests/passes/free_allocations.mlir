@@ -60,8 +60,15 @@ func.func @freed_by_the_program() {
 
 // -----
 
+// One of two buffers, of which one is not the function's: it is freed if it is the function's own.
+
 // CHECK-LABEL: func.func @leaves_its_block(
-// CHECK-NOT: memref.dealloc
+// CHECK: %[[T:.*]]:2 = scf.if %{{.*}} -> (memref<4xf32>, i1) {
+// CHECK: %[[OWN:.*]] = memref.alloc()
+// CHECK: scf.yield %[[OWN]], %true
+// CHECK: scf.yield %{{.*}}, %false
+// CHECK: scf.if %[[T]]#1 {
+// CHECK-NEXT: memref.dealloc
 func.func @leaves_its_block(%c: i1, %a: memref<4xf32>) {
   %t = scf.if %c -> memref<4xf32> {
     %u = memref.alloc() : memref<4xf32>
@@ -70,6 +77,58 @@ func.func @leaves_its_block(%c: i1, %a: memref<4xf32>) {
     scf.yield %a : memref<4xf32>
   }
   return
+}
+
+// -----
+
+// What a loop hands on is freed when the next turn has read it; another one at the end of the turn.
+
+// CHECK-LABEL: func.func @handed_on(
+// CHECK: %[[LAST:.*]]:2 = scf.for {{.*}} iter_args(%[[FROM:.*]] = %{{.*}}, %[[OWNED:.*]] = %false)
+// CHECK: memref.alloc()
+// CHECK: %[[TO:.*]] = memref.alloc()
+// CHECK: memref.copy %[[FROM]], %[[TO]]
+// CHECK: scf.if %[[OWNED]] {
+// CHECK-NEXT: memref.dealloc
+// CHECK: scf.yield %[[TO]], %true
+// CHECK: scf.if %[[LAST]]#1 {
+// CHECK-NEXT: memref.dealloc
+func.func @handed_on(%a: memref<4xf32>, %b: memref<4xf32>, %n: index) {
+  %last = scf.for %t = %n to %n step %n iter_args(%from = %a) -> (memref<4xf32>) {
+    %spare = memref.alloc() : memref<4xf32>
+    %to = memref.alloc() : memref<4xf32>
+    memref.copy %from, %spare : memref<4xf32> to memref<4xf32>
+    memref.copy %from, %to : memref<4xf32> to memref<4xf32>
+    scf.yield %to : memref<4xf32>
+  }
+  memref.copy %last, %b : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @handed_on_and_freed(
+// CHECK-COUNT-1: memref.dealloc
+// CHECK-NOT: memref.dealloc
+func.func @handed_on_and_freed(%c: i1, %a: memref<4xf32>) {
+  %own = memref.alloc() : memref<4xf32>
+  memref.dealloc %own : memref<4xf32>
+  %t = scf.if %c -> memref<4xf32> {
+    %u = memref.alloc() : memref<4xf32>
+    scf.yield %u : memref<4xf32>
+  } else {
+    scf.yield %a : memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @returned(
+// CHECK-NOT: memref.dealloc
+func.func @returned() -> memref<4xf32> {
+  %t = memref.alloc() : memref<4xf32>
+  return %t : memref<4xf32>
 }
 
 // -----

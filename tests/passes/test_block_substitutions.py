@@ -168,6 +168,14 @@ def test_inside_of_a_loop_as_many_terms_count_as_there_are() -> None:
     assert not blocked(inside_of_a_loop(25))[1]
 
 
+def test_blocks_that_begin_elsewhere_each_time_are_none() -> None:
+    text = inside_of_a_loop(97).replace(
+        "0 to affine_map<(t) -> (t)>(%t)", "affine_map<(t) -> (t)>(%t) to 97"
+    )
+    assert "affine_map<(t) -> (t)>(%t) to 97" in text
+    assert not blocked(text)[1]
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(
     st.integers(4, 23), st.integers(-3, 1), st.integers(-2, 4), st.sampled_from([1, 1, 1, 0, 2]),

@@ -167,3 +167,34 @@ def test_short_steps_that_are_many_are_one_phase(
     }}"""
     placed = _placed(text, FusePhases(ranks=ranks), ranks=ranks)
     assert ("avial.converge" not in placed) == fused
+
+
+@pytest.mark.parametrize(("element", "fused"), [("f64", False), ("f32", True)])
+def test_short_phases_in_a_branch_are_one(element: str, fused: bool) -> None:
+    """Rows and columns that are turned where an element says so; what counts is how long each
+    phase is, not how long the outermost loop's steps are, in bytes.
+    """
+    matrix, columns = f"memref<80x20000x{element}>", 20_000
+    text = f"""
+    func.func @turned(%A: {matrix}) {{
+      %zero = arith.constant 0.0 : {element}
+      affine.for %p = 0 to 79 {{
+        affine.for %q = affine_map<(d) -> (d + 1)>(%p) to 80 {{
+          %x = affine.load %A[%p, %q] : {matrix}
+          %c = arith.cmpf ogt, %x, %zero : {element}
+          scf.if %c {{
+            affine.for %k = 0 to {columns} {{
+              %a = affine.load %A[%p, %k] : {matrix}
+              %b = affine.load %A[%q, %k] : {matrix}
+              %s = arith.addf %a, %b : {element}
+              %d = arith.subf %a, %b : {element}
+              affine.store %s, %A[%p, %k] : {matrix}
+              affine.store %d, %A[%q, %k] : {matrix}
+            }}
+          }}
+        }}
+      }}
+      return
+    }}"""
+    placed = _placed(text, FusePhases(), ranks=1)
+    assert ("avial.converge" not in placed) == fused

@@ -15,7 +15,7 @@ from avial_lab.passes.place_phases import PlacePhasesHere
 from avial_lab.pipelines import parse_passes, run_passes
 from avial_lab.spmd import take_apart
 
-CPU = Cpu(64, 32, True, 32 << 10, 1 << 20, 32 << 20, 2)
+CPU = Cpu(64, 32, True, 32 << 10, 1 << 20, 32 << 20)
 """So that the answers are those of one machine."""
 
 
@@ -181,3 +181,45 @@ def test_who_chooses_a_division_gets_it() -> None:
     ):
         assert program.plan is not None
         assert program.plan.moves
+
+
+def rotations(n: int) -> str:
+    """Pairs of rows and of columns are turned, where an element of theirs is not small."""
+    kind = f"memref<{n}x{n}xf64>"
+    turn = """
+          affine.for %k = 0 to $N {
+            %x = affine.load %A[$P] : $T
+            %y = affine.load %A[$Q] : $T
+            %u = arith.addf %x, %y : f64
+            %v = arith.subf %x, %y : f64
+            affine.store %u, %A[$P] : $T
+            affine.store %v, %A[$Q] : $T
+          }"""
+    rows = turn.replace("$P", "%p, %k").replace("$Q", "%q, %k")
+    columns = turn.replace("$P", "%k, %p").replace("$Q", "%k, %q")
+    return f"""
+func.func @turned(%A: $T) {{
+  %small = arith.constant 1.0e-3 : f64
+  affine.for %p = 0 to {n - 1} {{
+    affine.for %q = affine_map<(d) -> (d + 1)>(%p) to {n} {{
+      %a = affine.load %A[%p, %q] : $T
+      %c = arith.cmpf ogt, %a, %small : f64
+      scf.if %c {{{rows}{columns}
+      }}
+    }}
+  }}
+  return
+}}""".replace("$T", kind).replace("$N", str(n))
+
+
+@pytest.mark.parametrize(("n", "alone"), [(6, False), (90, True)])
+def test_thousands_of_messages_for_little_work_are_none(
+    n: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keep_on_one, "this_cpu", lambda: CPU)
+    context = ir.Context()
+    with context:
+        register(context)
+        placed = take_apart(ir.Module.parse(rotations(n), context))
+        run_passes(placed, (PlacePhasesHere(3), KeepOnOne(3)))
+        assert (alone_in(placed) is not None) == alone

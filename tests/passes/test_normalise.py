@@ -382,7 +382,7 @@ def test_a_value_stays_in_its_element_where_nobody_looks(context: ir.Context) ->
 
 def test_what_scalars_decide_stays_a_value(context: ir.Context) -> None:
     text = body_of("two carried values, one of them a count", context)
-    assert re.search(r"scf\.for .* iter_args\(%\w+ = %c1\) -> \(index\)", text)
+    assert re.search(r"affine\.for .* iter_args\(%\w+ = %c1\) -> \(index\)", text)
     text = body_of("a while loop with a residual", context)
     assert re.search(r"scf\.while \(%\w+ = %c0\) : \(index\) -> index", text)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -13,8 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from mlir import ir
-from mlir.dialects import arith
-from mlir.execution_engine import ExecutionEngine
 
 import kernels
 from avial_lab.errors import InternalError
@@ -22,18 +20,18 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.touches import (
     EVERYTHING,
     combines,
-    loop_bounds,
     operation_code,
     write_touches,
 )
-from avial_lab.pipelines import TO_LLVM, run_passes
-from avial_lab.polyhedra import Footprint, at, boxes_of, footprint, read_scop
+from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
+from avial_lab.polyhedra.boxes import SET
 from avial_lab.polyhedra.operations import LOOPS
 from avial_lab.polyhedra.outside import out_of_bounds
 from avial_lab.polyhedra.touched import touched_boxes
+from avial_lab.regions import Box
 from tests.polyhedra.nests import Event, For, If, Nest, affine_text, nests, scf_text, trace
 from tests.polyhedra.texts import scop_of, with_names
-from tests.reported import Elements, Report, Reporter, call, elements, reporter
+from tests.reported import Elements, Report, Reporter, elements, reporter
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -52,7 +50,6 @@ class Case:
     parameters: dict[str, int] = field(default_factory=dict)
     second: tuple[int, ...] = ()
     reduced: Collection[str] = ""
-    private: str = ""
 
 
 STAR = """func.func @f(%A: memref<10x10xf64>, %B: memref<10x10xf64>) {
@@ -384,11 +381,10 @@ CASES = {
         reduced="sh",
     ),
     "memory of its own": Case(
-        """func.func @f(%A: memref<9xf64>, %P: memref<9xf64>, %z: f64) {
+        """func.func @f(%A: memref<9xf64>, %z: f64) {
           affine.for %i = 0 to 9 {
             %t = memref.alloc() : memref<3xf64>
             affine.store %z, %t[0] : memref<3xf64>
-            affine.store %z, %P[0] : memref<9xf64>
             %a = affine.load %t[0] : memref<3xf64>
             %g = memref.get_global @table : memref<2xf64>
             %c = affine.load %g[0] : memref<2xf64>
@@ -399,7 +395,6 @@ CASES = {
         (0,),
         (4, 6),
         snapshot(["write A[4:6] 1"]),
-        private="P",
     ),
     "a window": Case(
         """func.func @f(%A: memref<9x9xf64>, %z: f64) {
@@ -471,7 +466,6 @@ def reporter_of(case: Case, context: ir.Context) -> Reporter:
         loops=[scop.loops[k] for k in case.loops],
         second=[scop.loops[k] for k in case.second],
         reduced=[array for array in scop.arrays if array.name in case.reduced],
-        private=[array for array in scop.arrays if array.name in case.private],
     )
 
 
@@ -480,27 +474,23 @@ def reporter_of(case: Case, context: ir.Context) -> Reporter:
 
 @dataclass(frozen=True)
 class Split:
-    """Loops of a nest, by number: those around the phase, and those split along each dimension."""
+    """Loops of a nest, by number, that are split along each dimension."""
 
     nest: Nest
-    around: tuple[int, ...]
     first: tuple[int, ...]
     second: tuple[int, ...]
 
     def __repr__(self) -> str:
-        return f"{affine_text(self.nest)} {self.around} {self.first} {self.second}"
+        return f"{affine_text(self.nest)} {self.first} {self.second}"
 
 
 @st.composite
 def splits(draw: st.DrawFn) -> Split:
     nest = draw(nests)
     outer = _loops_around(nest)
-    phase = draw(st.sampled_from([None, None, *outer]))
-    around = () if phase is None else (*outer[phase], phase)
-    inside = [k for k in outer if set(around) <= set(outer[k])]
-    first = draw(apart(inside, outer))
-    second = draw(apart([k for k in inside if set(first) & set(outer[k])], outer))
-    return Split(nest, around, first, second)
+    first = draw(apart(list(outer), outer))
+    second = draw(apart([k for k in outer if set(first) & set(outer[k])], outer))
+    return Split(nest, first, second)
 
 
 @st.composite
@@ -538,48 +528,39 @@ parts = st.tuples(*[st.integers(-3, 5)] * 4)
 
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
 @settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
-@given(split=splits(), asked=st.lists(parts, min_size=4, max_size=4), fixed=st.integers(-2, 3))
-def test_random_nests(spelling, split: Split, asked: list[tuple[int, ...]], fixed: int) -> None:
+@given(split=splits(), asked=st.lists(parts, min_size=4, max_size=4))
+def test_random_nests(spelling, split: Split, asked: list[tuple[int, ...]]) -> None:
     if len(trace(split.nest, 4)) > 400:
         return
     with ir.Context():
         module = ir.Module.parse(with_names(spelling(split.nest)))
         function = module.body.operations[0].operation
         scop = read_scop(function)
-        around, first, second = (
-            [scop.loops[k] for k in numbers]
-            for numbers in (split.around, split.first, split.second)
-        )
-        statements = [s for s in scop.statements if set(around) <= set(s.loops)]
-        report = reporter(
-            function, scop, statements=statements, loops=first, second=second, around=around
-        )
+        first, second = ([scop.loops[k] for k in chosen] for chosen in (split.first, split.second))
+        report = reporter(function, scop, loops=first, second=second)
         for n, ends in itertools.product(range(5), asked):
-            values = {loop.name: fixed for loop in around}
-            check(report(*ends, n=n, **values), split, trace(split.nest, n), ends, fixed)
+            check(report(*ends, n=n), split, trace(split.nest, n), ends)
 
 
 def check(
-    got: Sequence[Report], split: Split, events: Sequence[Event], ends: Sequence[int], fixed: int
+    got: Sequence[Report], split: Split, events: Sequence[Event], ends: Sequence[int]
 ) -> None:
     empty = (split.first and ends[0] >= ends[1]) or (split.second and ends[2] >= ends[3])
     if empty:
         assert got == []
         return
-    inside = [event for event in events if within(event, split, ends, fixed)]
+    inside = [event for event in events if within(event, split, ends)]
     writes = [report for report in got if report.kind == "write"]
     written = {event.element for event in inside if event.writes}
     assert needed(inside, split) <= elements([r for r in got if r.kind == "read"])
     assert elements([r for r in writes if r.word]) <= written <= elements(writes)
 
 
-def within(event: Event, split: Split, ends: Sequence[int], fixed: int) -> bool:
-    """Whether it is in the part, and in the iteration of the loops around that is looked at."""
+def within(event: Event, split: Split, ends: Sequence[int]) -> bool:
+    """Whether it is in the part."""
     values = dict(zip(event.loops, event.iteration, strict=True))
-    return (
-        all(values.get(loop) == fixed for loop in split.around)
-        and all(ends[0] <= values[loop] < ends[1] for loop in split.first if loop in values)
-        and all(ends[2] <= values[loop] < ends[3] for loop in split.second if loop in values)
+    return all(ends[0] <= values[loop] < ends[1] for loop in split.first if loop in values) and all(
+        ends[2] <= values[loop] < ends[3] for loop in split.second if loop in values
     )
 
 
@@ -634,35 +615,6 @@ def test_operations_of_the_runtime() -> None:
     assert combines("arith.mulf", "f32")
     assert not combines("arith.mulf", "complex<f32>")
     assert not combines("arith.cmpf", "f32")
-
-
-def test_bounds_of_inner_loops(context: ir.Context) -> None:
-    """What inner loops may run through, computed where the nest stands."""
-    text = """func.func @f(%n: index, %m: i32) -> i64 {
-      %k = arith.index_cast %m : i32 to index
-      %A = memref.alloc(%n) : memref<?xf64>
-      %z = arith.constant 0.0 : f64
-      affine.for %i = 2 to %n {
-        affine.for %j = affine_map<(d0) -> (d0 - 1)>(%i) to affine_map<()[s0] -> (s0 * 2)>()[%k] {
-          affine.store %z, %A[%j] : memref<?xf64>
-        }
-      }
-      %c = arith.constant 100 : i64
-      return %c : i64 }"""
-    module = ir.Module.parse(text, context)
-    body = module.body.operations[0].regions[0].blocks[0]
-    nest = next(v.operation for v in body.operations if v.operation.name == "affine.for")
-    scop = read_scop(nest)
-    low, high = loop_bounds(scop, [scop.loops[1]], nest)
-    nest.erase()
-    end = body.operations[len(body.operations) - 1].operation
-    with ir.InsertionPoint(end), end.location:
-        end.operands[0] = arith.addi(arith.muli(low, end.operands[0]), high)
-    run_passes(module.operation, ("lower-affine", *TO_LLVM))
-    result = ctypes.c_int64(0)
-    engine = ExecutionEngine(module, opt_level=0)
-    call(engine.raw_lookup("f"), [ctypes.c_int64(9), ctypes.c_int64(10), result])
-    assert divmod(result.value, 100) == (1, 20)
 
 
 OUTSIDE = {
@@ -747,47 +699,93 @@ def test_kernels(name: str, context: ir.Context) -> None:
         symbols = dict.fromkeys(report.names, 2)
         for low, high in ((0, 3), (2, 9), (4, 5)):
             got = report(low, high, **symbols)
-            for part in footprint(scop, loop):
-                values = {**symbols, "lo": low, "hi": high, **dict.fromkeys(scop.parameters, 2)}
-                agree(got, part, values)
+            values = {**symbols, **dict.fromkeys(scop.parameters, 2)}
+            agree(got, touched(scop, low, high, values))
 
 
-def points(elements: isl.Set, values: dict[str, int]) -> set[tuple[int, ...]]:
-    """The elements of a set at those values of its parameters."""
-    fixed = at(elements, values)
-    fixed = fixed.project_out(isl.dim_type.param, 0, fixed.dim(isl.dim_type.param))
-    for dim in range(fixed.dim(isl.dim_type.set)):
-        fixed = fixed.lower_bound_val(isl.dim_type.set, dim, -64)
-        fixed = fixed.upper_bound_val(isl.dim_type.set, dim, 63)
+@dataclass(frozen=True)
+class Touched:
+    """Elements that a part reads, writes, and writes for sure; `around` is one box around each
+    access that reads, None where they have no end.
+    """
+
+    read: Elements
+    written: Elements
+    sure: Elements
+    around: Sequence[Report] | None
+
+
+def touched(scop: Scop, low: int, high: int, values: dict[str, int]) -> dict[str, Touched]:
+    """What each array's accesses touch in those iterations of the outermost loop."""
+    found: dict[str, list[tuple[Statement, Access, isl.Set]]] = defaultdict(list)
+    for statement in scop.statements:
+        part = statement.domain.lower_bound_val(SET, 0, low).upper_bound_val(SET, 0, high - 1)
+        for access in statement.accesses:
+            if access.array.kind is ArrayKind.MEMORY:
+                elements = at(access.relation.intersect_domain(part).range(), values)
+                found[access.array.name].append((statement, access, elements))
+    return {name: _touched(name, each) for name, each in found.items()}
+
+
+def _touched(name: str, each: Sequence[tuple[Statement, Access, isl.Set]]) -> Touched:
+    reads = [elements for _, access, elements in each if not access.writes]
+    writes = [elements for _, access, elements in each if access.writes]
+    sure = [elements for statement, access, elements in each if statement.must_write(access)]
+    read, written, surely = (
+        {(name, index) for elements in sets for index in points(elements)}
+        for sets in (reads, writes, sure)
+    )
+    bounded = all(elements.is_bounded() for elements in reads)
+    boxes = [Report("read", name, box) for e in reads if (box := around(e)) is not None]
+    return Touched(read, written, surely, boxes if bounded else None)
+
+
+def at(elements: isl.Set, values: dict[str, int]) -> isl.Set:
+    """The set at those values of its parameters."""
+    for name, value in values.items():
+        place = elements.find_dim_by_name(isl.dim_type.param, name)
+        if place >= 0:
+            elements = elements.fix_val(isl.dim_type.param, place, value)
+    return elements.project_out(isl.dim_type.param, 0, elements.dim(isl.dim_type.param))
+
+
+def points(elements: isl.Set, reach: int = 64) -> set[tuple[int, ...]]:
+    """Those of its elements that lie within `reach` of the origin."""
+    for dim in range(elements.dim(SET)):
+        elements = elements.lower_bound_val(SET, dim, -reach).upper_bound_val(SET, dim, reach - 1)
     found: set[tuple[int, ...]] = set()
 
     def add(point: isl.Point) -> None:
-        rank = fixed.dim(isl.dim_type.set)
-        place = (point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(rank))
+        place = (point.get_coordinate_val(SET, k).to_python() for k in range(elements.dim(SET)))
         found.add(tuple(place))
 
-    fixed.foreach_point(add)
+    elements.foreach_point(add)
     return found
+
+
+def around(elements: isl.Set) -> Box | None:
+    """The smallest box that holds them, None where there are none."""
+    if elements.is_empty() or not elements.is_bounded():
+        return None
+    dims = range(elements.dim(SET))
+    low = (elements.dim_min_val(dim).to_python() for dim in dims)
+    high = (elements.dim_max_val(dim).to_python() + 1 for dim in dims)
+    return Box(tuple(low), tuple(high))
 
 
 def loops_in(op: ir.Operation) -> Iterator[ir.Operation]:
     return (inner for inner in operations_in(op) if inner.name in LOOPS)
 
 
-def agree(got: Sequence[Report], part: Footprint, values: dict[str, int]) -> None:
-    """The reports of one array hold what the part touches; exact writes are written for sure."""
-    name = part.array.name
-    mine = [report for report in got if report.array == name]
-    writes = [report for report in mine if report.kind == "write"]
-    read, written, sure = (
-        {(name, index) for index in points(touched, values)}
-        for touched in (part.reads, part.writes, part.must_writes)
-    )
-    assert written <= elements(writes)
-    assert elements([r for r in writes if r.word]) <= sure
-    # What is read but not reported, the part has written itself.
-    reported = elements([report for report in mine if report.kind == "read"])
-    assert read - reported <= sure
-    if not sure and at(part.reads, values).is_bounded():
-        hull = boxes_of(part.reads, values).region
-        assert reported <= elements([Report("read", name, box) for box in hull])
+def agree(got: Sequence[Report], parts: dict[str, Touched]) -> None:
+    """The reports of each array hold what the part touches; exact writes are written for sure."""
+    for name, part in parts.items():
+        mine = [report for report in got if report.array == name]
+        writes = [report for report in mine if report.kind == "write"]
+        assert part.written <= elements(writes)
+        assert elements([r for r in writes if r.word]) <= part.sure
+        # What is read but not reported, the part has written itself.
+        reported = elements([report for report in mine if report.kind == "read"])
+        assert part.read - reported <= part.sure
+        if not part.sure and part.around is not None:
+            assert reported <= elements(part.around)

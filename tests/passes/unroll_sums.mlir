@@ -5,10 +5,13 @@
 // CHECK-LABEL: func.func private @window
 // CHECK: affine.for %[[J:.*]] = 0 to 60 {
 // CHECK-NOT: affine.for
-// CHECK: affine.load %{{.*}}[%[[J]] + %{{.*}}]
+// CHECK: affine.load %{{.*}}[%[[J]]]
 // CHECK: %[[ONE:.*]] = arith.addf %{{.*}}, %{{.*}}
+// CHECK: affine.load %{{.*}}[%[[J]] + 1]
 // CHECK: %[[TWO:.*]] = arith.addf %[[ONE]], %{{.*}}
+// CHECK: affine.load %{{.*}}[%[[J]] + 3]
 // CHECK: %[[THREE:.*]] = arith.addf %[[TWO]], %{{.*}}
+// CHECK: affine.load %{{.*}}[%[[J]] + 4]
 // CHECK: %[[FOUR:.*]] = arith.addf %[[THREE]], %{{.*}}
 // CHECK-NEXT: affine.store %[[FOUR]], %{{.*}}[%[[J]]]
 func.func private @window(%A: memref<70xf64>, %B: memref<70xf64>, %zero: f64) attributes {avial.task = "S1"} {

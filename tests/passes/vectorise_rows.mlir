@@ -55,6 +55,30 @@ func.func @until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attributes {
 
 // -----
 
+// Who is through must not store again.
+
+// CHECK-LABEL: func.func @stores_until
+// CHECK-NOT: vector<
+// CHECK: return
+func.func @stores_until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attributes {avial.apart} {
+  affine.for %j = 0 to 70 {
+    %a = affine.load %x[%j] : memref<70xf32>
+    %r = scf.while (%s = %a) : (f32) -> f32 {
+      affine.store %s, %y[%j] : memref<70xf32>
+      %on = arith.cmpf olt, %s, %end : f32
+      %t = arith.addf %s, %s : f32
+      scf.condition(%on) %t : f32
+    } do {
+    ^bb0(%s: f32):
+      scf.yield %s : f32
+    }
+    affine.store %r, %x[%j] : memref<70xf32>
+  }
+  return
+}
+
+// -----
+
 // Each row needs what the one before it stored.
 
 // CHECK-LABEL: func.func @in_order

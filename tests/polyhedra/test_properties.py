@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.polyhedra import dependences, footprint, read_scop
+from avial_lab.polyhedra import dependences, read_scop
 from tests.polyhedra.nests import Event, Nest, affine_text, nests, scf_text, trace
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -95,23 +95,22 @@ def test_dependences_are_exactly_those_that_occur(spelling, nest: Nest, n: int) 
     assert by_isl(spelling(nest), n) == by_running(events)
 
 
+@pytest.mark.parametrize("spelling", [affine_text, scf_text])
 @settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
-@given(nest=nests, n=st.integers(0, 4), low=st.integers(-3, 3), size=st.integers(0, 4))
-def test_footprints_are_exactly_what_is_touched(nest: Nest, n: int, low: int, size: int) -> None:
-    events = [e for e in trace(nest, n) if e.loops[0] == 0 and low <= e.iteration[0] < low + size]
+@given(nest=nests, n=st.integers(0, 4))
+def test_accesses_are_exactly_what_is_touched(spelling, nest: Nest, n: int) -> None:
+    events = trace(nest, n)
     with ir.Context():
-        module = named(affine_text(nest))
+        module = named(spelling(nest))
         scop = read_scop(module.body.operations[0])
-        found: dict[bool, set[tuple[str, tuple[int, ...]]]] = {False: set(), True: set()}
-        for part in footprint(scop, scop.loops[0]):
-            assert part.exact
-            assert part.writes.is_equal(part.must_writes)
-            for writes, elements in ((False, part.reads), (True, part.writes)):
-                for name, value in (("lo", low), ("hi", low + size), ("n", n)):
-                    place = elements.find_dim_by_name(isl.dim_type.param, name)
-                    if place >= 0:
-                        elements = elements.fix_val(isl.dim_type.param, place, value)
-                as_map = isl.Map.from_range(elements)
-                found[writes] |= {(part.array.name, at) for _, at in points(as_map, n)}
-    for writes in (False, True):
-        assert found[writes] == {e.element for e in events if e.writes is writes}
+        found: set[tuple[str, str, bool, tuple[int, ...], tuple[int, ...]]] = set()
+        for statement in scop.statements:
+            (access,) = statement.accesses
+            assert statement.exact
+            assert access.exact
+            assert statement.must_write(access) is access.writes
+            key = statement.name, access.array.name, access.writes
+            found |= {(*key, *pair) for pair in points(access.relation, n)}
+    assert found == {
+        (f"S{e.number}", e.element[0], e.writes, e.iteration, e.element[1]) for e in events
+    }

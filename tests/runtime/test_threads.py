@@ -210,7 +210,7 @@ def test_a_library_that_is_none_is_passed_over(
 ) -> None:
     broken = tmp_path / "libomp.so"
     broken.write_bytes(b"no library")
-    monkeypatch.setattr(threads, "_mapped", lambda: [broken, tmp_path / "libiomp5.so"])
+    monkeypatch.setattr(threads, "mapped_files", lambda _: [broken, tmp_path / "libiomp5.so"])
     monkeypatch.setattr(threads, "_installed", list)
     assert threads.openmp.__wrapped__() is None
 

@@ -1,4 +1,4 @@
-"""What a part of a loop touches, as sets and as boxes; what statements are."""
+"""What reading a piece of code finds: statements, and the elements of arrays they touch."""
 
 from __future__ import annotations
 
@@ -7,26 +7,10 @@ import pytest
 from mlir import ir
 
 from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra import Scop, boxes_of, dependences, footprint, read_scop
-from avial_lab.polyhedra.boxes import box_around, boxes_around
+from avial_lab.polyhedra import Scop, dependences, read_scop
 from avial_lab.polyhedra.budget import forget, limited
 from avial_lab.polyhedra.nesting import defined_in
-from avial_lab.polyhedra.touched import touched_boxes
-from avial_lab.regions import format_region
 from tests.polyhedra.texts import scop_of
-
-
-def touched(scop: Scop, loop: str, **values: int) -> dict[str, tuple[str, str]]:
-    """Array -> what is read and what is written, `~` before boxes that hold more than that."""
-    found = {}
-    for part in footprint(scop, scop.loop_named(loop)):
-        texts = []
-        for elements in (part.reads, part.writes):
-            boxes = boxes_of(elements, values)
-            texts.append(("" if boxes.exact else "~") + format_region(boxes.region))
-        found[part.array.name] = (texts[0], texts[1])
-    return found
-
 
 JACOBI = """func.func @f(%A: memref<?x?xf32>, %B: memref<?x?xf32>, %n: index, %T: index) {
   affine.for %t = 0 to %T {
@@ -44,38 +28,6 @@ JACOBI = """func.func @f(%A: memref<?x?xf32>, %B: memref<?x?xf32>, %n: index, %T
   return }"""
 
 
-def test_jacobi_reads_one_row_on_each_side(context: ir.Context) -> None:
-    scop = scop_of(JACOBI, context)
-    # Loop variables have no names in this text; arguments have.
-    assert [loop.name for loop in scop.loops] == ["i", "j", "k"]
-    assert touched(scop, "j", lo=3, hi=5, n=10, T=4, i=0) == {
-        "A": ("[2:3, 1:9] ∪ [3:5, 0:10] ∪ [5:6, 1:9]", "∅"),
-        "B": ("∅", "[3:5, 1:9]"),
-    }
-    # A part that reaches over the loop's end is cut to it.
-    assert touched(scop, "j", lo=8, hi=20, n=10, T=4, i=0)["B"] == ("∅", "[8:9, 1:9]")
-    assert touched(scop, "j", lo=9, hi=20, n=10, T=4, i=0)["B"] == ("∅", "∅")
-
-
-def test_triangles_and_strides_are_not_boxes(context: ir.Context) -> None:
-    scop = scop_of(
-        """func.func @f(%A: memref<9x9xf32>, %B: memref<20xf32>, %x: f32) {
-          affine.for %i = 0 to 9 {
-            affine.for %j = 0 to affine_map<(d0) -> (d0 + 1)>(%i) {
-              affine.store %x, %A[%i, %j] : memref<9x9xf32>
-            }
-            affine.store %x, %B[2 * %i] : memref<20xf32>
-          }
-          return }""",
-        context,
-    )
-    assert touched(scop, "i", lo=2, hi=5) == {
-        "A": ("∅", "~[2:5, 0:5]"),
-        "B": ("∅", "~[4:9]"),
-    }
-    assert touched(scop, "i", lo=2, hi=3) == {"A": ("∅", "[2:3, 0:3]"), "B": ("∅", "[4:5]")}
-
-
 def test_may_and_must(context: ir.Context) -> None:
     scop = scop_of(
         """func.func @f(%A: memref<9xf32>, %B: memref<9xf32>, %p: memref<9xindex>, %x: f32) {
@@ -89,16 +41,15 @@ def test_may_and_must(context: ir.Context) -> None:
           return }""",
         context,
     )
-    parts = {part.array.name: part for part in footprint(scop, scop.loops[0])}
-    assert touched(scop, "i", lo=2, hi=3)["A"] == ("∅", "[2:3]")
-    assert touched(scop, "i", lo=2, hi=3)["B"] == ("[2:3]", "[0:9]")
-    for name in ("A", "B"):
-        assert parts[name].must_writes.is_empty()
-        assert not parts[name].exact
+    writes = [(s, access) for s in scop.statements for access in s.accesses if access.writes]
+    assert [(str(access), s.exact, access.exact) for s, access in writes] == [
+        ("A[i]", False, True), ("B[p[i]]", True, False),
+    ]  # fmt: skip
+    assert not any(s.must_write(access) for s, access in writes)
     assert [s.note for s in scop.statements if s.note] == ["scf.if depends on data"]
 
 
-def test_a_whole_function(context: ir.Context) -> None:
+def test_a_copy_into_every_second_column(context: ir.Context) -> None:
     scop = scop_of(
         """func.func @f(%A: memref<4x6xf32>, %B: memref<2x3xf32>) {
           %v = memref.subview %A[1, 0] [2, 3] [1, 2]
@@ -107,52 +58,56 @@ def test_a_whole_function(context: ir.Context) -> None:
           return }""",
         context,
     )
-    written = {part.array.name: part for part in footprint(scop)}["A"]
+    (copied,) = scop.statements
+    (write,) = [access for access in copied.accesses if access.writes]
+    assert copied.must_write(write)
     want = "{ A[x, y] : 1 <= x <= 2 and 0 <= y <= 4 and y mod 2 = 0 }"
-    assert written.must_writes.is_equal(isl.Set(want))
+    assert write.relation.range().is_equal(isl.Set(want))
 
 
 @pytest.mark.parametrize(
-    ("view", "element", "root"),
+    ("view", "elements"),
     [
         pytest.param(
             "%v = memref.collapse_shape %A [[0, 1]] : memref<4x6xf32> into memref<24xf32>\n"
-            "memref.store %x, %v[%c9] : memref<24xf32>", None, "[1:2, 3:4]", id="collapse"),
+            "memref.store %x, %v[%c9] : memref<24xf32>", "x = 1 and y = 3", id="collapse"),
         pytest.param(
             "%v = memref.expand_shape %A [[0], [1, 2]] output_shape [4, 2, 3]\n"
             ": memref<4x6xf32> into memref<4x2x3xf32>\n"
-            "memref.store %x, %v[%c2, %c1, %c2] : memref<4x2x3xf32>", None, "[2:3, 5:6]",
-            id="expand"),
+            "memref.store %x, %v[%c2, %c1, %c2] : memref<4x2x3xf32>",
+            "x = 2 and y = 5", id="expand"),
         pytest.param(
             "%v = memref.transpose %A (i, j) -> (j, i)\n"
             ": memref<4x6xf32> to memref<6x4xf32, strided<[1, 6]>>\n"
-            "memref.store %x, %v[%c1, %c2] : memref<6x4xf32, strided<[1, 6]>>", None,
-            "[2:3, 1:2]", id="transpose"),
+            "memref.store %x, %v[%c1, %c2] : memref<6x4xf32, strided<[1, 6]>>",
+            "x = 2 and y = 1", id="transpose"),
         pytest.param(
             "%v = memref.reinterpret_cast %A to offset: [7], sizes: [5], strides: [2]\n"
             ": memref<4x6xf32> to memref<5xf32, strided<[2], offset: 7>>\n"
-            "memref.store %x, %v[%c2] : memref<5xf32, strided<[2], offset: 7>>", None,
-            "[1:2, 5:6]", id="reinterpret"),
+            "memref.store %x, %v[%c2] : memref<5xf32, strided<[2], offset: 7>>",
+            "x = 1 and y = 5", id="reinterpret"),
         pytest.param(
             "%v = memref.subview %A[2, 0] [1, 6] [1, 1]\n"
             ": memref<4x6xf32> to memref<6xf32, strided<[1], offset: 12>>\n"
-            "memref.store %x, %v[%c1] : memref<6xf32, strided<[1], offset: 12>>", None,
-            "[2:3, 1:2]", id="a row"),
+            "memref.store %x, %v[%c1] : memref<6xf32, strided<[1], offset: 12>>",
+            "x = 2 and y = 1", id="a row"),
         pytest.param(
             "%u = memref.cast %A : memref<4x6xf32> to memref<*xf32>\n"
             "%v = memref.cast %u : memref<*xf32> to memref<?x?xf32>\n"
-            "memref.store %x, %v[%c1, %c2] : memref<?x?xf32>", None, "[0:4, 0:6]", id="unranked"),
+            "memref.store %x, %v[%c1, %c2] : memref<?x?xf32>",
+            "0 <= x < 4 and 0 <= y < 6", id="unranked"),
         pytest.param(
             "%v = vector.broadcast %x : f32 to vector<3xf32>\n"
-            "vector.store %v, %A[%c1, %c2] : memref<4x6xf32>, vector<3xf32>", None, "[1:2, 2:5]",
-            id="a vector"),
+            "vector.store %v, %A[%c1, %c2] : memref<4x6xf32>, vector<3xf32>",
+            "x = 1 and 2 <= y < 5", id="a vector"),
     ],
 )  # fmt: skip
-def test_views(view: str, element: None, root: str, context: ir.Context) -> None:
+def test_views(view: str, elements: str, context: ir.Context) -> None:
     constants = "\n".join(f"%c{k} = arith.constant {k} : index" for k in range(10))
     text = f"func.func @f(%A: memref<4x6xf32>, %x: f32) {{\n{constants}\n{view}\nreturn }}"
-    (part,) = footprint(scop_of(text, context))
-    assert format_region(boxes_of(part.writes).region) == root
+    (statement,) = scop_of(text, context).statements
+    (write,) = statement.accesses
+    assert write.relation.range().is_equal(isl.Set(f"{{ A[x, y] : {elements} }}"))
 
 
 def test_what_is_loaded_inside_is_no_parameter_for_who_stands_before(context: ir.Context) -> None:
@@ -194,11 +149,6 @@ def test_statements_say_where_they_stand(context: ir.Context) -> None:
         assert all(time.is_disjoint(other) for other in times[:k])
 
 
-def test_unbounded_sets_are_refused() -> None:
-    with pytest.raises(ValueError, match="not bounded in dimension 0"):
-        boxes_of(isl.Set("[n] -> { A[x] : 0 <= x < n }"))
-
-
 def test_what_isl_finds_too_hard_is_taken_to_be_possible(
     context: ir.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,44 +179,3 @@ def test_what_isl_finds_too_hard_is_taken_to_be_possible(
         assert not exactly.is_empty()
         assert exactly.is_subset(theirs.accesses[0].relation)
     assert limited(lambda: isl.Set("{ [i] : 0 <= i < 3 }").is_empty(), lambda: True) is False
-
-
-TWO = """func.func @f(%A: memref<64xf32>, %B: memref<64xf32>) {
-  affine.for %i = 0 to 64 step 4 {
-    affine.for %j = 0 to 2 {
-      %a = affine.load %A[%i + %j] : memref<64xf32>
-      %b = affine.load %B[%i + %j] : memref<64xf32>
-      affine.store %b, %A[%i + %j] : memref<64xf32>
-      affine.store %a, %B[%i + %j] : memref<64xf32>
-    }
-  }
-  return }"""
-
-
-def test_arrays_of_one_pattern_are_asked_about_once(
-    context: ir.Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-
-    def counted(*sets: object) -> object:
-        asked.append(len(sets))
-        return boxes_around(*sets)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("avial_lab.polyhedra.touched.boxes_around", counted)
-    scop = scop_of(TWO, context)
-    touches = touched_boxes(scop, loops=[scop.loop_named("i")])
-    assert {(touch.array.name, touch.kind.name) for touch in touches} == {
-        ("A", "READ"), ("A", "WRITE"), ("B", "READ"), ("B", "WRITE"),
-    }  # fmt: skip
-    both, asked[:] = len(asked), []
-    one = "\n".join(line for line in TWO.splitlines() if "%B[" not in line)
-    scop = scop_of(one.replace("store %b", "store %a"), context)
-    touched_boxes(scop, loops=[scop.loop_named("i")])
-    assert both == len(asked) > 0
-
-
-def test_a_stride_without_an_end_is_not_bounded() -> None:
-    """isl says that it is, and fails to find the end."""
-    elements = isl.Set("[lo, hi, i] -> { [x] : (1 + i + x) mod 3 = 0 and lo <= 1 < hi and x >= 0 }")
-    assert elements.dim_is_bounded(isl.dim_type.set, 0)
-    assert not box_around(elements, isl.Set("[lo, hi, i] -> { : }")).bounded
