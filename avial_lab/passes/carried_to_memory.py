@@ -16,7 +16,7 @@ from avial_lab.dialects.places import name_of
 from avial_lab.passes.control_level import LOOPS, ControlLevel, structured_functions
 from avial_lab.passes.elements import Element, element_of
 from avial_lab.passes.operations import attributes_of, operations_in
-from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.nesting import defined_in, end_of, handed_through
 from avial_lab.polyhedra.own_elements import own_elements
 
 
@@ -140,10 +140,8 @@ def _inside(loop: ir.Operation) -> Callable[[ir.Value], bool]:
 
 
 def _for(loop: ir.Operation, cells: _Cells) -> None:
-    block = loop.regions[0].blocks[0]
-    arguments = list(block.arguments)[1:]
-    end = block.operations[len(block.operations) - 1].operation
-    handed = list(end.operands)
+    arguments = list(loop.regions[0].blocks[0].arguments)[1:]
+    handed = list(end_of(loop).operands)
     first = len(loop.operands) - len(handed)
     chosen = [
         k
@@ -159,17 +157,38 @@ def _for(loop: ir.Operation, cells: _Cells) -> None:
         for k, cell in made.items():
             memref.store(inits[k], cell, [])
     places: dict[int, Element | ir.Value] = {**made, **own}
-    with ir.InsertionPoint.at_block_begin(block):
-        for k, place in places.items():
-            with arguments[k].location:
-                arguments[k].replace_all_uses_with(_load(place))
+    _live_in(loop, places)
+    _after(loop, places)
+    _without(loop, first, [k for k in range(len(handed)) if k not in places])
+
+
+def _live_in(loop: ir.Operation, places: Mapping[int, Element | ir.Value]) -> None:
+    """Each iteration takes these of the carried values from memory and leaves them there. What it
+    only hands to a loop inside and gets back from there, lives in the same place there.
+    """
+    block = loop.regions[0].blocks[0]
+    arguments = list(block.arguments)[1:]
+    through: dict[ir.Operation, dict[int, Element | ir.Value]] = {}
+    for k, place in places.items():
+        inner = handed_through(loop, k)
+        if inner is not None:
+            through.setdefault(inner[0], {})[inner[1]] = place
+            continue
+        with ir.InsertionPoint.at_block_begin(block), arguments[k].location:
+            arguments[k].replace_all_uses_with(_load(place))
+    for inner, inside in through.items():
+        _live_in(inner, inside)
+        count = len(inner.results)
+        first = len(inner.operands) - count
+        for k in inside:
+            inner.results[k].replace_all_uses_with(inner.operands[first + k])
+        _without(inner, first, [k for k in range(count) if k not in inside])
+    end = end_of(loop)
     handed = list(end.operands)
     with ir.InsertionPoint(end), end.location:
         for k, place in places.items():
-            _store(handed[k], place)
-    _after(loop, places)
-    kept = [k for k in range(len(handed)) if k not in places]
-    _without(loop, first, kept)
+            if handed[k] != arguments[k]:
+                _store(handed[k], place)
 
 
 def _load(place: Element | ir.Value) -> ir.Value:

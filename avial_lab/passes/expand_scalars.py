@@ -26,7 +26,7 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import contraction_in
-from avial_lab.polyhedra.nesting import defined_in, parent_of
+from avial_lab.polyhedra.nesting import defined_in, handed_through, parent_of
 from avial_lab.polyhedra.orders import OPERATIONS, better_order
 from avial_lab.polyhedra.own_elements import own_elements
 from avial_lab.polyhedra.pieced_sums import pieced_sum_in
@@ -52,8 +52,9 @@ class ExpandScalars:
                                              … load %row[j] … C[i, j] … } }
 
     A value that starts as an element of an array and ends up in it needs no row: the element itself
-    holds it meanwhile, where nobody else looks at it. A nest for which order-loops would find
-    nothing better then stays exactly as it was.
+    holds it meanwhile, where nobody else looks at it. One that several loops hand through, as a sum
+    over two dimensions, has one element. A nest for which order-loops would find nothing better
+    then stays exactly as it was.
     """
 
     blocks: bool = False
@@ -141,6 +142,10 @@ def _finds_order(nest: ir.Operation) -> bool:
         return False
 
 
+def _inits(loop: ir.Operation) -> list[ir.Value]:
+    return list(loop.operands)[len(loop.operands) - len(loop.results) :]
+
+
 def _loops(nest: ir.Operation) -> list[ir.Operation]:
     return [op for op in (nest, *operations_in(nest)) if op.name in (FOR, "scf.for")]
 
@@ -204,13 +209,25 @@ class _Rows:
         self.whole = whole
         self.made: list[ir.Operation] = []
         self.of = dict(zip(_loops(nest), _loops(trial), strict=True))
+        # Carried values by their loop and number: the one that a value is there for another loop.
+        self.leaders: dict[tuple[ir.Operation, int], tuple[ir.Operation, int]] = {}
+        self.elements: dict[tuple[ir.Operation, int], Element] = {}
         self.nest, self.trial = nest, trial
 
     def expand(self, homes: Mapping[ir.Value, ir.Operation]) -> bool:
         """Whether everything could be given an array."""
         carrying = [loop for loop in self.of if len(loop.results) and self.of[loop] != self.trial]
         at_home = {loop: own_elements(self.scop, loop) for loop in carrying}
-        in_rows = [loop for loop in carrying if not all(at_home[loop])]
+        for loop in carrying:
+            for number in range(len(loop.results)):
+                inner = handed_through(loop, number)
+                if inner is not None:
+                    self.leaders[inner] = loop, number
+        in_rows = [
+            loop
+            for loop in carrying
+            if not all(own or (loop, k) in self.leaders for k, own in enumerate(at_home[loop]))
+        ]
         wanted = dict.fromkeys([*homes.values(), *map(parent_loop, in_rows)])
         axes = {home: each for home in wanted if (each := self._axes(home)) is not None}
         if len(axes) < len(wanted) or any(loop.name != FOR for loop in carrying):
@@ -218,7 +235,7 @@ class _Rows:
         for cell, home in homes.items():
             self._replace(cell, axes[home])
         for loop in reversed(carrying):
-            self._carry(loop, at_home[loop], axes)
+            self._carry(loop, at_home, axes)
         return True
 
     def _axes(self, home: ir.Operation) -> _Axes | None:
@@ -263,43 +280,62 @@ class _Rows:
                     element.store(op.operands[0])
             op.erase()
 
+    def _element(
+        self,
+        origin: ir.Operation,
+        number: int,
+        at_home: Mapping[ir.Operation, Sequence[bool]],
+        axes: Mapping[ir.Operation, _Axes],
+    ) -> Element:
+        """Where that carried value lives, once for all loops that hand it through."""
+        place = origin, number
+        if place not in self.elements:
+            init = _inits(self.of[origin])[number]
+            if place in self.leaders:
+                self.elements[place] = self._element(*self.leaders[place], at_home, axes)
+            elif at_home[origin][number]:
+                self.elements[place] = element_of(init.owner.operation)
+            else:
+                self.elements[place] = self._row(init.type, axes[parent_loop(origin)])
+        return self.elements[place]
+
     def _carry(
         self,
         origin: ir.Operation,
-        at_home: Sequence[bool],
+        at_home: Mapping[ir.Operation, Sequence[bool]],
         axes: Mapping[ir.Operation, _Axes],
     ) -> None:
         """The same loop with its carried values in memory: those `at_home` in the elements that
         they come from, the others in rows.
         """
-        loop, count = self.of[origin], len(origin.results)
-        inits = list(loop.operands)[len(loop.operands) - count :]
-        elements: list[Element] = []
-        with ir.InsertionPoint(loop), loop.location:
-            for init, own in zip(inits, at_home, strict=True):
-                if own:
-                    elements.append(element_of(init.owner.operation))
-                    continue
-                elements.append(self._row(init.type, axes[parent_loop(origin)]))
-                elements[-1].store(init)
-            new, body = _without_values(loop)
+        loop = self.of[origin]
+        inits = _inits(loop)
+        elements = [self._element(origin, k, at_home, axes) for k in range(len(inits))]
         old = loop.regions[0].blocks[0]
+        *moved, finish = [view.operation for view in old.operations]
+        through = {number for around, number in self.leaders.values() if around == origin}
+        own = [k for k in range(len(inits)) if k not in through]
+        with ir.InsertionPoint(loop), loop.location:
+            for k, (init, element) in enumerate(zip(inits, elements, strict=True)):
+                if not at_home[origin][k] and (origin, k) not in self.leaders:
+                    element.store(init)
+            new, body = _without_values(loop)
         with ir.InsertionPoint.at_block_begin(body), loop.location:
-            for argument, element in zip(list(old.arguments)[1:], elements, strict=True):
-                argument.replace_all_uses_with(element.load())
+            for k in own:
+                old.arguments[1 + k].replace_all_uses_with(elements[k].load())
         old.arguments[0].replace_all_uses_with(body.arguments[0])
         end = body.operations[-1].operation
-        *moved, finish = [view.operation for view in old.operations]
         for op in moved:
             op.move_before(end)
         with ir.InsertionPoint(end), loop.location:
-            for value, element in zip(finish.operands, elements, strict=True):
-                element.store(value)
-        with ir.InsertionPoint(new), loop.location:
-            last = [element.load() for element in elements]
-        for result, value in zip(loop.results, last, strict=True):
-            result.replace_all_uses_with(value)
-            value.owner.operation.move_after(new)
+            for k in own:
+                elements[k].store(finish.operands[k])
+        for k, (init, result) in enumerate(zip(inits, loop.results, strict=True)):
+            if (origin, k) in self.leaders:
+                result.replace_all_uses_with(init)
+                continue
+            with ir.InsertionPoint.after(new), loop.location:
+                result.replace_all_uses_with(elements[k].load())
         loop.erase()
 
 

@@ -30,7 +30,33 @@ def body_of(op: ir.Operation) -> list[ir.Operation]:
     return [view.operation for view in op.regions[0].blocks[0].operations][:-1]
 
 
+def end_of(op: ir.Operation) -> ir.Operation:
+    """The terminator of its one block."""
+    block = op.regions[0].blocks[0]
+    return block.operations[len(block.operations) - 1].operation
+
+
 def defined_in(op: ir.Operation, value: ir.Value) -> bool:
     owner = value.owner
     inner = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
     return holds(op, inner)
+
+
+def handed_through(loop: ir.Operation, number: int) -> tuple[ir.Operation, int] | None:
+    """The loop inside that this carried value of a `for` is given to and comes back from, and which
+    of its values it is there; None where the iteration does anything else with it.
+    """
+    block = loop.regions[0].blocks[0]
+    uses = list(block.arguments[1 + number].uses)
+    if len(uses) != 1:
+        return None
+    inner = uses[0].owner.operation
+    if inner.name not in FORS or inner.block != block:
+        return None
+    there = uses[0].operand_number - (len(inner.operands) - len(inner.results))
+    if there < 0:
+        return None
+    back = list(inner.results[there].uses)
+    if [(use.owner.operation, use.operand_number) for use in back] != [(end_of(loop), number)]:
+        return None
+    return inner, there

@@ -164,3 +164,40 @@ func.func @one_row(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<70x5
   }
   return
 }
+
+// -----
+
+// A sum over two loops has one element for both; what only one of them carries has its own.
+
+// CHECK-LABEL: func.func @handed_through
+// CHECK: %[[ROW:.*]] = memref.alloca() : memref<70xf64>
+// CHECK-NEXT: %[[OWN:.*]] = memref.alloca() : memref<70xf64>
+// CHECK-NOT: memref.alloca
+// CHECK: affine.for %{{.*}} = 0 to 60 {
+// CHECK-NOT: iter_args
+// CHECK: affine.for %{{.*}} = 0 to 5 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 70 {
+// CHECK-NEXT: affine.load %[[ROW]][%[[J]]]
+// CHECK: affine.store %{{.*}}, %[[ROW]][%[[J]]]
+// CHECK: affine.load %[[OWN]]
+func.func @handed_through(%A: memref<50x60x5xf64>, %B: memref<60x5x70xf64>, %C: memref<50x70xf64>) attributes {avial.apart} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 50 {
+    affine.for %j = 0 to 70 {
+      %sum:2 = affine.for %k = 0 to 60 iter_args(%s = %zero, %m = %zero) -> (f64, f64) {
+        %t = affine.for %q = 0 to 5 iter_args(%u = %s) -> (f64) {
+          %a = affine.load %A[%i, %k, %q] : memref<50x60x5xf64>
+          %b = affine.load %B[%k, %q, %j] : memref<60x5x70xf64>
+          %next = math.fma %a, %b, %u : f64
+          affine.yield %next : f64
+        }
+        %x = affine.load %B[%k, 0, %j] : memref<60x5x70xf64>
+        %more = arith.addf %m, %x : f64
+        affine.yield %t, %more : f64, f64
+      }
+      %both = arith.addf %sum#0, %sum#1 : f64
+      affine.store %both, %C[%i, %j] : memref<50x70xf64>
+    }
+  }
+  return
+}

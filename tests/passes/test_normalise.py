@@ -69,6 +69,45 @@ CASES = {
       }
       affine.store %s, %B[1] : memref<3xf32>
       return }""",
+    "two sums, of which one is handed through": """func.func @f(%A: memref<5x7xf32>, %B: memref<3xf32>) {
+      %zero = arith.constant 0.5 : f32
+      %s:2 = affine.for %i = 0 to 5 iter_args(%a = %zero, %c = %zero) -> (f32, f32) {
+        %t:3 = affine.for %j = 0 to affine_map<(d) -> (d * 3 - 3)>(%i)
+            iter_args(%d = %zero, %b = %a, %e = %c) -> (f32, f32, f32) {
+          %x = affine.load %A[%i, %j mod 7] : memref<5x7xf32>
+          %n = arith.addf %b, %x : f32
+          %m = arith.mulf %d, %x : f32
+          %o = arith.addf %m, %e : f32
+          affine.yield %o, %n, %m : f32, f32, f32
+        }
+        %u = arith.addf %t#0, %t#2 : f32
+        affine.yield %t#1, %u : f32, f32
+      }
+      affine.store %s#0, %B[1] : memref<3xf32>
+      affine.store %s#1, %B[2] : memref<3xf32>
+      return }""",
+    "sums of three loops that change places": """func.func @f(%A: memref<5x7xf32>, %B: memref<3xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c5 = arith.constant 5 : index
+      %zero = arith.constant 0.5 : f32
+      %one = arith.constant 1.5 : f32
+      %s:2 = scf.for %i = %c0 to %c5 step %c1 iter_args(%a = %zero, %b = %one) -> (f32, f32) {
+        %t:2 = scf.for %j = %c0 to %c5 step %c2 iter_args(%c = %b, %d = %a) -> (f32, f32) {
+          %u:2 = scf.for %k = %c0 to %j step %c1 iter_args(%e = %d, %f = %c) -> (f32, f32) {
+            %x = memref.load %A[%i, %k] : memref<5x7xf32>
+            %n = arith.addf %e, %x : f32
+            %m = arith.mulf %f, %x : f32
+            scf.yield %m, %n : f32, f32
+          }
+          scf.yield %u#1, %u#0 : f32, f32
+        }
+        scf.yield %t#1, %t#0 : f32, f32
+      }
+      memref.store %s#0, %B[%c1] : memref<3xf32>
+      memref.store %s#1, %B[%c2] : memref<3xf32>
+      return }""",
     "from an element and back": """func.func @f(%A: memref<5x7xf32>, %B: memref<3xf32>) {
       affine.for %j = 1 to 3 {
         %first = affine.load %B[%j] : memref<3xf32>
@@ -368,7 +407,11 @@ def test_sums_are_in_memory_where_ranks_can_add_up(context: ir.Context) -> None:
         assert not re.search(r"^  %\S+ = (affine|scf)\.(for|parallel)", text, re.MULTILINE)
     outer = body_of("a sum by affine.for", context)
     assert "affine.for %arg2 = 0 to 5 {" in outer
-    assert "iter_args" in outer  # the inner one stays in a register
+    assert "iter_args" not in outer  # the inner one only hands it through
+    assert outer.count("memref.alloc()") == 1
+    some = body_of("two sums, of which one is handed through", context)
+    assert some.count("memref.alloc()") == 2
+    assert some.count("iter_args") == 1
 
 
 def test_a_value_stays_in_its_element_where_nobody_looks(context: ir.Context) -> None:
