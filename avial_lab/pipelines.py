@@ -101,6 +101,7 @@ from avial_lab.passes.strict_arithmetic import StrictArithmetic
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
+from avial_lab.passes.transpose_tiles import TransposeTiles
 from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.passes.unwrap_tasks import UnwrapTasks
@@ -147,6 +148,7 @@ OURS: dict[str, type] = {
     "partial-sums": PartialSums,
     "hold-rows": HoldRows,
     "jam-rows": JamRows,
+    "transpose-tiles": TransposeTiles,
     "flatten-rows": FlattenRows,
     "check-distances": CheckDistances,
     "share-loads": ShareLoads,

@@ -67,6 +67,7 @@ from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.stream_stores import StreamStores
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.tile_time import TileTime
+from avial_lab.passes.transpose_tiles import TransposeTiles
 from avial_lab.passes.unroll_short import UnrollShort
 from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.passes.vectorise_rows import VectoriseRows
@@ -226,6 +227,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         JamRows(**effort.options("jam-rows")),
         VectoriseRows(**effort.options("vectorise-rows")),
         InterleaveRows(**effort.options("interleave-rows")),
+        TransposeTiles(),
         ThreadLoops(),
         SplitDrivers(),
         FlattenRows(),

@@ -26,7 +26,7 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.lags import is_recurrence, lag_of
-from avial_lab.polyhedra.nesting import FORS, body_of
+from avial_lab.polyhedra.nesting import FORS, body_of, end_of
 from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.time_tiles import SIDE_BY_SIDE
 
@@ -236,15 +236,13 @@ def in_blocks(loop: ir.Operation, count: int) -> Blocks:
                affine.if (%first + 4 <= %n) { } else { affine.for %i = %first to %n { … } }
                  {avial.blocks} }
     """
-    attributes = attributes_of(loop)
-    attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), count)
     with ir.InsertionPoint(loop), loop.location:
-        blocks = _loop_like(loop, attributes)
+        blocks = empty_like(loop, count)
     first = variable_of(blocks)
     upper = ir.AffineMapAttr(loop.attributes["upperBoundMap"]).value
     lows, *_ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
     highs = list(loop.operands)[lows:]
-    with ir.InsertionPoint(_end(blocks)), loop.location:
+    with ir.InsertionPoint(end_of(blocks)), loop.location:
         dims = upper.n_dims
         room = [each - ir.AffineDimExpr.get(dims) - count for each in upper.results]
         where = ir.IntegerSet.get(dims + 1, upper.n_symbols, room, [False] * len(room))
@@ -288,7 +286,7 @@ class _Rows:
         """The loop over the rows that are left over."""
         blocks = in_blocks(self.loop, self.count)
         with self.loop.location, ir.InsertionPoint(blocks.end):
-            names = [_shifted(blocks.first, row) for row in range(self.count)]
+            names = [shifted(blocks.first, row) for row in range(self.count)]
             self._side_by_side([{self._variable: name} for name in names], blocks.first)
         self.loop.erase()
         return blocks.left
@@ -315,10 +313,10 @@ class _Rows:
         low, high, later = bounds.low, bounds.high, bounds.low + late
         self._one_by_one(op, bounds, ([low], [later]), first)
         middle = bounds.loop([later], [high])
-        with ir.InsertionPoint(_end(middle)):
+        with ir.InsertionPoint(end_of(middle)):
             column = variable_of(middle)
             for number, known in enumerate(rows):
-                place = _shifted(column, -self.lag * number)
+                place = shifted(column, -self.lag * number)
                 copy_with(body_of(op), {**known, variable_of(op): place})
         # Where a row is short the head has gone on beyond its end.
         self._one_by_one(op, bounds, ([high, later], [high + late]), first)
@@ -332,7 +330,7 @@ class _Rows:
     ) -> None:
         """Columns of all rows that have them, row after row."""
         columns = bounds.loop(*ends)
-        with ir.InsertionPoint(_end(columns)):
+        with ir.InsertionPoint(end_of(columns)):
             zero, one = ir.AffineConstantExpr.get(0), ir.AffineConstantExpr.get(self.count)
             each = affine.AffineForOp(
                 ir.AffineMap.get(0, 0, [zero]), ir.AffineMap.get(0, 0, [one]), 1, iter_args=[],
@@ -416,17 +414,16 @@ def variable_of(loop: ir.Operation) -> ir.Value:
     return loop.regions[0].blocks[0].arguments[0]
 
 
-def _end(loop: ir.Operation) -> ir.Operation:
-    return _end_of(loop.regions[0])
-
-
 def _end_of(region: ir.Region) -> ir.Operation:
     block = region.blocks[0]
     return block.operations[len(block.operations) - 1].operation
 
 
-def _loop_like(loop: ir.Operation, attributes: dict[str, ir.Attribute]) -> ir.Operation:
-    """An empty loop with the bounds of `loop`."""
+def empty_like(loop: ir.Operation, step: int | None = None) -> ir.Operation:
+    """An empty loop with the bounds of `loop`, and its step where no other is given."""
+    attributes = attributes_of(loop)
+    if step is not None:
+        attributes["step"] = ir.IntegerAttr.get(ir.IndexType.get(), step)
     made = ir.Operation.create(
         "affine.for", operands=list(loop.operands), attributes=attributes, regions=1
     )
@@ -469,14 +466,14 @@ def _together(loop: ir.Operation, rows: Sequence[Values]) -> None:
                 **dict(zip(carried, here, strict=True)),
             }
             copy_with(body_of(loop), inside)
-            handed += [inside.get(value, value) for value in _end(loop).operands]
+            handed += [inside.get(value, value) for value in end_of(loop).operands]
         affine.AffineYieldOp(handed)
     for number, known in enumerate(rows):
         results = list(made.results)[number * count :][:count]
         known.update(zip(loop.results, results, strict=True))
 
 
-def _shifted(value: ir.Value, by: int) -> ir.Value:
+def shifted(value: ir.Value, by: int) -> ir.Value:
     if not by:
         return value
     return affine.AffineApplyOp(

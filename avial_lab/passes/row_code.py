@@ -10,8 +10,8 @@ A loop, a number of lanes, the first column -> operations at the insertion point
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mlir import ir
@@ -20,6 +20,7 @@ from mlir.dialects import affine, memref
 from avial_lab.accesses.views import view_chain
 from avial_lab.passes.contraction_code import on_vectors, spread
 from avial_lab.passes.empty_loops import known_ends
+from avial_lab.passes.index_code import divided, plus, times
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.polyhedra.nesting import body_of
 
@@ -33,11 +34,12 @@ FUNCTIONS = ("math.fma", "math.sqrt", "math.absf", "math.copysign")
 @dataclass(frozen=True)
 class RowCode:
     """The body of `loop`, whose iterations are independent, for `lanes` of them at once; no
-    constant stands in it (`put_constants_before`).
+    constant stands in it (`put_constants_before`). `names`: what stands for values of loops around.
     """
 
     loop: ir.Operation
     lanes: int
+    names: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
 
     @cached_property
     def body(self) -> list[ir.Operation]:
@@ -58,12 +60,12 @@ class RowCode:
 
     # -- whether there is such code
 
-    def is_known(self) -> bool:
+    def is_known(self, others: Sequence[ir.Operation] = ()) -> bool:
         """Whether all of the body is elements that lie side by side, of one width, and arithmetic
-        on them.
+        on them; `others` are accesses whose elements may lie anywhere.
         """
         bits = bits_of(self.stores[0].operands[0].type) if self.stores else None
-        return bits in WIDTHS and all(self._is_known(op, bits) for op in self.body)
+        return bits in WIDTHS and all(self._is_known(op, bits, others) for op in self.body)
 
     def loads_first(self) -> bool:
         """Whether an iteration reads from no array that it has written before."""
@@ -75,12 +77,12 @@ class RowCode:
                 written.add(view_chain(op.operands[1])[-1])
         return True
 
-    def _is_known(self, op: ir.Operation, bits: int) -> bool:
+    def _is_known(self, op: ir.Operation, bits: int, others: Sequence[ir.Operation]) -> bool:
         if op.name in ("affine.load", "affine.store"):
             value = op.operands[0] if op.name == "affine.store" else op.results[0]
             moves = self.moves(op)
             return bits_of(value.type) == bits and (
-                moves == 1 or (moves == 0 and op.name == "affine.load")
+                moves == 1 or (moves == 0 and op.name == "affine.load") or op in others
             )
         known = op.name.startswith("arith.") or op.name in FUNCTIONS
         types = [value.type for value in (*op.operands, *op.results)]
@@ -140,7 +142,11 @@ class RowCode:
             for value in (list(op.operands)[:1] if op.name == "affine.store" else op.operands)
             if op.name != "affine.load"
         )
-        return {v: spread(v, self.lanes) for v in dict.fromkeys(taken) if v not in inside}
+        return {
+            v: spread(self.names.get(v, v), self.lanes)
+            for v in dict.fromkeys(taken)
+            if v not in inside
+        }
 
     def computed(
         self, column: ir.Value, known: Mapping[ir.Value, ir.Value], *, storing: bool = False
@@ -168,11 +174,17 @@ class RowCode:
 
     def loaded(self, op: ir.Operation, column: ir.Value) -> ir.Value:
         """What a load, or a store, of the body finds in memory."""
-        array, places = op.operands[op.name == "affine.store"], self.places(op, column)
-        if not self.moves(op):
-            return spread(memref.load(array, places), self.lanes)
+        if self.moves(op):
+            return self.vector(op, column)
+        array = op.operands[op.name == "affine.store"]
+        return spread(memref.load(array, self.places(op, column)), self.lanes)
+
+    def vector(self, op: ir.Operation, column: ir.Value) -> ir.Value:
+        """What lies side by side in memory from where an access of the body is."""
+        array = op.operands[op.name == "affine.store"]
         whole = ir.VectorType.get([self.lanes], ir.MemRefType(array.type).element_type)
-        return ir.Operation.create("vector.load", [whole], [array, *places]).result
+        operands = [array, *self.places(op, column)]
+        return ir.Operation.create("vector.load", [whole], operands).result
 
     def store(
         self,
@@ -185,18 +197,26 @@ class RowCode:
             with op.location:
                 made = self.store_one(op, column, known[op.operands[0]])
             if op in streamed:
-                made.attributes["nontemporal"] = ir.BoolAttr.get(True)
-                whole = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.nbytes)
-                made.attributes["alignment"] = whole
+                write_past_caches(made, self.nbytes)
 
     def store_one(self, op: ir.Operation, column: ir.Value, value: ir.Value) -> ir.Operation:
         places = self.places(op, column)
         return ir.Operation.create("vector.store", [], [value, op.operands[1], *places])
 
+    def position(self, store: ir.Operation, column: ir.Value) -> ir.Value:
+        """Which element of all memory it is that is stored, in a whole array of known extents."""
+        array = store.operands[1]
+        kind = ir.MemRefType(array.type)
+        place, *rest = self.places(store, column)
+        for extent, subscript in zip(list(kind.shape)[1:], rest, strict=True):
+            place = plus(times(place, extent), subscript)
+        base = memref.extract_aligned_pointer_as_index(array)
+        return plus(divided(base, itemsize_of(kind.element_type)), place)
+
     def places(self, op: ir.Operation, column: ir.Value) -> list[ir.Value]:
         """Its subscripts at that column."""
         where = list(op.operands)[1 + (op.name == "affine.store") :]
-        where = [column if value == self.variable else value for value in where]
+        where = [column if v == self.variable else self.names.get(v, v) for v in where]
         form = ir.AffineMapAttr(op.attributes["map"]).value
         return [
             affine.AffineApplyOp(
@@ -204,6 +224,13 @@ class RowCode:
             ).result
             for each in form.results
         ]
+
+
+def write_past_caches(store: ir.Operation, nbytes: int) -> None:
+    """Make a store of a vector of so many bytes, which begins where such vectors do, one."""
+    store.attributes["nontemporal"] = ir.BoolAttr.get(True)
+    whole = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), nbytes)
+    store.attributes["alignment"] = whole
 
 
 def put_constants_before(loop: ir.Operation) -> None:

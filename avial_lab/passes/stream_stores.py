@@ -8,7 +8,7 @@ TCCA Newsletter 1995, section 3: a line that is to be written whole is loaded fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -40,6 +40,9 @@ the processor puts lines together for as many.
 LINE = 64
 """Bytes of a line of the cache."""
 
+SEQ_CST = 7
+"""The number that LLVM's dialect has for the order that includes such stores."""
+
 
 @dataclass(frozen=True)
 class StreamStores:
@@ -60,9 +63,6 @@ class StreamStores:
         last = self.cache or this_cpu().last_bytes
         with module.context:
             for function, phase in functions_and_phases(module):
-                whole = [kind for kind in arrays_of(function) if kind.has_static_shape]
-                if sum(map(nbytes_of, whole)) < MORE_THAN_LAST * last:
-                    continue
                 for loop in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
                     _mark(loop, function, phase, last)
 
@@ -71,7 +71,25 @@ class StreamStores:
 
 
 def _mark(loop: ir.Operation, function: ir.Operation, phase: ir.Operation, last: int) -> None:
-    found = [
+    found = stores_past_caches(loop, function, last)
+    if len(found) > STREAMS and this_cpu().vector_bytes < LINE:
+        return
+    for op in found:
+        op.attributes[STREAMED] = ir.UnitAttr.get()
+    if found:
+        tell(phase, NAME, told_of(found))
+
+
+def stores_past_caches(
+    loop: ir.Operation, function: ir.Operation, last: int, times: int = MORE_THAN_LAST
+) -> list[ir.Operation]:
+    """The stores of `loop` that fill a large array, where all arrays of `function` are `times` as
+    large as the last cache, or larger.
+    """
+    whole = [kind for kind in arrays_of(function) if kind.has_static_shape]
+    if sum(map(nbytes_of, whole)) < times * last:
+        return []
+    return [
         op
         for op in body_of(loop)
         if op.name == "affine.store"
@@ -80,13 +98,20 @@ def _mark(loop: ir.Operation, function: ir.Operation, phase: ir.Operation, last:
         and nbytes_of(ir.MemRefType(op.operands[1].type)) * 2 >= last
         and _fills(op)
     ]
-    if len(found) > STREAMS and this_cpu().vector_bytes < LINE:
-        return
-    for op in found:
-        op.attributes[STREAMED] = ir.UnitAttr.get()
-    if found:
-        names = listed(dict.fromkeys(name_of(op.operands[1].location) or "it" for op in found))
-        tell(phase, NAME, f"{names} is written past the caches, which are too small for it")
+
+
+def told_of(stores: Sequence[ir.Operation]) -> str:
+    """What is told of them."""
+    names = listed(dict.fromkeys(name_of(op.operands[1].location) or "it" for op in stores))
+    return f"{names} is written past the caches, which are too small for it"
+
+
+def wait_for_memory() -> None:
+    """Until what went past the caches is there for others to see, who are told by what goes through
+    them.
+    """
+    ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), SEQ_CST)
+    ir.Operation.create("llvm.fence", attributes={"ordering": ordering})
 
 
 def _is_only_written(array: ir.Value, function: ir.Operation) -> bool:

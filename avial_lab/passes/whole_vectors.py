@@ -34,7 +34,7 @@ from avial_lab.passes.index_code import (
     times,
 )
 from avial_lab.passes.loop_bounds import bounds_of
-from avial_lab.passes.operations import itemsize_of, lies_whole, nbytes_of, operations_in
+from avial_lab.passes.operations import lies_whole, nbytes_of, operations_in
 from avial_lab.passes.row_code import (
     WIDTHS,
     RowCode,
@@ -43,7 +43,7 @@ from avial_lab.passes.row_code import (
     is_cleared,
     put_constants_before,
 )
-from avial_lab.passes.stream_stores import STREAMED
+from avial_lab.passes.stream_stores import STREAMED, wait_for_memory
 
 NAME = "whole-vectors"
 
@@ -57,9 +57,6 @@ SHORT = 64
 """Vectors of a row, below which it stays rolled: the copies of an unrolled body would be for a few
 times round, and what is left over from them runs one by one.
 """
-
-SEQ_CST = 7
-"""The number that LLVM's dialect has for the order that includes such stores."""
 
 MOST_WRITTEN_OUT = 200
 """Operations on vectors of a row that is shorter than that: about as many as LLVM writes out of a
@@ -101,7 +98,9 @@ class WholeVectors:
                         streaming = bool(row.streamed) or streaming
                         row.write()
                 if streaming:
-                    _wait_for_memory(function)
+                    ends = function.regions[0].blocks[0].operations[-1]
+                    with ends.location, ir.InsertionPoint(ends):
+                        wait_for_memory()
 
     def __str__(self) -> str:
         return f"{NAME}{{lanes={self.lanes}}}" if self.lanes else NAME
@@ -202,13 +201,8 @@ class _AlignedRow(_Row):
         """The first column behind `low` where a vector begins in memory as all do, at most one
         vector behind.
         """
-        lanes, array = self.code.lanes, self.begin.operands[1]
-        kind = ir.MemRefType(array.type)
-        place, *rest = self.code.places(self.begin, low)
-        for extent, subscript in zip(list(kind.shape)[1:], rest, strict=True):
-            place = plus(times(place, extent), subscript)
-        base = memref.extract_aligned_pointer_as_index(array)
-        first = plus(divided(base, itemsize_of(kind.element_type)), place)
+        lanes = self.code.lanes
+        first = self.code.position(self.begin, low)
         return minus(plus(low, lanes), arith.andi(first, number(lanes - 1)))
 
     def write_between(self, low: ir.Value, high: ir.Value, around: Vectors, *marks: str) -> None:
@@ -293,16 +287,6 @@ class _OpenRow(_AlignedRow):
             column.set_location(code.variable.location)
             code.computed(column, around, storing=True)
             scf.YieldOp([])
-
-
-def _wait_for_memory(function: ir.Operation) -> None:
-    """Until what went past the caches is there for others to see, who are told by what goes through
-    them.
-    """
-    ends = function.regions[0].blocks[0].operations[-1]
-    with ends.location, ir.InsertionPoint(ends):
-        ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), SEQ_CST)
-        ir.Operation.create("llvm.fence", attributes={"ordering": ordering})
 
 
 def _begins(store: ir.Operation) -> bool:

@@ -69,7 +69,8 @@ CASES = {
       }
       affine.store %s, %B[1] : memref<3xf32>
       return }""",
-    "two sums, of which one is handed through": """func.func @f(%A: memref<5x7xf32>, %B: memref<3xf32>) {
+    "two sums, of which one is handed through": """
+    func.func @f(%A: memref<5x7xf32>, %B: memref<3xf32>) {
       %zero = arith.constant 0.5 : f32
       %s:2 = affine.for %i = 0 to 5 iter_args(%a = %zero, %c = %zero) -> (f32, f32) {
         %t:3 = affine.for %j = 0 to affine_map<(d) -> (d * 3 - 3)>(%i)
@@ -86,7 +87,8 @@ CASES = {
       affine.store %s#0, %B[1] : memref<3xf32>
       affine.store %s#1, %B[2] : memref<3xf32>
       return }""",
-    "sums of three loops that change places": """func.func @f(%A: memref<5x7xf32>, %B: memref<3xf32>) {
+    "sums of three loops that change places": """
+    func.func @f(%A: memref<5x7xf32>, %B: memref<3xf32>) {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c2 = arith.constant 2 : index
