@@ -84,10 +84,11 @@ def _version(loop: ir.Operation) -> None:
     distances = list(dict.fromkeys(_distances(scop, own, lanes)))
     if not distances:
         raise _Unsafe  # LLVM knows them, too
-    values = parameter_values(scop)
-    if any(name not in values for form, _ in distances for name, _ in form.terms):
+    known = {name for name, value in scop.parameters.items() if value is not None} | {*scop.sizes}
+    if any(name not in known for form, _ in distances for name, _ in form.terms):
         raise _Unsafe
     with ir.InsertionPoint(loop), loop.location:
+        values = parameter_values(scop)
         far = every(*(_is_far(form, values, lanes, ordered) for form, ordered in distances))
         choice = scf.IfOp(far, has_else=True)
     together, _ = (_copy_in(region.blocks[0], loop) for region in choice.operation.regions)
@@ -159,10 +160,12 @@ def _distance(stored: Access, loaded: Access, own: Loop) -> Affine | None:
             raise _Unsafe
         gaps.append(a.plus(b, -1))
     *rows, gap = gaps
+    *others, last = (_step(form, own.name) for form in stored.forms if form is not None)
+    if any(others) or any(_step(row, own.name) for row in rows):
+        raise _Unsafe  # on a diagonal, say: another row may be that of another iteration
     if any(row.is_constant and row.constant for row in rows):
         return None
-    *others, last = (_step(form, own.name) for form in stored.forms if form is not None)
-    if not all(row.is_constant for row in rows) or any(others):
+    if not all(row.is_constant for row in rows):
         raise _Unsafe
     if last not in (1, -1) or _step(gap, own.name):
         raise _Unsafe

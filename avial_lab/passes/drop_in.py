@@ -230,9 +230,26 @@ def _most_terms(node: Split) -> int:
     reduced = {array.value for reduction in node.reductions for array in reduction.arrays}
     for update in scop.updates:
         if update.array.value in reduced:
-            own = _most_on_one(statements[update.store], update.array)
+            store = statements[update.store]
+            own = FAR if _comes_of_a_loop(store.op) else _most_on_one(store, update.array)
             terms[update.array] = terms.get(update.array, 0) + own
     return min(FAR, max(terms.values(), default=FAR))
+
+
+def _comes_of_a_loop(store: ir.Operation) -> bool:
+    """Whether what is stored was added up by a loop that hands it on: its terms are none of the
+    store's own iterations.
+    """
+    pending = [store.operands[0]]
+    while pending:
+        value = pending.pop()
+        if isinstance(value.owner, ir.Block) or value.owner.operation.block != store.block:
+            continue
+        op = value.owner.operation
+        if len(op.regions):
+            return True
+        pending += op.operands
+    return False
 
 
 def _most_on_one(statement: Statement, array: Array) -> int:

@@ -6,17 +6,17 @@ Module -> module in which no call touches memory that analysis would have to kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
 from avial_lab.accesses.memory import LOADS
-from avial_lab.accesses.views import is_memref
+from avial_lab.accesses.views import VIEWS, is_memref
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_public
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
+from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra.nesting import parent_of
 
 MOST_DEPTH = 16
@@ -145,6 +145,11 @@ def _is_pure(op: ir.Operation) -> bool:
 
 def _refuse_hidden_writes(module: ir.Operation, functions: dict[str, ir.Operation]) -> None:
     seen: set[str] = set()
+    shared = [
+        ir.FlatSymbolRefAttr.get(text_attribute(view.operation, "sym_name"))
+        for view in module.regions[0].blocks[0].operations
+        if view.operation.name == "memref.global" and "constant" not in view.operation.attributes
+    ]
     programs = [function for function in functions.values() if is_public(function)]
     waiting = [op for f in programs for op in operations_in(f) if op.name == "func.call"]
     while waiting:
@@ -154,7 +159,12 @@ def _refuse_hidden_writes(module: ir.Operation, functions: dict[str, ir.Operatio
             continue
         seen.add(name)
         inside = list(operations_in(functions[name]))
-        if any(op.name == "memref.get_global" for op in inside) and _stores(inside):
+        if any(
+            op.name == "memref.get_global"
+            and op.attributes["name"] in shared
+            and _may_be_written(op.results[0])
+            for op in inside
+        ):
             raise PassError(
                 f"@{name}, whose calls are not written out, works on a memref.global, which no "
                 "other rank would see",
@@ -164,11 +174,12 @@ def _refuse_hidden_writes(module: ir.Operation, functions: dict[str, ir.Operatio
         waiting += [op for op in inside if op.name == "func.call"]
 
 
-def _stores(operations: Sequence[ir.Operation]) -> bool:
-    """Whether they may do more with memory than load it."""
+def _may_be_written(memory: ir.Value) -> bool:
+    """Whether anything but loads is done with it, or with a view of it."""
     return any(
-        any(is_memref(value) for value in op.operands) and op.name not in (*LOADS, "memref.dim")
-        for op in operations
+        op.name not in (*LOADS, "vector.load", "affine.vector_load", "memref.dim")
+        and (op.name not in VIEWS or any(map(_may_be_written, op.results)))
+        for op in (use.owner.operation for use in memory.uses)
     )
 
 

@@ -53,7 +53,8 @@ class RaiseLoops:
     before:  scf.for %i = %c1 to %n step %c1 { %k = arith.addi %i, %c2  %x = memref.load %A[%k] … }
     after:   affine.for %i = 1 to %n { %x = affine.load %A[%i + 2] … }
 
-    A loop stays that has no step or no bounds that are known so, and what depends on its variable.
+    A loop stays that has no step or no bounds that are known so, or that counts in another type
+    than index, and what depends on its variable.
     So does what takes a number that is read from memory: it will be read in a task, and affine
     operations take no value from there. Where the text has such, its function is lowered first.
     """
@@ -117,7 +118,8 @@ class _Raising:
     def _ends_of(self, loop: ir.Operation) -> _Ends | None:
         low, high, step, *_ = loop.operands
         by = self.indices.constant(step)
-        if by is None or by < 1 or "unsignedCmp" in loop.attributes:
+        counted = isinstance(low.type, ir.IndexType)
+        if by is None or by < 1 or "unsignedCmp" in loop.attributes or not counted:
             return None
         lows = self._forms_of(list(_sides(low, "arith.maxsi")))
         highs = self._forms_of(list(_sides(high, "arith.minsi")))

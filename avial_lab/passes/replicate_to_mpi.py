@@ -226,9 +226,9 @@ class _Entry:
             elif op.name == "cf.assert" and op.operands[0] in self.tainted:
                 self._assert_in_runs(op)
             elif len(op.regions):
+                self._admit_unknown(op)
                 if op.name == "scf.for" and op.operands[2] in self.tainted:
                     self._keep_from_zero(op, 2)
-                self._admit_unknown(op)
                 for region in op.regions:
                     for inner in region.blocks:
                         self._control(inner)

@@ -129,9 +129,13 @@ CASES: dict[str, tuple[type[np.generic], Make]] = {
     "swapped_buffers": (F64, lambda d, n: (_named(0, d.real(n), d.real(n)), {"arg2": 5})),
     "tensors_inside": (F32, lambda d, n: (
         _named(0, d.real(11, 6), d.real(6, 9), d.poison(11, 9)), {})),
+    "table_to_an_argument": (F64, lambda d, n: (
+        {"arg0": d.rng.integers(0, 9, 16), "arg1": d.real(16, 8)}, {})),
     "tickets": (F64, lambda d, n: (_named(0, np.zeros(64, np.int64), np.array(5)), {})),
     "tiled_subviews": (F32, lambda d, n: (
         _named(0, d.real(n, 10), d.real(10, 7), d.poison(n, 7)), {})),
+    "total_handed_on": (F32, lambda d, n: (
+        _named(0, abs(d.real(16, 100_000)), d.real()), {})),
     "total_of_rows": (F32, lambda d, n: (
         _named(0, abs(d.real(16, 100_000)), d.real()), {})),
     "triangle_update": (F64, lambda d, n: (

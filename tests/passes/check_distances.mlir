@@ -123,3 +123,39 @@ func.func @uneven(%D: memref<900xf64>, %w: index) attributes {avial.apart} {
   }
   return
 }
+
+// -----
+
+// On a diagonal the next iteration's row is another one, and holds what this one stored.
+
+// CHECK-LABEL: func.func @diagonal
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @diagonal(%A: memref<400x400xf64>, %D: memref<400xf64>, %w: index) attributes {avial.apart} {
+  affine.for %i = 100 to 300 {
+    %x = affine.load %A[%i - 1, %i - 1] : memref<400x400xf64>
+    %y = affine.load %D[%i - symbol(%w)] : memref<400xf64>
+    %s = arith.addf %x, %y : f64
+    affine.store %s, %A[%i, %i] : memref<400x400xf64>
+    affine.store %y, %D[%i] : memref<400xf64>
+  }
+  return
+}
+
+// -----
+
+// A size may be the distance.
+
+// CHECK-LABEL: func.func @as_far_as_a_size
+// CHECK: %[[W:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?xf64>
+// CHECK: arith.cmpi sle, %c4{{.*}}, %{{.*}} : index
+// CHECK: avial.safelen
+func.func @as_far_as_a_size(%D: memref<400xf64>, %B: memref<?xf64>) attributes {avial.apart} {
+  %c0 = arith.constant 0 : index
+  %w = memref.dim %B, %c0 : memref<?xf64>
+  affine.for %i = 100 to 300 {
+    %x = affine.load %D[%i - symbol(%w)] : memref<400xf64>
+    affine.store %x, %D[%i] : memref<400xf64>
+  }
+  return
+}

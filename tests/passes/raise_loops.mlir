@@ -144,3 +144,21 @@ func.func @stays(%A: memref<8xf32>, %at: memref<8xindex>, %n: index) {
   }
   return
 }
+
+// -----
+
+// So do loops that count in another type: affine ones have no other than index.
+
+// CHECK-LABEL: func.func @counts_in_another_type
+// CHECK: scf.for %{{.*}} : i32
+func.func @counts_in_another_type(%A: memref<8xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %x = arith.constant 1.0 : f32
+  scf.for %i = %c0 to %c8 step %c1 : i32 {
+    %k = arith.index_cast %i : i32 to index
+    memref.store %x, %A[%k] : memref<8xf32>
+  }
+  return
+}
