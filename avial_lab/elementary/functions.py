@@ -12,6 +12,7 @@ from avial_lab.elementary.exponential import exp, exp2, expm1
 from avial_lab.elementary.hyperbolic import tanh
 from avial_lab.elementary.logarithm import log, log1p, log2, log10
 from avial_lab.elementary.numbers import Real
+from avial_lab.elementary.trigonometric import LIMIT, cos, sin
 
 FUNCTIONS: dict[str, Callable[[Real], Real]] = {
     "math.exp": exp,
@@ -23,4 +24,9 @@ FUNCTIONS: dict[str, Callable[[Real], Real]] = {
     "math.log1p": log1p,
     "math.erf": erf,
     "math.tanh": tanh,
+    "math.sin": sin,
+    "math.cos": cos,
 }
+
+LIMITS: dict[str, dict[int, float]] = {"math.sin": LIMIT, "math.cos": LIMIT}
+"""Of those that libm has beyond some size of the argument, by its bits."""

@@ -44,10 +44,16 @@ class Kind:
     @property
     def whole(self) -> ir.Type:
         """The type of the bits."""
-        bits = ir.IntegerType.get_signless(self.width)
+        return self._of(ir.IntegerType.get_signless(self.width))
+
+    def of_width(self, width: int) -> Kind:
+        """As many numbers of that many bits each."""
+        return Kind(self._of(ir.F32Type.get() if width == 32 else ir.F64Type.get()), self.fused)
+
+    def _of(self, element: ir.Type) -> ir.Type:
         if isinstance(self.real, ir.VectorType):
-            return ir.VectorType.get(self.real.shape, bits, scalable=self.real.scalable_dims)
-        return bits
+            return ir.VectorType.get(self.real.shape, element, scalable=self.real.scalable_dims)
+        return element
 
     def number(self, value: Real | float) -> Real:
         if isinstance(value, Real):
@@ -117,6 +123,16 @@ class Real:
     def with_sign_of(self, other: Real) -> Real:
         return Real(self.kind, math.copysign(self.value, other.value))
 
+    def wide(self) -> Real:
+        """In double precision."""
+        kind = self.kind.of_width(64)
+        return self if self.kind.width == 64 else Real(kind, arith.extf(kind.real, self.value))
+
+    def narrow(self, width: int) -> Real:
+        """Rounded to that many bits."""
+        kind = self.kind.of_width(width)
+        return self if self.kind.width == width else Real(kind, arith.truncf(kind.real, self.value))
+
 
 @dataclass(frozen=True)
 class Whole:
@@ -134,12 +150,18 @@ class Whole:
     def __and__(self, other: Whole | int) -> Whole:
         return Whole(self.kind, arith.andi(self.value, self.kind.bits(other).value))
 
+    def __xor__(self, other: Whole | int) -> Whole:
+        return Whole(self.kind, arith.xori(self.value, self.kind.bits(other).value))
+
     def __lshift__(self, count: int) -> Whole:
         return Whole(self.kind, arith.shli(self.value, self.kind.bits(count).value))
 
     def __rshift__(self, count: int) -> Whole:
         """With zeros from the left: the other shift of 64 bits is slow before AVX-512."""
         return Whole(self.kind, arith.shrui(self.value, self.kind.bits(count).value))
+
+    def equals(self, other: Whole | int) -> Truth:
+        return Truth(arith.cmpi(arith.CmpIPredicate.eq, self.value, self.kind.bits(other).value))
 
     def real(self) -> Real:
         """The number with these bits."""

@@ -16,13 +16,16 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from avial_lab.accesses.memory import LOADS
-from avial_lab.elementary.functions import FUNCTIONS
+from avial_lab.elementary.functions import FUNCTIONS, LIMITS
 from avial_lab.passes.contract_products import is_real, show_bodies
 from avial_lab.passes.operations import operations_in
 from avial_lab.polyhedra.nesting import parent_of
 
 CHOSEN = "avial.expand"
 """On an operation of `math`: it becomes code, in which products and sums are `fused` or `apart`."""
+
+NEAR = "avial.near"
+"""On a marked operation: its argument is within the limit, which somebody has asked before."""
 
 MARKED = "avial.functions"
 """On a module whose functions are chosen. What passes move into loops or out of them stays."""
@@ -49,7 +52,8 @@ class MarkMath:
     before:  %y = math.exp %x                    after:  %same = math.fma %x, 1.0, -0.0
                                                          %y = math.exp %same {avial.expand = …}
 
-    Single and double precision, numbers and vectors of them.
+    Single and double precision, numbers and vectors of them. Kernels keep those of which libm has a
+    part (`LIMITS`): a GPU has no libm.
     """
 
     fused: bool = True
@@ -61,7 +65,7 @@ class MarkMath:
             show_bodies(module, FUNCTIONS)
             how = ir.StringAttr.get("fused" if self.fused else "apart")
             for op in operations_in(module):
-                if op.name in FUNCTIONS and is_real(op.results[0].type) and _is_repeated(op):
+                if op.name in FUNCTIONS and _has_code(op) and _is_repeated(op):
                     op.attributes[CHOSEN] = how
                     if not _stays_unknown(op.operands[0]):
                         op.operands[0] = _same(op)
@@ -75,6 +79,22 @@ def functions_chosen(module: ir.Module | ir.Operation) -> tuple[str, ...]:
     """The names of those that become code, as in ("exp", "log")."""
     chosen = (op for op in operations_in(module.operation) if CHOSEN in op.attributes)
     return tuple(sorted({op.name.removeprefix("math.") for op in chosen}))
+
+
+def _has_code(op: ir.Operation) -> bool:
+    """Where it stands, and for its type. The question after a limit is for a row of lanes."""
+    kind = op.results[0].type
+    if op.name not in LIMITS:
+        return is_real(kind)
+    is_row = not isinstance(kind, ir.VectorType) or (kind.rank == 1 and not kind.scalable)
+    return is_real(kind) and is_row and not _is_in_kernel(op)
+
+
+def _is_in_kernel(op: ir.Operation) -> bool:
+    around = parent_of(op)
+    while around is not None and around.name != "gpu.launch":
+        around = parent_of(around)
+    return around is not None
 
 
 def _is_repeated(op: ir.Operation) -> bool:

@@ -7,14 +7,20 @@ precision, and their error.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import mpmath
 import numpy as np
 
-from avial_lab.elementary import error_function, exponential, hyperbolic, logarithm
+from avial_lab.elementary import (
+    error_function,
+    exponential,
+    hyperbolic,
+    logarithm,
+    trigonometric,
+)
 from avial_lab.elementary.error_function import FROM
 
 Number = Any
@@ -52,7 +58,7 @@ class Fit:
             goal = [_value(exact, x) for x in nodes]
             done: list[Number] = []
             while len(done) < len(self.terms):
-                done.append(self._rounded(exact[len(done)]))
+                done.append(_rounded(exact[len(done)], self.width))
                 powers = range(len(done), len(self.terms))
                 if powers:
                     left = [g - _value(done, x) for g, x in zip(goal, nodes, strict=True)]
@@ -106,8 +112,9 @@ class Fit:
             for k in range(count)
         ]
 
-    def _rounded(self, value: Number) -> Number:
-        return mpmath.mpf(float(np.float32(float(value)) if self.width == 32 else value))
+
+def _rounded(value: Number, width: int) -> Number:
+    return mpmath.mpf(float(np.float32(float(value)) if width == 32 else value))
 
 
 def _value(terms: list[Number], x: Number) -> Number:
@@ -161,14 +168,36 @@ def _beyond(v: Number) -> Number:
     return -mpmath.log(mpmath.erfc(v + FROM))
 
 
+def _of_sine(z: Number) -> Number:
+    """(1 - sin(x) / x) / x² with x² = z."""
+    x = mpmath.sqrt(z)
+    return (1 - mpmath.sin(x) / x) / z
+
+
+def _of_cosine(z: Number) -> Number:
+    """(cos(x) - 1) / x² with x² = z."""
+    return (mpmath.cos(mpmath.sqrt(z)) - 1) / z
+
+
+def parts(value: Number, ends: Sequence[int], width: int) -> tuple[float, ...]:
+    """`value` cut off at 2^-end, for each of the `ends`, and rounded at the last."""
+    with mpmath.workdps(DIGITS):
+        found: list[Number] = []
+        for end in ends:
+            found.append(mpmath.ldexp(mpmath.floor(mpmath.ldexp(value - sum(found), end)), -end))
+        found.append(_rounded(value - sum(found), width))
+        return tuple(map(float, found))
+
+
 HALF = float(np.log(2)) / 2 * 1.001
+EIGHTH = float(np.pi) / 4 * 1.0001
 SQUARE = ((2**0.5 - 1) / (2**0.5 + 1)) ** 2 * 1.01
 
 
 def fits() -> Iterator[Fit]:
-    for width, power, log, below, above, tangent in (
-        (32, -28.2, -30.0, -27.1, -26.6, -29.1),
-        (64, -57.8, -59.3, -56.0, -55.7, -59.2),
+    for width, power, log, below, above, tangent, sine, cosine in (
+        (32, -28.2, -30.0, -27.1, -26.6, -29.1, -27.8, -32.9),
+        (64, -57.8, -59.3, -56.0, -55.7, -59.2, -57.8, -63.7),
     ):
         of_exp, of_log = exponential.OF_WIDTH[width].terms, logarithm.OF_WIDTH[width].terms
         of_erf = error_function.OF_WIDTH[width]
@@ -178,6 +207,10 @@ def fits() -> Iterator[Fit]:
                   -0.5005, 0.5005, exponential.OF_WIDTH[width].terms_of_two, power)  # fmt: skip
         yield Fit("tanh", width, _of_tangent, lambda z: z / (1 + z * _of_tangent(z)),
                   1e-12, hyperbolic.FROM**2, hyperbolic.OF_WIDTH[width].below, tangent)  # fmt: skip
+        yield Fit("sin", width, _of_sine, lambda z: z / (1 - z * _of_sine(z)),
+                  1e-12, EIGHTH**2, trigonometric.OF_WIDTH[width].sine, sine)  # fmt: skip
+        yield Fit("cos", width, _of_cosine, lambda z: z / mpmath.cos(mpmath.sqrt(z)),
+                  1e-12, EIGHTH**2, trigonometric.OF_WIDTH[width].cosine, cosine)  # fmt: skip
         yield Fit("log", width, _of_logarithm, lambda z: z / 2, 1e-12, SQUARE, of_log, log)
         yield Fit("erf, P", width, _of_erf, lambda z: 1 / (1 + _of_erf(z)),
                   1e-24, FROM**2, of_erf.below, below)  # fmt: skip

@@ -5,6 +5,7 @@ The truth is mpmath's, to 100 digits more than are compared.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from avial_lab.elementary.functions import LIMITS
 from tests.elementary.compiled import DTYPES, NAMES, values
 
 MOST = {"expm1": 1.15, "tanh": 1.1}
@@ -26,8 +28,9 @@ RANGES: dict[str, list[tuple[float, float]]] = {
     "log1p": [(-1, 4), (-0.3, 0.5), (-1e-3, 1e-3), (0, 1e10)],
     "erf": [(-6, 6), (-1.2, 1.2), (0.84, 0.85), (-1e-3, 1e-3)],
     "tanh": [(-20, 20), (-1, 1), (0.74, 0.76), (-1e-3, 1e-3)],
+    "sin": [(-1.6, 1.6), (-3216, 3216), (-1.7e6, 1.7e6), (0.7, 0.8), (2.2, 2.5)],
 }
-RANGES |= {"log2": RANGES["log"], "log10": RANGES["log"]}
+RANGES |= {"log2": RANGES["log"], "log10": RANGES["log"], "cos": RANGES["sin"]}
 """Where the functions bend, beside all bit patterns."""
 
 INF, NAN = np.inf, np.nan
@@ -43,6 +46,8 @@ SPECIAL: dict[str, list[tuple[float, float]]] = {
     "log1p": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, NAN), (-1.0, -INF), (-1.5, NAN)],
     "erf": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (30.0, 1.0), (-30.0, -1.0)],
     "tanh": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (30.0, 1.0), (-30.0, -1.0)],
+    "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)],
+    "cos": [(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN)],
 }  # fmt: skip
 """Arguments with the values that they must have, the sign of zero included."""
 
@@ -54,6 +59,7 @@ TRUTH: dict[str, Callable[[Any], Any]] = {
 
 every_name = pytest.mark.parametrize("name", NAMES)
 every_element = pytest.mark.parametrize("element", DTYPES)
+every_limited = pytest.mark.parametrize("name", [name.removeprefix("math.") for name in LIMITS])
 fused_or_not = pytest.mark.parametrize("fused", [True, False])
 
 
@@ -68,6 +74,18 @@ def arguments(name: str, element: str, count: int = 250) -> np.ndarray:
     for power in (powers, -powers):
         parts += [power, np.nextafter(power, dtype(0)), np.nextafter(power, dtype(np.inf))]
     return np.concatenate(parts).astype(dtype)
+
+
+def quarter_turns(element: str, count: int = 2000) -> np.ndarray:
+    """The numbers nearest to multiples of π/2 within the limit: those of which most digits go."""
+    rng, most = np.random.default_rng(4), int(limit_of("sin", element) / np.pi * 2)
+    turns = [*range(-9, 10), *map(int, rng.integers(-most, most, count))]
+    with mpmath.workprec(200):
+        return np.array([float(k * mpmath.pi / 2) for k in turns], DTYPES[element])
+
+
+def limit_of(name: str, element: str) -> float:
+    return LIMITS[f"math.{name}"][np.finfo(DTYPES[element]).bits]
 
 
 def ulps(name: str, x: Any, value: Any) -> float:
@@ -121,6 +139,41 @@ def test_a_value_hangs_on_its_argument_alone(name: str, element: str) -> None:
     together = values(name, x)
     alone = np.concatenate([values(name, x[k : k + 1]) for k in range(x.size)])
     np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(values(name, x, lanes=8), alone)
+
+
+@every_limited
+@every_element
+@fused_or_not
+def test_ulps_beside_quarter_turns(name: str, element: str, *, fused: bool) -> None:
+    x = quarter_turns(element)
+    found = values(name, x, fused=fused)
+    off = [ulps(name, a, b) for a, b in zip(x, found, strict=True)]
+    worst = int(np.argmax(off))
+    most = 1.0 if fused else MOST_APART
+    assert off[worst] <= most, f"{name}({x[worst]!r}) is {found[worst]!r}: {off[worst]} ulp"
+
+
+@every_limited
+@every_element
+def test_up_to_the_limit_there_is_no_need_to_ask(name: str, element: str) -> None:
+    limit = DTYPES[element](limit_of(name, element))
+    x = np.concatenate(
+        [quarter_turns(element, 50), np.linspace(-limit, limit, 99, dtype=type(limit))]
+    )
+    np.testing.assert_array_equal(values(name, x, near=True), values(name, x))
+
+
+@every_limited
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_beyond_the_limit_libm_is_asked(name: str, lanes: int) -> None:
+    """Lanes that are not keep their code's value; so do those where the limit is reached."""
+    limit = limit_of(name, "f64")
+    x = np.array([np.nextafter(limit, INF), 1e300, -1e25, 1.0, limit, -limit, 2.0, 3.0, 4.0])
+    found, near = values(name, x, lanes=lanes), values(name, x, near=True)
+    assert found[:3].tolist() == [getattr(math, name)(each) for each in x[:3]]
+    assert (near != found).tolist() == [False, True, True] + 6 * [False]
+    np.testing.assert_array_equal(values(name, x[3:], lanes=lanes), found[3:])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import mpmath
 import pytest
 
-from tests.elementary.minimax import Fit, fits
+from avial_lab.elementary import trigonometric
+from tests.elementary.minimax import DIGITS, Fit, fits, parts
 
 
 @pytest.mark.parametrize("fit", tuple(fits()), ids=lambda fit: f"{fit.name} {fit.width}")
@@ -18,3 +19,9 @@ def test_the_terms_are_those_that_are_found() -> None:
     fit = next(each for each in fits() if each.name == "exp" and each.width == 32)
     assert fit.found() == pytest.approx(fit.terms, rel=1e-3)
     assert float(mpmath.log(fit.error(fit.found()), 2)) < fit.exponent
+
+
+@pytest.mark.parametrize(("width", "ends"), [(32, (12, 24, 37)), (64, (32, 53, 86))])
+def test_the_parts_of_a_quarter_turn(width: int, ends: tuple[int, ...]) -> None:
+    with mpmath.workdps(DIGITS):
+        assert trigonometric.OF_WIDTH[width].parts == parts(mpmath.pi / 2, ends, width)

@@ -41,3 +41,61 @@ func.func @leaves_what_is_not_marked(%x: f64) -> f64 {
   %y = math.exp %x : f64
   return %y : f64
 }
+
+// -----
+
+// CHECK: func.func private @avial.sin.f32.far(%[[X:.*]]: f32) -> f32 attributes {{{.*}}passthrough = ["noinline"]}
+// CHECK: math.sin %[[X]] : f32
+// CHECK: func.func private @avial.sin.f32(%[[X:.*]]: f32) -> f32
+// CHECK: %[[LIMIT:.*]] = arith.constant 3.216000e+03 : f32
+// CHECK: %[[SIZE:.*]] = math.absf %[[X]] : f32
+// CHECK: %[[FAR:.*]] = arith.cmpf ugt, %[[SIZE]], %[[LIMIT]] : f32
+// CHECK: %[[Y:.*]] = scf.if %[[FAR]] -> (f32) {
+// CHECK: func.call @avial.sin.f32.far(%[[X]])
+// CHECK: } else {
+// CHECK: math.fma
+// CHECK: return %[[Y]]
+// CHECK-LABEL: func.func @of_libm_beyond_a_limit(
+// CHECK: call @avial.sin.f32(
+func.func @of_libm_beyond_a_limit(%x: f32) -> f32 {
+  %y = math.sin %x {avial.expand = "fused"} : f32
+  return %y : f32
+}
+
+// -----
+
+// CHECK: func.func private @avial.cos.4xf64(%[[X:.*]]: vector<4xf64>) -> vector<4xf64>
+// CHECK: %[[FAR:.*]] = arith.cmpf ugt, %{{.*}} : vector<4xf64>
+// CHECK: math.fma
+// CHECK: %[[SOME:.*]] = vector.reduction <or>, %[[FAR]]
+// CHECK: scf.if %[[SOME]]
+// CHECK: scf.for %[[LANE:.*]] = %{{.*}} iter_args(%[[SO_FAR:.*]] = %[[NEAR:.*]]) ->
+// CHECK: %[[IS_FAR:.*]] = vector.extract %[[FAR]][%[[LANE]]]
+// CHECK: scf.if %[[IS_FAR]]
+// CHECK: %[[ONE:.*]] = vector.extract %[[X]][%[[LANE]]]
+// CHECK: %[[VALUE:.*]] = func.call @avial.cos.f64.far(%[[ONE]])
+// CHECK: vector.insert %[[VALUE]], %[[SO_FAR]] [%[[LANE]]]
+// CHECK: } else {
+// CHECK: } else {
+// CHECK: scf.yield %[[NEAR]]
+// CHECK-LABEL: func.func @lanes_beyond_a_limit(
+// CHECK: call @avial.cos.4xf64(
+func.func @lanes_beyond_a_limit(%x: vector<4xf64>) -> vector<4xf64> {
+  %y = math.cos %x {avial.expand = "fused"} : vector<4xf64>
+  return %y : vector<4xf64>
+}
+
+// -----
+
+// CHECK-NOT: scf.if
+// CHECK: func.func private @avial.exp.f64(
+// CHECK: func.func private @avial.sin.f64.apart.near(
+// CHECK-NOT: scf.if
+// CHECK-LABEL: func.func @asked_before(
+// CHECK: call @avial.sin.f64.apart.near(
+// CHECK: call @avial.exp.f64(
+func.func @asked_before(%x: f64) -> f64 {
+  %y = math.sin %x {avial.expand = "apart", avial.near} : f64
+  %z = math.exp %y {avial.expand = "fused", avial.near} : f64
+  return %z : f64
+}

@@ -107,3 +107,49 @@ func.func @once(%a: memref<9xf64>) {
   return
 }
 }
+
+// -----
+
+// A GPU has no libm for what is beyond the limit.
+
+// CHECK-LABEL: func.func @in_a_kernel(
+// CHECK: math.exp %{{.*}} {avial.expand = "fused"} : f64
+// CHECK: math.sin %{{[a-z0-9]+}} : f64
+// CHECK: math.sin %{{[a-z0-9]+}} {avial.expand = "fused"} : f64
+func.func @in_a_kernel(%a: memref<9xf64>) {
+  %one = arith.constant 1 : index
+  %nine = arith.constant 9 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %nine, %sy = %one, %sz = %one) {
+    %x = memref.load %a[%tx] : memref<9xf64>
+    %y = math.exp %x : f64
+    %z = math.sin %y : f64
+    memref.store %z, %a[%tx] : memref<9xf64>
+    gpu.terminator
+  }
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xf64>
+    %y = math.sin %x : f64
+    affine.store %y, %a[%i] : memref<9xf64>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @rows_of_lanes_have_a_limit(
+// CHECK: math.sin %{{[a-z0-9]+}} : vector<2x4xf32>
+// CHECK: math.exp %{{.*}} {avial.expand = "fused"} : vector<2x4xf32>
+// CHECK: math.cos %{{.*}} {avial.expand = "fused"} : vector<4xf32>
+func.func @rows_of_lanes_have_a_limit(%a: memref<9xvector<2x4xf32>>, %b: memref<9xvector<4xf32>>) {
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xvector<2x4xf32>>
+    %y = math.sin %x : vector<2x4xf32>
+    %z = math.exp %y : vector<2x4xf32>
+    affine.store %z, %a[%i] : memref<9xvector<2x4xf32>>
+    %v = affine.load %b[%i] : memref<9xvector<4xf32>>
+    %w = math.cos %v : vector<4xf32>
+    affine.store %w, %b[%i] : memref<9xvector<4xf32>>
+  }
+  return
+}

@@ -80,6 +80,22 @@ def test_one_bad_kernel_costs_only_its_own_ptx() -> None:
     assert kernels.failures["bad"].startswith("no PTX: ")
 
 
+def test_functions_that_loops_have_code_for() -> None:
+    """A kernel has the GPU's own, in a task of loops too: no question, and nothing of libm's."""
+    loops = """
+func.func private @loops(%c: memref<20xf32>, %d: memref<20xf32>) attributes {avial.arch = "sm_90"} {
+  affine.parallel (%i) = (0) to (20) {
+    %x = affine.load %c[%i] : memref<20xf32>
+    %y = math.sin %x {avial.expand = "fused"} : f32
+    affine.store %y, %d[%i] : memref<20xf32>
+  }
+  return
+}"""
+    marked = make_kernels(loops)
+    assert ".entry loops_kernel" in marked.ptx["loops"]
+    assert marked.ptx == make_kernels(loops.replace('{avial.expand = "fused"}', "")).ptx
+
+
 def test_text_that_mlir_opt_refuses() -> None:
     kernels = make_kernels(_kernel("a", "sm_90").replace("math.exp", "math.no_such"))
     assert kernels.ptx == {}

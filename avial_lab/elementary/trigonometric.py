@@ -1,0 +1,89 @@
+"""The sine and the cosine of arguments up to a limit; libm has those beyond.
+
+x -> k and r with x = k π/2 + r, |r| <= π/4 -> ± sin r or ± cos r, as the last two bits of k say.
+
+π/2 comes in parts (Cody and Waite, Software Manual for the Elementary Functions, 1980, chapter 8).
+The first two end where the digits of such an x end, so that these differences are exact. Some x lie
+so near to a multiple of π/2 that all of their digits are gone by then: the rest is two parts more,
+and r two numbers.
+
+    sin r = r - r³ P(r²),  cos r = 1 + r² Q(r²)
+
+where P and Q are the polynomials nearest to these in the error that they make of sine and cosine,
+found as that of the exponential is: below 2^-27.8 and 2^-57.8 (P), 2^-32.9 and 2^-63.7 (Q).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi
+
+from avial_lab.elementary.numbers import Real, Whole, fma, polynomial
+
+
+@dataclass(frozen=True)
+class Constants:
+    """`parts` add up to π/2. The product of each but the last with k is exact: that has 11 bits for
+    an x within the limit, or 20. `sine`: of P, `cosine`: of Q.
+    """
+
+    parts: tuple[float, float, float, float]
+    sine: tuple[float, ...]
+    cosine: tuple[float, ...]
+
+
+OF_WIDTH = {
+    32: Constants(
+        (1.570556640625, 0.0002396702766418457, 1.5890691429376602e-08, 2.5633440682570896e-12),
+        (0.16666655242443085, -0.008332190103828907, 0.00019518454791978002),
+        (-0.5, 0.04166664555668831, -0.0013887310633435845, 2.4432567443000153e-05),
+    ),
+    64: Constants(
+        (1.5707963267341256, 6.077094383272197e-11, 6.12323399538461e-17, 3.5215598651832e-27),
+        (0.1666666666666663, -0.008333333333321922, 0.00019841269829463137,
+         -2.755731358434574e-06, 2.5050742705689586e-08, -1.5895968806317136e-10),
+        (-0.5, 0.04166666666666659, -0.0013888888888872349, 2.4801587288469685e-05,
+         -2.7557314081544553e-07, 2.0875688863071893e-09, -1.1357969834305957e-11),
+    ),
+}  # fmt: skip
+
+LIMIT = {32: 3216.0, 64: 1647099.0}
+"""The size of the arguments in question, by their bits."""
+
+
+def sin(x: Real) -> Real:
+    k, r, less = reduced(x)
+    return _quarter(k, r, less)
+
+
+def cos(x: Real) -> Real:
+    """The sine a quarter further."""
+    k, r, less = reduced(x)
+    return _quarter(k + 1, r, less)
+
+
+def reduced(x: Real) -> tuple[Whole, Real, Real]:
+    """k, of which the last bits count, r, and what rounding made it too great by."""
+    kind, (first, second, third, last) = x.kind, OF_WIDTH[x.kind.width].parts
+    moved = fma(x, 2 / pi, kind.rounder)
+    k = moved - kind.rounder
+    near = fma(k, -second, fma(k, -first, x))
+    rest = k * third
+    r = near - rest
+    return moved.bits(), r, fma(k, last, rest - (near - r))
+
+
+def _quarter(k: Whole, r: Real, less: Real) -> Real:
+    """sin(k π/2 + r - less). In the sine all that is taken from r is +0 where that is -0.0."""
+    kind, own = r.kind, OF_WIDTH[r.kind.width]
+    square = fma(r, r, -(r + r) * less)
+    sine = r - fma(r * square, _ending(square, own.sine), less)
+    cosine = fma(square, _ending(square, own.cosine), 1.0)
+    value = (k & 1).equals(0).choose(sine, cosine)
+    return (value.bits() ^ ((k & 2) << (kind.width - 2))).real()
+
+
+def _ending(square: Real, terms: tuple[float, ...]) -> Real:
+    """A polynomial, its first term added last: nothing before that is rounded as coarsely."""
+    first, *rest = terms
+    return fma(square, polynomial(square, rest), first)
