@@ -82,13 +82,35 @@ def exp(x: Real) -> Real:
 
 def exp2(x: Real) -> Real:
     """x = k + r, |r| <= ½, and 2^r = 1 + r ln 2 + r² q(r)."""
-    kind, own = x.kind, OF_WIDTH[x.kind.width]
-    within = x.at_most(own.most_of_two).at_least(own.least_of_two)
-    moved = within + kind.rounder
-    r = within - (moved - kind.rounder)
-    k = moved.bits() - kind.number(kind.rounder).bits()
+    own = OF_WIDTH[x.kind.width]
+    k, r = _whole_and_rest(x, own)
     rest = fma(r * r, polynomial(r, own.terms_of_two), r * own.beyond)
     return _scaled(fma(r, own.nearest, rest) + 1.0, k)
+
+
+def exp2_of_sum(x: Real, less: Real) -> Real:
+    """Of x + less, where x has rounded that off."""
+    own = OF_WIDTH[x.kind.width]
+    k, most = _whole_and_rest(x, own)
+    r = most + less
+    lost = less - (r - most)
+    rest = fma(r * r, polynomial(r, own.terms_of_two), fma(lost, own.nearest, r * own.beyond))
+    return _scaled(fma(r, own.nearest, rest) + 1.0, k)
+
+
+def exp2_in_double(x: Real) -> Real:
+    """As exact as single precision needs it, and infinite or zero where that is."""
+    kind, own = x.kind, OF_WIDTH[32]
+    k, r = _whole_and_rest(x, own)
+    rest = fma(r * r, polynomial(r, own.terms_of_two), r * OF_WIDTH[64].nearest)
+    return (rest + 1.0) * kind.power_of_two(k + kind.bias)
+
+
+def _whole_and_rest(x: Real, own: Constants) -> tuple[Whole, Real]:
+    kind = x.kind
+    within = x.at_most(own.most_of_two).at_least(own.least_of_two)
+    moved = within + kind.rounder
+    return moved.bits() - kind.number(kind.rounder).bits(), within - (moved - kind.rounder)
 
 
 def expm1(x: Real) -> Real:

@@ -12,9 +12,10 @@ from avial_lab.elementary.exponential import exp, exp2, expm1
 from avial_lab.elementary.hyperbolic import tanh
 from avial_lab.elementary.logarithm import log, log1p, log2, log10
 from avial_lab.elementary.numbers import Real
+from avial_lab.elementary.power import powf
 from avial_lab.elementary.trigonometric import LIMIT, cos, sin
 
-FUNCTIONS: dict[str, Callable[[Real], Real]] = {
+FUNCTIONS: dict[str, Callable[..., Real]] = {
     "math.exp": exp,
     "math.exp2": exp2,
     "math.expm1": expm1,
@@ -26,6 +27,7 @@ FUNCTIONS: dict[str, Callable[[Real], Real]] = {
     "math.tanh": tanh,
     "math.sin": sin,
     "math.cos": cos,
+    "math.powf": powf,
 }
 
 LIMITS: dict[str, dict[int, float]] = {"math.sin": LIMIT, "math.cos": LIMIT}

@@ -172,6 +172,12 @@ class Whole:
 class Truth:
     value: ir.Value
 
+    def __and__(self, other: Truth) -> Truth:
+        return Truth(arith.andi(self.value, other.value))
+
+    def __or__(self, other: Truth) -> Truth:
+        return Truth(arith.ori(self.value, other.value))
+
     def choose(self, if_true: Real, if_false: Real) -> Real:
         return Real(if_true.kind, arith.select(self.value, if_true.value, if_false.value))
 

@@ -6,7 +6,7 @@ written out, so that LLVM makes vectors of the loop around them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -49,8 +49,8 @@ class ExpandMath:
             for op in chosen:
                 symbol = functions.of(op)
                 with ir.InsertionPoint(op), op.location:
-                    call = func.CallOp([op.results[0].type], symbol, [op.operands[0]])
-                op.results[0].replace_all_uses_with(call.result)
+                    value = _call(symbol, *op.operands)
+                op.results[0].replace_all_uses_with(value)
                 op.erase()
 
     def __str__(self) -> str:
@@ -70,11 +70,11 @@ class _Functions:
         fused = ir.StringAttr(op.attributes[CHOSEN]).value == "fused"
         asked = name in LIMITS and NEAR not in op.attributes
 
-        def body(x: ir.Value) -> ir.Value:
-            number = Real(Kind(x.type, fused), x)
-            return self._asked(name, number) if asked else FUNCTIONS[name](number).value
+        def body(*x: ir.Value) -> ir.Value:
+            numbers = [Real(Kind(each.type, fused), each) for each in x]
+            return self._asked(name, *numbers) if asked else FUNCTIONS[name](*numbers).value
 
-        self._write(symbol, op.results[0].type, _IN_LINE, body)
+        self._write(symbol, [each.type for each in op.operands], _IN_LINE, body)
         return symbol
 
     def _far(self, name: str, kind: ir.Type) -> str:
@@ -83,21 +83,21 @@ class _Functions:
         """
         symbol = f"avial.{name.removeprefix('math.')}.{kind}.far"
         of_libm = partial(ir.Operation.create, name, [kind])
-        self._write(symbol, kind, _OUT_OF_LINE, lambda x: of_libm([x]).result)
+        self._write(symbol, [kind], _OUT_OF_LINE, lambda x: of_libm([x]).result)
         return symbol
 
     def _write(
-        self, symbol: str, kind: ir.Type, how: str, body: Callable[[ir.Value], ir.Value]
+        self, symbol: str, kinds: Sequence[ir.Type], how: str, body: Callable[..., ir.Value]
     ) -> None:
         if symbol in self.known:
             return
         self.known.add(symbol)
         with ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]):
-            function = func.FuncOp(symbol, ([kind], [kind]), visibility="private")
+            function = func.FuncOp(symbol, (kinds, kinds[:1]), visibility="private")
         for attribute in ir.DictAttr(ir.Attribute.parse(how)):
             function.attributes[attribute.name] = attribute.attr
         with ir.InsertionPoint(function.add_entry_block()):
-            func.ReturnOp([body(function.arguments[0])])
+            func.ReturnOp([body(*function.arguments)])
 
     def _asked(self, name: str, x: Real) -> ir.Value:
         """The function `name` of x, however great."""
@@ -141,8 +141,8 @@ def _lane_by_lane(symbol: str, x: ir.Value, far: ir.Value, near: ir.Value) -> ir
     return loop.results[0]
 
 
-def _call(symbol: str, x: ir.Value) -> ir.Value:
-    return func.CallOp([x.type], symbol, [x]).result
+def _call(symbol: str, *x: ir.Value) -> ir.Value:
+    return func.CallOp([x[0].type], symbol, list(x)).result
 
 
 def _lane(values: ir.Value, lane: ir.Value) -> ir.Value:

@@ -37,6 +37,9 @@ _STAYS_UNKNOWN = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith
                   "math.sqrt", *FUNCTIONS)  # fmt: skip
 """What MLIR folds to no constant as long as one operand is none."""
 
+_EASY_POWERS = (-1.0, 0.0, 0.5, 1.0, 2.0)
+"""Exponents in the text, as of 1 / x, √x and x²."""
+
 
 @dataclass(frozen=True)
 class MarkMath:
@@ -52,8 +55,9 @@ class MarkMath:
     before:  %y = math.exp %x                    after:  %same = math.fma %x, 1.0, -0.0
                                                          %y = math.exp %same {avial.expand = …}
 
-    Single and double precision, numbers and vectors of them. Kernels keep those of which libm has a
-    part (`LIMITS`): a GPU has no libm.
+    Single and double precision, numbers and vectors of them. Powers that LLVM has less code for
+    stay as they are (`_EASY_POWERS`), and in kernels those functions of which libm has a part
+    (`LIMITS`): a GPU has no libm.
     """
 
     fused: bool = True
@@ -67,7 +71,7 @@ class MarkMath:
             for op in operations_in(module):
                 if op.name in FUNCTIONS and _has_code(op) and _is_repeated(op):
                     op.attributes[CHOSEN] = how
-                    if not _stays_unknown(op.operands[0]):
+                    if not any(map(_stays_unknown, op.operands)):
                         op.operands[0] = _same(op)
             module.attributes[MARKED] = ir.UnitAttr.get()
 
@@ -84,10 +88,22 @@ def functions_chosen(module: ir.Module | ir.Operation) -> tuple[str, ...]:
 def _has_code(op: ir.Operation) -> bool:
     """Where it stands, and for its type. The question after a limit is for a row of lanes."""
     kind = op.results[0].type
+    if op.name == "math.powf" and _number(op.operands[1]) in _EASY_POWERS:
+        return False
     if op.name not in LIMITS:
         return is_real(kind)
     is_row = not isinstance(kind, ir.VectorType) or (kind.rank == 1 and not kind.scalable)
     return is_real(kind) and is_row and not _is_in_kernel(op)
+
+
+def _number(value: ir.Value) -> float | None:
+    """That it is in the text, in all lanes."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+        return None
+    number = value.owner.operation.attributes["value"]
+    if isinstance(number, ir.DenseElementsAttr):
+        number = number.get_splat_value() if number.is_splat else None
+    return number.value if isinstance(number, ir.FloatAttr) else None
 
 
 def _is_in_kernel(op: ir.Operation) -> bool:
@@ -117,7 +133,7 @@ def _stays_unknown(value: ir.Value, steps: int = 32) -> bool:
 
 
 def _same(op: ir.Operation) -> ir.Value:
-    """Its operand again."""
+    """Its first operand again."""
     value = op.operands[0]
     with ir.InsertionPoint(op), op.location:
         return math.fma(value, _all(value.type, 1.0), _all(value.type, -0.0))

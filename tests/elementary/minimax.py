@@ -19,6 +19,7 @@ from avial_lab.elementary import (
     exponential,
     hyperbolic,
     logarithm,
+    power,
     trigonometric,
 )
 from avial_lab.elementary.error_function import FROM
@@ -168,6 +169,21 @@ def _beyond(v: Number) -> Number:
     return -mpmath.log(mpmath.erfc(v + FROM))
 
 
+def _of_log2(terms: int) -> Callable[[Number], Number]:
+    """log₂((1 + s) / (1 - s)) / s with s² = z, without so many of the first terms of its series."""
+
+    def rest(z: Number) -> Number:
+        s = mpmath.sqrt(z)
+        known = sum(z**k / (2 * k + 1) for k in range(terms))
+        return (mpmath.atanh(s) / s - known) / z**terms * 2 / mpmath.ln2
+
+    return rest
+
+
+def in_two(value: Number) -> tuple[float, float]:
+    return float(value), float(value - float(value))
+
+
 def _of_sine(z: Number) -> Number:
     """(1 - sin(x) / x) / x² with x² = z."""
     x = mpmath.sqrt(z)
@@ -195,16 +211,16 @@ SQUARE = ((2**0.5 - 1) / (2**0.5 + 1)) ** 2 * 1.01
 
 
 def fits() -> Iterator[Fit]:
-    for width, power, log, below, above, tangent, sine, cosine in (
+    for width, exp, log, below, above, tangent, sine, cosine in (
         (32, -28.2, -30.0, -27.1, -26.6, -29.1, -27.8, -32.9),
         (64, -57.8, -59.3, -56.0, -55.7, -59.2, -57.8, -63.7),
     ):
         of_exp, of_log = exponential.OF_WIDTH[width].terms, logarithm.OF_WIDTH[width].terms
         of_erf = error_function.OF_WIDTH[width]
         yield Fit("exp", width, _of_power, lambda r: max(abs(r), 1e-3) ** 2 / mpmath.exp(r),
-                  -HALF, HALF, of_exp, power)  # fmt: skip
+                  -HALF, HALF, of_exp, exp)  # fmt: skip
         yield Fit("exp2", width, _of_power_of_two, lambda r: max(abs(r), 1e-3) ** 2 / 2**r,
-                  -0.5005, 0.5005, exponential.OF_WIDTH[width].terms_of_two, power)  # fmt: skip
+                  -0.5005, 0.5005, exponential.OF_WIDTH[width].terms_of_two, exp)  # fmt: skip
         yield Fit("tanh", width, _of_tangent, lambda z: z / (1 + z * _of_tangent(z)),
                   1e-12, hyperbolic.FROM**2, hyperbolic.OF_WIDTH[width].below, tangent)  # fmt: skip
         yield Fit("sin", width, _of_sine, lambda z: z / (1 - z * _of_sine(z)),
@@ -216,6 +232,9 @@ def fits() -> Iterator[Fit]:
                   1e-24, FROM**2, of_erf.below, below)  # fmt: skip
         yield Fit("erf, Q", width, _beyond, lambda v: mpmath.erfc(v + FROM) / mpmath.erf(v + FROM),
                   0.0, of_erf.most - FROM, of_erf.above, above)  # fmt: skip
+    of_all, of_rest = _of_log2(0), _of_log2(3)
+    yield Fit("powf, S", 64, of_all, lambda z: 1 / of_all(z), 1e-9, SQUARE, power.SERIES, -37.7)
+    yield Fit("powf, R", 64, of_rest, lambda z: z**3 / of_all(z), 1e-4, SQUARE, power.REST, -72.6)
 
 
 if __name__ == "__main__":

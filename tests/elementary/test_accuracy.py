@@ -6,7 +6,7 @@ The truth is mpmath's, to 100 digits more than are compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from avial_lab.elementary.functions import LIMITS
-from tests.elementary.compiled import DTYPES, NAMES, values
+from tests.elementary.compiled import DTYPES, NAMES, TWO, values
 
 MOST = {"expm1": 1.15, "tanh": 1.1}
 MOST_APART = 1.3
@@ -48,12 +48,24 @@ SPECIAL: dict[str, list[tuple[float, float]]] = {
     "tanh": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (30.0, 1.0), (-30.0, -1.0)],
     "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)],
     "cos": [(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN)],
+    "powf": [(x, y, 1.0) for x in (0.0, -0.0, 3, -3, INF, -INF, NAN) for y in (0.0, -0.0)]
+    + [(1.0, y, 1.0) for y in (-2.5, 1e30, INF, -INF, NAN)] + [(NAN, 3, NAN), (2, NAN, NAN)]
+    + [(-1.0, y, 1.0) for y in (INF, -INF, 2, 1e30)] + [(-1.0, 3, -1.0), (-1.0, NAN, NAN)]
+    + [(0.0, -3, INF), (-0.0, -3, -INF), (-0.0, -2, INF), (-0.0, -0.5, INF), (-0.0, -INF, INF)]
+    + [(0.0, 3, 0.0), (-0.0, 3, -0.0), (-0.0, 2, 0.0), (-0.0, 0.5, 0.0), (-0.0, INF, 0.0)]
+    + [(x, -INF, INF) for x in (0.5, -0.5)] + [(x, -INF, 0.0) for x in (1.5, -1.5, -INF)]
+    + [(x, INF, 0.0) for x in (0.5, -0.5)] + [(x, INF, INF) for x in (1.5, -1.5, -INF)]
+    + [(-INF, -3, -0.0), (-INF, -2.5, 0.0), (-INF, 3, -INF), (-INF, 2.5, INF), (-INF, 2, INF)]
+    + [(INF, -0.5, 0.0), (INF, 0.5, INF), (-2, 0.5, NAN), (-1e-30, -2.5, NAN), (-2, -3, -0.125)]
+    + [(2, 100, 2.0**100), (2, -149, 2.0**-149), (10, 2, 100), (0.0, 1e-30, 0.0), (7, 1, 7)]
+    + [(1e-30, 1e30, 0.0), (-1e-30, -1e30, INF), (-10, 401, -INF), (-10, -401, -0.0)],
 }  # fmt: skip
 """Arguments with the values that they must have, the sign of zero included."""
 
 TRUTH: dict[str, Callable[[Any], Any]] = {
     "exp2": lambda x: mpmath.mpf(2) ** x,
     "log2": lambda x: mpmath.log(x, 2),
+    "powf": lambda x, y: mpmath.power(x, y).real,
 }
 """What mpmath has under another name."""
 
@@ -63,17 +75,52 @@ every_limited = pytest.mark.parametrize("name", [name.removeprefix("math.") for 
 fused_or_not = pytest.mark.parametrize("fused", [True, False])
 
 
-def arguments(name: str, element: str, count: int = 250) -> np.ndarray:
+def arguments(name: str, element: str, count: int = 250) -> tuple[np.ndarray, ...]:
     """Random bit patterns, numbers from RANGES, and those next to powers of two."""
     rng, dtype = np.random.default_rng(3), DTYPES[element]
     limits = np.finfo(dtype)
-    bits = rng.integers(0, 1 << limits.bits, count, dtype=np.uint64)
-    parts = [bits.astype(f"u{limits.bits // 8}").view(dtype)]
+    if name in TWO:
+        return _pairs(name, rng, dtype, count)
+    parts = [_any(rng, dtype, count)]
     parts += [rng.uniform(low, high, count).astype(dtype) for low, high in RANGES[name]]
     powers = np.ldexp(dtype(1), np.arange(int(limits.minexp) - limits.nmant, limits.maxexp, 7))
     for power in (powers, -powers):
         parts += [power, np.nextafter(power, dtype(0)), np.nextafter(power, dtype(np.inf))]
-    return np.concatenate(parts).astype(dtype)
+    return (np.concatenate(parts).astype(dtype),)
+
+
+def _any(rng: np.random.Generator, dtype: type, count: int) -> np.ndarray:
+    limits = np.finfo(dtype)
+    bits = rng.integers(0, 1 << limits.bits, count, dtype=np.uint64)
+    return bits.astype(f"u{limits.bits // 8}").view(dtype)
+
+
+def _pairs(name: str, rng: np.random.Generator, dtype: type, count: int) -> tuple[np.ndarray, ...]:
+    """Random bit patterns, small whole numbers, and from PAIRS."""
+    whole = rng.integers(-9, 10, (2, count)).astype(dtype)
+    found = [(_any(rng, dtype, count), _any(rng, dtype, count)), tuple(whole)]
+    found += [make(rng, dtype, count) for make in PAIRS[name]]
+    x, y = map(np.concatenate, zip(*found, strict=True))
+    return x, y
+
+
+def powers_from(spread: float) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """x with a binary logarithm up to `spread`, and exponents for powers of all sizes there are."""
+
+    def make(rng: np.random.Generator, dtype: type, count: int) -> tuple[np.ndarray, np.ndarray]:
+        most = np.finfo(dtype).maxexp
+        logarithms = rng.uniform(-spread * most, spread * most, count)
+        x = np.exp2(logarithms.astype(dtype))
+        y = rng.uniform(-1.08 * most, most, count) / np.log2(x.astype(float))
+        return x, y.astype(dtype)
+
+    return make
+
+
+PAIRS: dict[str, list[Callable[..., tuple[np.ndarray, np.ndarray]]]] = {
+    "powf": [powers_from(spread) for spread in (1e-5, 3e-4, 5e-4, 1e-3, 0.01, 0.1, 1.0)],
+}
+"""Where the functions of two arguments bend."""
 
 
 def quarter_turns(element: str, count: int = 2000) -> np.ndarray:
@@ -88,11 +135,11 @@ def limit_of(name: str, element: str) -> float:
     return LIMITS[f"math.{name}"][np.finfo(DTYPES[element]).bits]
 
 
-def ulps(name: str, x: Any, value: Any) -> float:
+def ulps(name: str, x: Sequence[Any], value: Any) -> float:
     """How far `value` is from the function of x; infinitely far where it is special and wrong."""
-    limits = np.finfo(type(x))
+    limits = np.finfo(type(value))
     with mpmath.workprec(200):
-        truth = (TRUTH.get(name) or getattr(mpmath, name))(mpmath.mpf(float(x)))
+        truth = (TRUTH.get(name) or getattr(mpmath, name))(*(mpmath.mpf(float(a)) for a in x))
         if abs(truth) >= mpmath.mpf(float(limits.max)) * (1 + mpmath.mpf(2) ** -limits.nmant / 4):
             return 0.0 if value == (np.inf if truth > 0 else -np.inf) else np.inf
         if not np.isfinite(value):
@@ -102,21 +149,32 @@ def ulps(name: str, x: Any, value: Any) -> float:
         return float(abs(mpmath.mpf(float(value)) - truth) / step)
 
 
-def in_domain(name: str, x: np.ndarray) -> np.ndarray:
+def in_domain(name: str, *x: np.ndarray) -> tuple[np.ndarray, ...]:
     least = {"log1p": -1, "log": 0, "log2": 0, "log10": 0}.get(name, -np.inf)
-    return x[np.isfinite(x) & (x > least)]
+    x = _those(np.logical_and.reduce([np.isfinite(each) for each in x]) & (x[0] > least), *x)
+    if name == "powf":
+        return _those((x[0] > 0) | ((x[0] < 0) & (np.trunc(x[1]) == x[1])), *x)
+    return x
+
+
+def _those(chosen: np.ndarray, *x: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(each[chosen] for each in x)
+
+
+def check_ulps(name: str, *x: np.ndarray, fused: bool) -> None:
+    found = values(name, *x, fused=fused)
+    off = [ulps(name, a, b) for a, b in zip(zip(*x, strict=True), found, strict=True)]
+    worst = int(np.argmax(off))
+    most = MOST.get(name, 1.0) if fused else MOST_APART
+    at = [each[worst] for each in x]
+    assert off[worst] <= most, f"{name}{at!r} is {found[worst]!r}: {off[worst]} ulp"
 
 
 @every_name
 @every_element
 @fused_or_not
 def test_ulps(name: str, element: str, *, fused: bool) -> None:
-    x = in_domain(name, arguments(name, element))
-    found = values(name, x, fused=fused)
-    off = [ulps(name, a, b) for a, b in zip(x, found, strict=True)]
-    worst = int(np.argmax(off))
-    most = MOST.get(name, 1.0) if fused else MOST_APART
-    assert off[worst] <= most, f"{name}({x[worst]!r}) is {found[worst]!r}: {off[worst]} ulp"
+    check_ulps(name, *in_domain(name, *arguments(name, element)), fused=fused)
 
 
 @every_name
@@ -124,8 +182,9 @@ def test_ulps(name: str, element: str, *, fused: bool) -> None:
 @fused_or_not
 def test_special_values(name: str, element: str, *, fused: bool) -> None:
     dtype = DTYPES[element]
-    x, want = np.array([*SPECIAL[name], (NAN, NAN)], dtype).T
-    found = values(name, x, fused=fused)
+    nowhere = (NAN,) * len(SPECIAL[name][0])
+    *x, want = np.array([*SPECIAL[name], nowhere], dtype).T
+    found = values(name, *x, fused=fused)
     np.testing.assert_array_equal(found, want)
     known = ~np.isnan(want)
     np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(want)[known])
@@ -133,25 +192,20 @@ def test_special_values(name: str, element: str, *, fused: bool) -> None:
 
 @every_name
 @every_element
-def test_a_value_hangs_on_its_argument_alone(name: str, element: str) -> None:
-    """Not on whether it stood in a vector, or in what was left over."""
+def test_a_value_hangs_on_its_arguments_alone(name: str, element: str) -> None:
+    """Not on whether they stood in a vector, or in what was left over."""
     x = arguments(name, element, 40)
-    together = values(name, x)
-    alone = np.concatenate([values(name, x[k : k + 1]) for k in range(x.size)])
-    np.testing.assert_array_equal(together, alone)
-    np.testing.assert_array_equal(values(name, x, lanes=8), alone)
+    together = values(name, *x)
+    alone = [values(name, *(each[k : k + 1] for each in x)) for k in range(x[0].size)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+    np.testing.assert_array_equal(values(name, *x, lanes=8), together)
 
 
 @every_limited
 @every_element
 @fused_or_not
 def test_ulps_beside_quarter_turns(name: str, element: str, *, fused: bool) -> None:
-    x = quarter_turns(element)
-    found = values(name, x, fused=fused)
-    off = [ulps(name, a, b) for a, b in zip(x, found, strict=True)]
-    worst = int(np.argmax(off))
-    most = 1.0 if fused else MOST_APART
-    assert off[worst] <= most, f"{name}({x[worst]!r}) is {found[worst]!r}: {off[worst]} ulp"
+    check_ulps(name, quarter_turns(element), fused=fused)
 
 
 @every_limited

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mpmath
 import pytest
 
-from avial_lab.elementary import trigonometric
-from tests.elementary.minimax import DIGITS, Fit, fits, parts
+from avial_lab.elementary import power, trigonometric
+from tests.elementary.minimax import DIGITS, Fit, fits, in_two, parts
 
 
 @pytest.mark.parametrize("fit", tuple(fits()), ids=lambda fit: f"{fit.name} {fit.width}")
@@ -25,3 +25,9 @@ def test_the_terms_are_those_that_are_found() -> None:
 def test_the_parts_of_a_quarter_turn(width: int, ends: tuple[int, ...]) -> None:
     with mpmath.workdps(DIGITS):
         assert trigonometric.OF_WIDTH[width].parts == parts(mpmath.pi / 2, ends, width)
+
+
+def test_the_numbers_in_two_parts() -> None:
+    with mpmath.workdps(DIGITS):
+        for share, known in ((1, power.FIRST), (3, power.SECOND), (5, power.THIRD)):
+            assert known == in_two(2 / mpmath.ln2 / share)

@@ -35,6 +35,17 @@ func.func @vectors(%x: vector<4xf32>) -> vector<4xf32> {
 
 // -----
 
+// CHECK: func.func private @avial.powf.f32(%{{.*}}: f32, %{{.*}}: f32) -> f32
+// CHECK-LABEL: func.func @two_operands(
+// CHECK-SAME: %[[X:.*]]: f32, %[[Y:.*]]: f32)
+// CHECK: call @avial.powf.f32(%[[X]], %[[Y]]) : (f32, f32) -> f32
+func.func @two_operands(%x: f32, %y: f32) -> f32 {
+  %z = math.powf %x, %y {avial.expand = "fused"} : f32
+  return %z : f32
+}
+
+// -----
+
 // CHECK-LABEL: func.func @leaves_what_is_not_marked(
 // CHECK: math.exp
 func.func @leaves_what_is_not_marked(%x: f64) -> f64 {

@@ -114,8 +114,8 @@ func.func @once(%a: memref<9xf64>) {
 
 // CHECK-LABEL: func.func @in_a_kernel(
 // CHECK: math.exp %{{.*}} {avial.expand = "fused"} : f64
-// CHECK: math.sin %{{[a-z0-9]+}} : f64
-// CHECK: math.sin %{{[a-z0-9]+}} {avial.expand = "fused"} : f64
+// CHECK: math.sin %{{[a-z0-9_]+}} : f64
+// CHECK: math.sin %{{[a-z0-9_]+}} {avial.expand = "fused"} : f64
 func.func @in_a_kernel(%a: memref<9xf64>) {
   %one = arith.constant 1 : index
   %nine = arith.constant 9 : index
@@ -138,7 +138,7 @@ func.func @in_a_kernel(%a: memref<9xf64>) {
 // -----
 
 // CHECK-LABEL: func.func @rows_of_lanes_have_a_limit(
-// CHECK: math.sin %{{[a-z0-9]+}} : vector<2x4xf32>
+// CHECK: math.sin %{{[a-z0-9_]+}} : vector<2x4xf32>
 // CHECK: math.exp %{{.*}} {avial.expand = "fused"} : vector<2x4xf32>
 // CHECK: math.cos %{{.*}} {avial.expand = "fused"} : vector<4xf32>
 func.func @rows_of_lanes_have_a_limit(%a: memref<9xvector<2x4xf32>>, %b: memref<9xvector<4xf32>>) {
@@ -150,6 +150,64 @@ func.func @rows_of_lanes_have_a_limit(%a: memref<9xvector<2x4xf32>>, %b: memref<
     %v = affine.load %b[%i] : memref<9xvector<4xf32>>
     %w = math.cos %v : vector<4xf32>
     affine.store %w, %b[%i] : memref<9xvector<4xf32>>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @powers(
+// CHECK: math.powf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} {avial.expand = "fused"} : f64
+// CHECK: math.powf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f64
+// CHECK: math.powf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} {avial.expand = "fused"} : f64
+func.func @powers(%a: memref<9xf64>) {
+  %two = arith.constant 2.0 : f64
+  %three = arith.constant 3.0 : f64
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xf64>
+    %y = math.powf %two, %x : f64
+    %z = math.powf %y, %two : f64
+    %w = math.powf %z, %three : f64
+    affine.store %w, %a[%i] : memref<9xf64>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @easy_powers_of_vectors(
+// CHECK: math.powf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : vector<4xf32>
+// CHECK: math.powf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} {avial.expand = "fused"} : vector<4xf32>
+func.func @easy_powers_of_vectors(%a: memref<9xvector<4xf32>>) {
+  %half = arith.constant dense<0.5> : vector<4xf32>
+  %more = arith.constant dense<[0.5, 0.5, 0.5, 2.0]> : vector<4xf32>
+  affine.for %i = 0 to 9 {
+    %x = affine.load %a[%i] : memref<9xvector<4xf32>>
+    %y = math.powf %x, %half : vector<4xf32>
+    %z = math.powf %y, %more : vector<4xf32>
+    affine.store %z, %a[%i] : memref<9xvector<4xf32>>
+  }
+  return
+}
+
+// -----
+
+// One operand that stays unknown is enough; of numbers that may all be known the first is hidden.
+
+// CHECK-LABEL: func.func @of_two_operands(
+// CHECK: %[[X:.*]] = affine.load
+// CHECK: math.powf %[[X]], %[[N:[a-z0-9_]+]] {avial.expand
+// CHECK: %[[SAME:.*]] = math.fma %[[N]], %{{.*}}, %{{.*}} : f32
+// CHECK: math.powf %[[SAME]], %[[N]] {avial.expand
+func.func @of_two_operands(%a: memref<1xf32>, %b: memref<1xf32>) {
+  affine.for %i = 0 to 1 {
+    %k = arith.index_cast %i : index to i32
+    %n = arith.sitofp %k : i32 to f32
+    %x = affine.load %a[%i] : memref<1xf32>
+    %y = math.powf %x, %n : f32
+    affine.store %y, %a[%i] : memref<1xf32>
+    %z = math.powf %n, %n : f32
+    affine.store %z, %b[%i] : memref<1xf32>
   }
   return
 }
