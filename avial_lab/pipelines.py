@@ -78,6 +78,7 @@ from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.mark_math import MarkMath
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
+from avial_lab.passes.near_arguments import NearArguments
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.order_loops import OrderLoops
@@ -151,6 +152,7 @@ OURS: dict[str, type] = {
     "transpose-tiles": TransposeTiles,
     "flatten-rows": FlattenRows,
     "check-distances": CheckDistances,
+    "near-arguments": NearArguments,
     "share-loads": ShareLoads,
     "inline-copies": InlineCopies,
     "stream-stores": StreamStores,

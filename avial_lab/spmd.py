@@ -49,6 +49,7 @@ from avial_lab.passes.join_phases import JoinPhases, joined_in
 from avial_lab.passes.join_sums import JoinSums
 from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.mark_parallel import MarkParallel
+from avial_lab.passes.near_arguments import NearArguments
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.notes import told_in
 from avial_lab.passes.order_loops import OrderLoops
@@ -232,6 +233,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         SplitDrivers(),
         FlattenRows(),
         CheckDistances(),
+        NearArguments(),
         ShareLoads(),
         InlineCopies(),
         StreamStores(),
