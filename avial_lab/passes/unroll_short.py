@@ -62,8 +62,8 @@ def _write_out_in(loop: ir.Operation, stored: Set[ir.Value]) -> None:
         write_out(loop, steps)
 
 
-def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS) -> range | None:
-    """The values of its variable, if they are few (not more than `most`, and some) and known."""
+def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS, least: int = 1) -> range | None:
+    """The values of its variable, if they are known and from `least` to `most`."""
     if loop.name != "affine.for":
         return None
     lows, highs = known_ends(loop)
@@ -71,7 +71,7 @@ def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS) -> range | None:
     if low is None or high is None:
         return None
     steps = range(low, high, ir.IntegerAttr(loop.attributes["step"]).value)
-    return steps if 1 <= len(steps) <= most else None
+    return steps if least <= len(steps) <= most else None
 
 
 def _looks_around(loop: ir.Operation, stored: Set[ir.Value]) -> bool:

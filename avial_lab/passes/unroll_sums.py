@@ -1,4 +1,5 @@
 """Sums of a few terms for each element, written out: the loop over elements is the innermost one.
+So are small triangles for each element, as factorisations of many small matrices have them.
 
 Functions of loops -> the same operations in the same order, so the same bits.
 """
@@ -12,6 +13,7 @@ from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.passes.interleave_rows import variable_of
+from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import LOOPS, free_nests, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import (
@@ -45,6 +47,12 @@ class UnrollSums:
 
     Lanes of a vector then are elements, each of which adds up its terms in the order of the text.
     Within a loop that carries the sum on it stays: that is a longer sum.
+
+    before:  affine.for %b { affine.for %i = 0 to 3 { affine.for %k = 0 to %i { … A[b, i, k] … } } }
+    after:   affine.for %b { … A[b, 1, 0] …  … A[b, 2, 0] …  … A[b, 2, 1] … }
+
+    Elements whose places are known stay in registers. LLVM does that with loops whose ends are
+    numbers.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -62,19 +70,48 @@ def _write_out_in(loop: ir.Operation) -> None:
     inside = [op for op in operations_in(loop) if op.name in LOOPS and op != loop]
     if not inside:
         return
-    if not _is_over_elements(loop, inside):
+    names = listed(dict.fromkeys(loop_name(each) for each in inside))
+    told = f"{names} written out in each iteration of {loop_name(loop)}"
+    if _is_over_elements(loop, inside):
+        for each in reversed(inside):  # those inside of another come after it
+            steps = steps_of(each, MOST_TERMS)
+            assert steps is not None
+            write_out(each, steps)
+    elif (small := _small_triangles(loop, inside)) is not None:
+        loop.erase()
+        loop = small
+    else:
         for each in list(nearest_loops(loop)):
             _write_out_in(each)
         return
-    names = listed(dict.fromkeys(loop_name(each) for each in inside))
-    tell(loop, NAME, f"{names} written out in each iteration of {loop_name(loop)}")
-    for each in reversed(inside):  # those inside of another come after it
-        steps = steps_of(each, MOST_TERMS)
-        assert steps is not None
-        write_out(each, steps)
+    tell(loop, NAME, told)
     for op in operations_in(loop):
         if op.name in ("affine.load", "affine.store"):
             _say_places(op)
+
+
+def _small_triangles(loop: ir.Operation, inside: Sequence[ir.Operation]) -> ir.Operation | None:
+    """The same loop before this one with all loops in it written out, of which some have ends that
+    hang on others; None where that is not little, or not known.
+    """
+    few = steps_of(loop, LEAST_ELEMENTS - 1) is not None
+    if loop.name != "affine.for" or few or not all(map(_may_be_copied, operations_in(loop))):
+        return None
+    ends = [end for each in inside for end in operands_of_ends(each)]
+    if len(loop.results) or not any(_is_from(e, variable_of(o)) for e in ends for o in inside):
+        return None
+    with ir.InsertionPoint(loop):
+        trial = loop.clone().operation
+    while (inner := next(nearest_loops(trial), None)) is not None:
+        steps = steps_of(inner, MOST_TERMS, least=0)
+        if steps is None or len(list(operations_in(trial))) > MOST_OPERATIONS:
+            trial.erase()
+            return None
+        write_out(inner, steps)
+    if len([op for op in operations_in(trial) if op.name != "arith.constant"]) > MOST_OPERATIONS:
+        trial.erase()
+        return None
+    return trial
 
 
 def _say_places(access: ir.Operation) -> None:

@@ -103,6 +103,8 @@ CASES: dict[str, tuple[type[np.generic], Make]] = {
     "nests_at_both_depths": (F32, lambda d, n: (
         _named(1, d.real(n, 10), d.real(n, 10)), {"arg0": n})),
     "no_loops": (F32, lambda d, n: (_named(0, d.real(4), d.real(4)), {"arg2": 0.25 * n})),
+    "many_small_factors": (F64, lambda d, n: (
+        _named(0, d.real(n, 5, 5) + 9 * np.eye(5), d.real(n, 4, 4) + 9 * np.eye(4)), {})),
     "one_of_two_between_loops": (F64, lambda d, n: (
         _named(0, d.real(64), d.real(64), np.array(4)), {})),
     "red_and_black": (F32, lambda d, n: ({"arg0": d.real(n, 11)}, {"arg1": 3})),

@@ -131,3 +131,65 @@ func.func private @few_elements(%A: memref<70xf64>, %B: memref<70xf64>, %zero: f
   }
   return
 }
+
+// -----
+
+// A small triangle for each element is written out, to where it has no iterations.
+
+// CHECK-LABEL: func.func private @triangles
+// CHECK: affine.for %[[B:.*]] = 0 to 70 {
+// CHECK-NOT: affine.for
+// CHECK: affine.load %{{.*}}[%[[B]], 1, 0]
+// CHECK: affine.load %{{.*}}[%[[B]], 0, 0]
+// CHECK: affine.store %{{.*}}, %{{.*}}[%[[B]], 1, 1]
+// CHECK: affine.load %{{.*}}[%[[B]], 2, 0]
+// CHECK: affine.store %{{.*}}, %{{.*}}[%[[B]], 2, 2]
+// CHECK: affine.load %{{.*}}[%[[B]], 2, 1]
+// CHECK: affine.store %{{.*}}, %{{.*}}[%[[B]], 2, 2]
+// CHECK-NOT: affine.store
+// CHECK: return
+func.func private @triangles(%A: memref<70x3x3xf64>) attributes {avial.task = "S1"} {
+  affine.for %b = 0 to 70 {
+    affine.for %i = 0 to 3 {
+      affine.for %k = 0 to affine_map<(d) -> (d)>(%i) {
+        %x = affine.load %A[%b, %i, %k] : memref<70x3x3xf64>
+        %y = affine.load %A[%b, %k, %k] : memref<70x3x3xf64>
+        %z = affine.load %A[%b, %i, %i] : memref<70x3x3xf64>
+        %p = arith.mulf %x, %y : f64
+        %s = arith.subf %z, %p : f64
+        affine.store %s, %A[%b, %i, %i] : memref<70x3x3xf64>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Not one that is larger than a loop's body may be, nor one for a few elements, nor one whose ends
+// nobody knows.
+
+// CHECK-LABEL: func.func private @large_triangles
+// CHECK-COUNT-7: affine.for
+// CHECK: return
+func.func private @large_triangles(%A: memref<70x99x99xf64>, %n: index) attributes {avial.task = "S1"} {
+  affine.for %b = 0 to 70 {
+    affine.for %i = 0 to 8 {
+      affine.for %j = 0 to 8 {
+        affine.for %k = 0 to affine_map<(d) -> (d)>(%i) {
+          %x = affine.load %A[%b, %i, %k] : memref<70x99x99xf64>
+          affine.store %x, %A[%b, %j, %i] : memref<70x99x99xf64>
+        }
+      }
+    }
+  }
+  affine.for %b = 0 to 3 {
+    affine.for %i = 0 to 3 {
+      affine.for %k = 0 to affine_map<(d) -> (d)>(%i) {
+        %x = affine.load %A[%b, %i, %k] : memref<70x99x99xf64>
+        affine.store %x, %A[%b, %k, %i] : memref<70x99x99xf64>
+      }
+    }
+  }
+  return
+}
