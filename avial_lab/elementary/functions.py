@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 from avial_lab.elementary.error_function import erf
 from avial_lab.elementary.exponential import exp, exp2, expm1
-from avial_lab.elementary.hyperbolic import tanh
+from avial_lab.elementary.hyperbolic import cosh, sinh, tanh
+from avial_lab.elementary.inverse_trigonometric import acos, asin, atan, atan2
 from avial_lab.elementary.logarithm import log, log1p, log2, log10
 from avial_lab.elementary.numbers import Real
 from avial_lab.elementary.power import powf
-from avial_lab.elementary.trigonometric import LIMIT, cos, sin
+from avial_lab.elementary.root import cbrt
+from avial_lab.elementary.trigonometric import LIMIT, cos, sin, tan
 
 FUNCTIONS: dict[str, Callable[..., Real]] = {
     "math.exp": exp,
@@ -27,8 +29,16 @@ FUNCTIONS: dict[str, Callable[..., Real]] = {
     "math.tanh": tanh,
     "math.sin": sin,
     "math.cos": cos,
+    "math.tan": tan,
     "math.powf": powf,
+    "math.atan": atan,
+    "math.atan2": atan2,
+    "math.asin": asin,
+    "math.acos": acos,
+    "math.sinh": sinh,
+    "math.cosh": cosh,
+    "math.cbrt": cbrt,
 }
 
-LIMITS: dict[str, dict[int, float]] = {"math.sin": LIMIT, "math.cos": LIMIT}
+LIMITS: dict[str, dict[int, float]] = {"math.sin": LIMIT, "math.cos": LIMIT, "math.tan": LIMIT}
 """Of those that libm has beyond some size of the argument, by its bits."""

@@ -120,6 +120,9 @@ class Real:
     def bits(self) -> Whole:
         return Whole(self.kind, arith.bitcast(self.kind.whole, self.value))
 
+    def root(self) -> Real:
+        return Real(self.kind, math.sqrt(self.value))
+
     def with_sign_of(self, other: Real) -> Real:
         return Real(self.kind, math.copysign(self.value, other.value))
 
@@ -146,6 +149,9 @@ class Whole:
 
     def __sub__(self, other: Whole | int) -> Whole:
         return Whole(self.kind, arith.subi(self.value, self.kind.bits(other).value))
+
+    def __rsub__(self, other: int) -> Whole:
+        return self.kind.bits(other) - self
 
     def __and__(self, other: Whole | int) -> Whole:
         return Whole(self.kind, arith.andi(self.value, self.kind.bits(other).value))

@@ -22,7 +22,7 @@ from avial_lab.pipelines import TO_LLVM, run_passes
 DTYPES = {"f32": np.float32, "f64": np.float64}
 NAMES = [name.removeprefix("math.") for name in FUNCTIONS]
 
-TWO = ("powf",)
+TWO = ("powf", "atan2")
 """Of them, those of two arguments."""
 
 _LOOP = """

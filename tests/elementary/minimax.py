@@ -18,11 +18,14 @@ from avial_lab.elementary import (
     error_function,
     exponential,
     hyperbolic,
+    inverse_trigonometric,
     logarithm,
     power,
+    root,
     trigonometric,
 )
 from avial_lab.elementary.error_function import FROM
+from avial_lab.elementary.inverse_trigonometric import MIDDLE
 
 Number = Any
 """One of mpmath's."""
@@ -180,8 +183,9 @@ def _of_log2(terms: int) -> Callable[[Number], Number]:
     return rest
 
 
-def in_two(value: Number) -> tuple[float, float]:
-    return float(value), float(value - float(value))
+def in_two(value: Number, width: int) -> tuple[float, float]:
+    high = _rounded(value, width)
+    return float(high), float(_rounded(value - high, width))
 
 
 def _of_sine(z: Number) -> Number:
@@ -232,9 +236,53 @@ def fits() -> Iterator[Fit]:
                   1e-24, FROM**2, of_erf.below, below)  # fmt: skip
         yield Fit("erf, Q", width, _beyond, lambda v: mpmath.erfc(v + FROM) / mpmath.erf(v + FROM),
                   0.0, of_erf.most - FROM, of_erf.above, above)  # fmt: skip
+        yield from _odd_ones(width)
+        inverse, even = (-9.1, -33.2) if width == 32 else (-17.4, -69.9)
+        yield Fit("cbrt", width, _of_root, lambda f: 1 / _of_root(f), 2**-0.5 - 1, 2**0.5 - 1,
+                  root.TERMS[width], inverse)  # fmt: skip
+        yield Fit("cosh", width, _of_cosh, lambda z: z / mpmath.cosh(mpmath.sqrt(z)),
+                  1e-12, HALF**2, hyperbolic.OF_WIDTH[width].cosine, even)  # fmt: skip
     of_all, of_rest = _of_log2(0), _of_log2(3)
     yield Fit("powf, S", 64, of_all, lambda z: 1 / of_all(z), 1e-9, SQUARE, power.SERIES, -37.7)
     yield Fit("powf, R", 64, of_rest, lambda z: z**3 / of_all(z), 1e-4, SQUARE, power.REST, -72.6)
+
+
+def _odd_ones(width: int) -> Iterator[Fit]:
+    """(f(x) / x - 1) / x², or what is less than 1 by that."""
+    arcs, sinh = inverse_trigonometric.OF_WIDTH[width], hyperbolic.OF_WIDTH[width]
+    tangent = trigonometric.OF_WIDTH[width].tangent
+    for name, of, sign, most, terms, errors in (
+        ("atan", mpmath.atan, -1, MIDDLE**2, arcs.tangent, (-29.6, -57.7)),
+        ("asin", mpmath.asin, 1, 0.25, arcs.sine, (-27.6, -59.8)),
+        ("tan", mpmath.tan, 1, EIGHTH**2, tangent, (-29.5, -59.9)),
+        ("sinh, S", mpmath.sinh, 1, HALF**2, sinh.sine, (-34.1, -61.6)),
+        ("sinh, T", mpmath.sinh, 1, 1.0, sinh.small, (-31.3, -61.5)),
+    ):
+        wanted = _of_odd(of, sign)
+        yield Fit(name, width, wanted, _weight_of_odd(wanted, sign), 1e-12, most * 1.0001, terms,
+                  errors[width == 64])  # fmt: skip
+
+
+def _of_odd(of: Callable[[Number], Number], sign: int) -> Callable[[Number], Number]:
+    def wanted(z: Number) -> Number:
+        x = mpmath.sqrt(z)
+        return sign * (of(x) / x - 1) / z
+
+    return wanted
+
+
+def _weight_of_odd(wanted: Callable[[Number], Number], sign: int) -> Callable[[Number], Number]:
+    return lambda z: z / (1 + sign * z * wanted(z))
+
+
+def _of_cosh(z: Number) -> Number:
+    """(cosh(x) - 1) / x² with x² = z."""
+    return (mpmath.cosh(mpmath.sqrt(z)) - 1) / z
+
+
+def _of_root(f: Number) -> Number:
+    """The inverse of the cube root of 1 + f."""
+    return (1 + f) ** (-1 / mpmath.mpf(3))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import pytest
 from avial_lab.elementary.functions import LIMITS
 from tests.elementary.compiled import DTYPES, NAMES, TWO, values
 
-MOST = {"expm1": 1.15, "tanh": 1.1}
+MOST = {"expm1": 1.15, "tanh": 1.1, "tan": 1.1, "atan": 1.1, "atan2": 1.3, "asin": 1.1, "acos": 1.1,
+        "sinh": 1.3, "cosh": 1.3}  # fmt: skip
 MOST_APART = 1.3
 """Ulp between value and truth, else 1; and where products and sums are rounded apart."""
 
@@ -28,14 +29,36 @@ RANGES: dict[str, list[tuple[float, float]]] = {
     "log1p": [(-1, 4), (-0.3, 0.5), (-1e-3, 1e-3), (0, 1e10)],
     "erf": [(-6, 6), (-1.2, 1.2), (0.84, 0.85), (-1e-3, 1e-3)],
     "tanh": [(-20, 20), (-1, 1), (0.74, 0.76), (-1e-3, 1e-3)],
+    "atan": [(-4, 4), (0.5, 0.6), (1.9, 2.1), (-1e-3, 1e-3), (0, 1e3)],
+    "asin": [(-1, 1), (0.49, 0.51), (0.99, 1), (-1e-3, 1e-3), (-0.51, -0.49), (-1, -0.99)],
+    "sinh": [
+        (-711, 711),
+        (-90, 90),
+        (-3, 3),
+        (0.9, 1.1),
+        (-1e-3, 1e-3),
+        (17, 20),
+        (709.7, 710.5),
+        (88.7, 89.5),
+    ],
+    "cbrt": [(-9, 9), (0.3, 3), (0, 1e-307), (0, 1e-37), (1e9, 1e10)],
     "sin": [(-1.6, 1.6), (-3216, 3216), (-1.7e6, 1.7e6), (0.7, 0.8), (2.2, 2.5)],
 }
 RANGES |= {"log2": RANGES["log"], "log10": RANGES["log"], "cos": RANGES["sin"]}
+RANGES |= {"tan": RANGES["sin"], "acos": RANGES["asin"], "cosh": RANGES["sinh"]}
 """Where the functions bend, beside all bit patterns."""
 
-INF, NAN = np.inf, np.nan
-_OF_LOG = [(0.0, -INF), (-0.0, -INF), (INF, INF), (-INF, NAN), (-1.0, NAN), (-1e-42, NAN), (1, 0)]
-SPECIAL: dict[str, list[tuple[float, float]]] = {
+INF, NAN, PI = np.inf, np.nan, np.pi
+_OF_LOG: list[tuple[float, ...]] = [
+    (0.0, -INF),
+    (-0.0, -INF),
+    (INF, INF),
+    (-INF, NAN),
+    (-1.0, NAN),
+    (-1e-42, NAN),
+    (1, 0),
+]
+SPECIAL: dict[str, list[tuple[float, ...]]] = {
     "exp": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (1e4, INF), (-1e4, 0.0)],
     "exp2": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (1e4, INF), (-1e4, 0.0), (7, 128),
              (127, 2.0**127), (-126, 2.0**-126), (-149, 2.0**-149)],
@@ -48,6 +71,19 @@ SPECIAL: dict[str, list[tuple[float, float]]] = {
     "tanh": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (30.0, 1.0), (-30.0, -1.0)],
     "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)],
     "cos": [(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN)],
+    "tan": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)],
+    "atan": [(0.0, 0.0), (-0.0, -0.0), (INF, PI / 2), (-INF, -PI / 2), (1e30, PI / 2)],
+    "asin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (1.5, NAN), (1, PI / 2)],
+    "acos": [(1, 0.0), (-1, PI), (INF, NAN), (-INF, NAN), (-1.5, NAN), (0.0, PI / 2)],
+    "sinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (1e4, INF), (-1e4, -INF)],
+    "cosh": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (1e4, INF), (-1e4, INF)],
+    "cbrt": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (27, 3), (-0.125, -0.5)],
+    "atan2": [(s * y, x, s * want) for s in (1.0, -1.0) for y, x, want in (
+        (0.0, 0.0, 0.0), (0.0, -0.0, PI), (0.0, 2, 0.0), (0.0, -2, PI), (1, 0.0, PI / 2),
+        (1, -0.0, PI / 2), (1, INF, 0.0), (1, -INF, PI), (INF, 1, PI / 2), (INF, -1, PI / 2),
+        (INF, INF, PI / 4), (INF, -INF, 3 * PI / 4), (0.0, INF, 0.0), (0.0, -INF, PI),
+        (2.0**-100, 2.0**40, 2.0**-140), (1e38, 1e38, PI / 4), (1e38, -1e38, 3 * PI / 4))]
+    + [(NAN, 1, NAN), (1, NAN, NAN), (NAN, INF, NAN), (INF, NAN, NAN), (NAN, 0.0, NAN)],
     "powf": [(x, y, 1.0) for x in (0.0, -0.0, 3, -3, INF, -INF, NAN) for y in (0.0, -0.0)]
     + [(1.0, y, 1.0) for y in (-2.5, 1e30, INF, -INF, NAN)] + [(NAN, 3, NAN), (2, NAN, NAN)]
     + [(-1.0, y, 1.0) for y in (INF, -INF, 2, 1e30)] + [(-1.0, 3, -1.0), (-1.0, NAN, NAN)]
@@ -62,10 +98,11 @@ SPECIAL: dict[str, list[tuple[float, float]]] = {
 }  # fmt: skip
 """Arguments with the values that they must have, the sign of zero included."""
 
-TRUTH: dict[str, Callable[[Any], Any]] = {
+TRUTH: dict[str, Callable[..., Any]] = {
     "exp2": lambda x: mpmath.mpf(2) ** x,
     "log2": lambda x: mpmath.log(x, 2),
     "powf": lambda x, y: mpmath.power(x, y).real,
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
 }
 """What mpmath has under another name."""
 
@@ -117,7 +154,22 @@ def powers_from(spread: float) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     return make
 
 
+def sides(rng: np.random.Generator, dtype: type, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of slopes around those where the cases change, and any."""
+    x = rng.normal(size=count) * np.exp2(rng.uniform(-60, 60, count))
+    slopes = rng.choice([0.5625, 2.0, 1.0, 0.01, 100.0], count) * rng.uniform(0.9, 1.1, count)
+    y = x * slopes * rng.choice([-1.0, 1.0], count)
+    return y.astype(dtype), x.astype(dtype)
+
+
+def great_sides(rng: np.random.Generator, dtype: type, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """With a sum that may be infinite."""
+    x, y = rng.uniform(0.3, 0.99, (2, count)).astype(dtype) * np.finfo(dtype).max
+    return x, y
+
+
 PAIRS: dict[str, list[Callable[..., tuple[np.ndarray, np.ndarray]]]] = {
+    "atan2": [sides, great_sides],
     "powf": [powers_from(spread) for spread in (1e-5, 3e-4, 5e-4, 1e-3, 0.01, 0.1, 1.0)],
 }
 """Where the functions of two arguments bend."""
@@ -152,6 +204,8 @@ def ulps(name: str, x: Sequence[Any], value: Any) -> float:
 def in_domain(name: str, *x: np.ndarray) -> tuple[np.ndarray, ...]:
     least = {"log1p": -1, "log": 0, "log2": 0, "log10": 0}.get(name, -np.inf)
     x = _those(np.logical_and.reduce([np.isfinite(each) for each in x]) & (x[0] > least), *x)
+    if name in ("asin", "acos"):
+        return _those(abs(x[0]) <= 1, *x)
     if name == "powf":
         return _those((x[0] > 0) | ((x[0] < 0) & (np.trunc(x[1]) == x[1])), *x)
     return x

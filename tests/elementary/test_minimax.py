@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import pytest
 
-from avial_lab.elementary import power, trigonometric
+from avial_lab.elementary import inverse_trigonometric, power, trigonometric
 from tests.elementary.minimax import DIGITS, Fit, fits, in_two, parts
 
 
@@ -30,4 +30,6 @@ def test_the_parts_of_a_quarter_turn(width: int, ends: tuple[int, ...]) -> None:
 def test_the_numbers_in_two_parts() -> None:
     with mpmath.workdps(DIGITS):
         for share, known in ((1, power.FIRST), (3, power.SECOND), (5, power.THIRD)):
-            assert known == in_two(2 / mpmath.ln2 / share)
+            assert known == in_two(2 / mpmath.ln2 / share, 64)
+        for width, own in inverse_trigonometric.OF_WIDTH.items():
+            assert own.eighths == tuple(in_two(k * mpmath.pi / 4, width) for k in (1, 2, 3, 4))

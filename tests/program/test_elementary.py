@@ -30,7 +30,18 @@ func.func @f(%a: memref<{n}x{t}>, %b: memref<{n}x{t}>) {{
     %v13 = arith.addf %v10, %v12 : {t}
     %v14 = math.powf %v12, %x : {t}
     %v15 = arith.addf %v13, %v14 : {t}
-    affine.store %v15, %b[%i] : memref<{n}x{t}>
+    %v16 = math.tan %x : {t}
+    %v17 = math.atan2 %v12, %x : {t}
+    %v18 = math.sinh %v17 : {t}
+    %v19 = math.cbrt %v18 : {t}
+    %v20 = math.cosh %v19 : {t}
+    %v21 = math.asin %v11 : {t}
+    %v22 = math.acos %v16 : {t}
+    %v23 = math.atan %v22 : {t}
+    %v24 = arith.addf %v20, %v21 : {t}
+    %v25 = arith.mulf %v23, %v24 : {t}
+    %v26 = arith.minnumf %v15, %v25 : {t}
+    affine.store %v26, %b[%i] : memref<{n}x{t}>
   }}
   return
 }}
@@ -127,7 +138,9 @@ def test_tasks(element: str, arch: str) -> None:
 def test_it_tells_whose_functions_they_are() -> None:
     arrays = inputs("f64", 50)
     told = str(compiled(PLAIN, "f64", arrays, ranks=1).explain())
-    assert told.endswith("log1p, log2, powf, sin, tanh in loops are vector code in place of libm")
+    assert told.endswith(
+        "log1p, log2, powf, sin, sinh, tan, tanh in loops are vector code in place of libm"
+    )
     strict = compiled(PLAIN, "f64", arrays, ranks=1, strict=True)
     assert "vector code" not in str(strict.explain())
     assert "avial.exp" not in strict.stages["host"].text
