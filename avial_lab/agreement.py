@@ -35,9 +35,10 @@ def agreement(
 
     What comes after a sum may amplify its error without limit, and no such bound foresees that. So
     where values are farther apart, `nudged` is asked for the reference with other roundings (of its
-    products), and k times what those move the storage by is allowed too: a program so sensitive has
-    no more digits to compare. (Of W. Kahan's schemes in How futile are mindless assessments of
-    roundoff, 2006, the one that repeats a computation with other roundings.)
+    products and of what it is given), and k times what those move the storage by is allowed too: a
+    program so sensitive has no more digits to compare, or its sums had far greater terms than what
+    is left of them. (Of W. Kahan's schemes in How futile are mindless assessments of roundoff,
+    2006, the one that repeats a computation with other roundings.)
     """
     compared = [s for s in storages if all(buffer in arrays for buffer in s.buffers)]
     wanted = {s.name: _typed(expected[s.name], s, arrays) for s in compared}
@@ -59,7 +60,7 @@ def agreement(
                 if terms * moved > bound:
                     bound = terms * moved
                     wrong = _far(got, want, bound)
-                    why += f", and other roundings of products alone move it by {moved:.2g}"
+                    why += f", and other roundings of what goes in alone move it by {moved:.2g}"
             if wrong.size:
                 raise _difference(storage, got, want, wrong, f" by more than {bound:.2g}")
             largest = _distance(got, want)
@@ -72,6 +73,19 @@ def agreement(
     if near and not elements:
         told = "equal to the sequential reference"
     return "; ".join([told, *near])
+
+
+def rounded_elsewhere(array: np.ndarray) -> np.ndarray:
+    """The floating-point numbers next to those of `array`, above or below; zeros stay, and what is
+    infinite or no number.
+    """
+    if array.dtype.kind != "f":
+        return array
+    up = np.random.default_rng(0).random(array.shape) < 0.5
+    with np.errstate(all="ignore"):  # next to the greatest and the least
+        beside = np.nextafter(array, np.where(up, np.inf, -np.inf).astype(array.dtype))
+    stays = (array == 0) | ~np.isfinite(array) | ~np.isfinite(beside)
+    return np.where(stays, array, beside)
 
 
 def _typed(values: np.ndarray, storage: Storage, arrays: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -104,15 +104,38 @@ class _Flow:
         read = [self._storage(value) for value in operands[1 : 1 + reads]]
         written = [self._storage(value) for value in operands[1 + reads : 1 + reads + writes]]
         given = self._of_storages(read) | self._of_values(_used_in(op))
-        own = self._own_terms(op)
+        again = self._repeats(op, {name for name in read if name and name in written})
+        own = self._own_terms(op) * again
         if own:
             self._reach(written, self._sum_of(op, own))
         if self._divided and TERMS in op.attributes:
-            combined = max(own, ir.IntegerAttr(op.attributes[TERMS]).value)
+            combined = max(own, ir.IntegerAttr(op.attributes[TERMS]).value * again)
             places = ir.DenseI64ArrayAttr(op.attributes["avial.reduced"])
             reduced = [self._storage(operands[place]) for place in places]
             self._reach(reduced, self._sum_of(op, combined))
         self._reach(written, given)
+
+    def _repeats(self, op: ir.Operation, own: set[str]) -> int:
+        """How often the loops around a task may have it add to what it added to before, which is
+        `own`; nobody begins that anew there. FAR where nobody knows how often.
+        """
+        times = 1
+        around = _parent(op) if own else None
+        while around is not None and around.name != "func.func":
+            if around.name in _LOOPS:
+                if any(self._begins_anew(each, own) for each in _work_in(around) if each != op):
+                    break
+                times *= _trips(around)
+            around = _parent(around)
+        return min(times, FAR)
+
+    def _begins_anew(self, op: ir.Operation, own: set[str]) -> bool:
+        """Whether a task writes some of it without a look at what was there."""
+        _, reads, writes, _ = operand_segments(op)
+        operands = list(op.operands)
+        read = {self._storage(value) for value in operands[1 : 1 + reads]}
+        written = {self._storage(value) for value in operands[1 + reads : 1 + reads + writes]}
+        return bool((written - read) & own)
 
     def _sum_of(self, op: ir.Operation, terms: int) -> Sums:
         name = ir.StringAttr(op.attributes["name"]).value
@@ -147,6 +170,36 @@ class _Flow:
 
 
 _NONE: Sums = frozenset()
+_LOOPS = ("affine.for", "scf.for", "scf.while")
+
+
+def _parent(op: ir.Operation) -> ir.Operation | None:
+    return op.parent.operation if op.parent is not None else None
+
+
+def _work_in(op: ir.Operation) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                if view.operation.name in WORK:
+                    yield view.operation
+                else:
+                    yield from _work_in(view.operation)
+
+
+def _trips(loop: ir.Operation) -> int:
+    """How often it goes round, where its text says so; else FAR."""
+    if loop.name != "affine.for":
+        return FAR
+    forms = (ir.AffineMapAttr(loop.attributes[name]).value for name in _BOUNDS)
+    ends = [each for form in forms for each in form.results]
+    if len(ends) != 2 or not all(isinstance(each, ir.AffineConstantExpr) for each in ends):
+        return FAR
+    low, high = (ir.AffineConstantExpr(each).value for each in ends)
+    return max(0, -(-(high - low) // ir.IntegerAttr(loop.attributes["step"]).value))
+
+
+_BOUNDS = ("lowerBoundMap", "upperBoundMap")
 
 
 def _handed_on(op: ir.Operation) -> Iterator[ir.Value]:

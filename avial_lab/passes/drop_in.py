@@ -6,7 +6,6 @@ replicate, each sequential loop around one in a converge, the rest in tasks. No 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -23,8 +22,8 @@ from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT, split_dimensions
 from avial_lab.passes.program import is_pure
-from avial_lab.polyhedra import Array, Loop, Reduction, ReductionKind, Statement, read_scop
-from avial_lab.polyhedra.budget import limited
+from avial_lab.passes.reorder_sums import most_on_one
+from avial_lab.polyhedra import Array, Loop, Reduction, ReductionKind, read_scop
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.partition import Around, Node, Sequential, Split, partition
 from avial_lab.polyhedra.work import slice_weights
@@ -231,7 +230,7 @@ def _most_terms(node: Split) -> int:
     for update in scop.updates:
         if update.array.value in reduced:
             store = statements[update.store]
-            own = FAR if _comes_of_a_loop(store.op) else _most_on_one(store, update.array)
+            own = FAR if _comes_of_a_loop(store.op) else most_on_one(store, update.array)
             terms[update.array] = terms.get(update.array, 0) + own
     return min(FAR, max(terms.values(), default=FAR))
 
@@ -250,26 +249,6 @@ def _comes_of_a_loop(store: ir.Operation) -> bool:
             return True
         pending += op.operands
     return False
-
-
-def _most_on_one(statement: Statement, array: Array) -> int:
-    """Of the iterations of a statement how many at most write to the same element."""
-    (written,) = (a.relation for a in statement.accesses if a.writes and a.array == array)
-    written = written.project_out(isl.dim_type.param, 0, written.dim(isl.dim_type.param))
-
-    def furthest_apart() -> list[isl.Val]:
-        apart = written.apply_range(written.reverse()).deltas()
-        return [apart.dim_max_val(place) for place in range(len(statement.loops))]
-
-    furthest = limited(furthest_apart, list)
-    if written.is_empty():
-        return 0
-    if len(furthest) < len(statement.loops) or not all(each.is_int() for each in furthest):
-        return FAR
-    steps = (abs(loop.step or 1) for loop in statement.loops)
-    return math.prod(
-        each.to_python() // step + 1 for each, step in zip(furthest, steps, strict=True)
-    )
 
 
 def _how_divided(node: Split) -> list[str]:

@@ -11,11 +11,13 @@ and not over terms, each vector lane adds up an element of its own, and the bits
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import islpy as isl
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.rounding import FAR
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.program import is_strict
@@ -27,7 +29,7 @@ from avial_lab.passes.promote_scalars import innermost_loops
 from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
-from avial_lab.polyhedra.model import ArrayKind
+from avial_lab.polyhedra.model import Array, ArrayKind, Statement
 from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.reductions import forbidding, reductions
 from avial_lab.polyhedra.updates import links
@@ -100,8 +102,58 @@ def _reorder(nest: ir.Operation) -> int:
         tell(loop, NAME, f"sums over {loop_name(loop)} are added up in parts, as vectors")
         for op in links_of_sums:
             _allow(op)
-        terms = max(terms, longest)
+        terms = max(terms, _of_one_element(own, scop, longest))
     return terms
+
+
+def _of_one_element(own: Loop, scop: Scop, longest: int) -> int:
+    """How many terms a sum over `own`, of so many itself, has with those that the loops around add
+    to the same element.
+    """
+    stores = [s for s in scop.statements if s.op.name in STORES]
+    inside = [s for s in stores if own in s.loops]
+    behind = [s for s in stores if own not in s.loops and _goes_on_from(s.op, own.op)]
+    terms = longest
+    for store in (*inside, *behind):
+        (array,) = (access.array for access in store.accesses)
+        if sum(a.array == array for other in stores for a in other.accesses) > 1:
+            continue  # it begins anew somewhere
+        times = most_on_one(store, array)
+        terms = max(terms, times if store in inside else times * longest)
+    return min(terms, FAR)
+
+
+def _goes_on_from(store: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether `loop` begins with an element that its result is stored to."""
+    memory = store.operands[1]
+    inits = list(loop.operands)[len(loop.operands) - len(loop.results) :]
+    return any(
+        result == store.operands[0]
+        and not isinstance(init.owner, ir.Block)
+        and init.owner.operation.name in LOADS
+        and init.owner.operation.operands[0] == memory
+        for init, result in zip(inits, loop.results, strict=True)
+    )
+
+
+def most_on_one(store: Statement, array: Array) -> int:
+    """How many iterations of a statement at most write to the same element of `array`; FAR where
+    nobody knows.
+    """
+    (written,) = (a.relation for a in store.accesses if a.writes and a.array == array)
+    written = written.project_out(isl.dim_type.param, 0, written.dim(isl.dim_type.param))
+
+    def furthest_apart() -> list[isl.Val]:
+        apart = written.apply_range(written.reverse()).deltas()
+        return [apart.dim_max_val(place) for place in range(len(store.loops))]
+
+    furthest = limited(furthest_apart, list)
+    if written.is_empty():
+        return 0
+    if len(furthest) < len(store.loops) or not all(each.is_int() for each in furthest):
+        return FAR
+    steps = (abs(loop.step or 1) for loop in store.loops)
+    return prod(each.to_python() // step + 1 for each, step in zip(furthest, steps, strict=True))
 
 
 def _fills_a_vector(terms: int, kind: ir.Type) -> bool:

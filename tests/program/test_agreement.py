@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from avial_lab.agreement import agreement
+from avial_lab.agreement import agreement, rounded_elsewhere
 from avial_lab.arrays import bind_arrays
 from avial_lab.errors import CheckError
 
@@ -22,6 +22,18 @@ def compare(
     storages = bind_arrays(got).storages
     other = None if nudged is None else lambda: nudged
     return agreement(storages, got, want, reordered or {}, other)
+
+
+def test_numbers_beside() -> None:
+    """Nothing becomes special that was not, and nothing is rounded that was whole."""
+    a = np.array([1.0, -3.0, 0.0, -0.0, np.inf, np.nan, np.finfo(float).max, 5e-324])
+    beside = rounded_elsewhere(a)
+    far = np.abs(beside - a)[:2] / np.spacing(a[:2])
+    assert (np.abs(far) <= 1).all()
+    assert (beside[:2] != a[:2]).all()
+    np.testing.assert_array_equal(beside[2:6], a[2:6])
+    assert np.isfinite(beside[6])
+    assert rounded_elsewhere(np.arange(3)).tolist() == [0, 1, 2]
 
 
 def test_equal_bit_for_bit() -> None:

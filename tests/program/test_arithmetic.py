@@ -125,6 +125,88 @@ def test_a_sum_of_its_own_order_is_within_its_bound(size: int, rng: np.random.Ge
     assert program.check_report is not None
 
 
+LOOPS_OF_SUMS = {
+    "of two loops": (
+        """affine.for %t = 0 to 30 {
+             affine.for %i = 0 to 500 { ADD } }""",
+        30 * 500,
+    ),
+    "of two loops, by a value": (
+        """affine.for %t = 0 to 30 {
+             %v = affine.load %s[] : memref<f32>
+             %w = affine.for %i = 0 to 500 iter_args(%o = %v) -> f32 {
+               %x = affine.load %a[%i] : memref<500xf32>
+               %n = arith.addf %o, %x : f32
+               affine.yield %n : f32 }
+             affine.store %w, %s[] : memref<f32> }""",
+        30 * 500,
+    ),
+    "that begins anew": (
+        """affine.for %t = 0 to 30 {
+             affine.store %zero, %s[] : memref<f32>
+             affine.for %i = 0 to 500 { ADD }
+             %v = affine.load %s[] : memref<f32>
+             affine.store %v, %b[%t] : memref<500xf32> }""",
+        500,
+    ),
+    "that goes on from phase to phase": (
+        """affine.for %t = 0 to 30 {
+             affine.for %i = 0 to 500 { ADD }
+             affine.for %i = 0 to 500 {
+               %x = affine.load %a[%i] : memref<500xf32>
+               %n = arith.negf %x : f32
+               affine.store %n, %a[%i] : memref<500xf32> } }""",
+        30 * 500,
+    ),
+}
+ADD = """%x = affine.load %a[%i] : memref<500xf32>
+         %o = affine.load %s[] : memref<f32>
+         %n = arith.addf %o, %x : f32
+         affine.store %n, %s[] : memref<f32>"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("what", LOOPS_OF_SUMS)
+def test_terms_of_all_loops_are_counted(what: str, rng: np.random.Generator) -> None:
+    text, terms = LOOPS_OF_SUMS[what]
+    arrays = {name: rng.normal(size=500).astype(np.float32) for name in "ab"}
+    arrays["s"] = np.array(0.5, np.float32)
+    program = avial_lab.compile(
+        f"""func.func @f(%a: memref<500xf32>, %b: memref<500xf32>, %s: memref<f32>) {{
+          %zero = arith.constant 0.0 : f32
+          {text.replace("ADD", ADD)}
+          return }}""",
+        arrays=arrays,
+        ranks=1,
+    )
+    assert program.built.reordered["s"] == terms
+    program.run(check=True)
+
+
+@pytest.mark.mpi
+def test_a_sum_of_what_cancels_is_as_near_as_its_terms_allow(rng: np.random.Generator) -> None:
+    """The greatest number that is left says nothing of what there was."""
+    a = rng.normal(size=2000).astype(np.float32) * 1000
+    a[1000:] = -a[:1000]
+    arrays = {"a": a, "b": np.ones(2000, np.float32), "s": np.array(0.5, np.float32)}
+    tiny = """func.func @f(%a: memref<2000xf32>, %b: memref<2000xf32>, %s: memref<f32>) {
+      %zero = arith.constant 0.0 : f32
+      affine.for %i = 0 to 2000 {
+        %x = affine.load %a[%i] : memref<2000xf32>
+        %y = affine.load %s[] : memref<f32>
+        %z = arith.addf %x, %y : f32
+        affine.store %z, %s[] : memref<f32>
+      }
+      affine.for %i = 0 to 2000 {
+        affine.store %zero, %a[%i] : memref<2000xf32>
+      }
+      return
+    }"""
+    program = avial_lab.compile(tiny, arrays=arrays, ranks=1)
+    program.run(check=True)
+    assert program.check_report is not None
+
+
 @pytest.mark.mpi
 def test_a_sum_that_no_pass_reorders_is_the_references(rng: np.random.Generator) -> None:
     arrays = {name: rng.normal(size=1003).astype(np.float32) for name in "ab"}
