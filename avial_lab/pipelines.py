@@ -80,7 +80,7 @@ from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.near_arguments import NearArguments
 from avial_lab.passes.normalise import Normalise
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_in, operations_named
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.place_phases import PlacePhasesHere
@@ -344,6 +344,13 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
 
     Returns the line that does the same.
     """
+    if "vector.print" in text:
+        (first, *_) = operations_named(module, "vector.print")
+        raise PassError(
+            "vector.print needs a library of MLIR's own, which ranks do without",
+            span=span_of(first.location),
+            hint="store what you want to see in an array",
+        )
     run_passes(module, TO_LLVM, watch=watch)
     ours: list[Pass] = []
     if may_run_backwards(text):

@@ -648,3 +648,33 @@ def test_a_command_that_fails_says_why(
     assert ended_with == code
     assert out == ""
     assert err.splitlines()[-1 if code == 2 else 0 :] == expected
+
+
+def test_an_integer_division_by_zero_says_so() -> None:
+    """Also where the reference is what divides."""
+    text = """func.func @f(%a: memref<9xi32>, %b: memref<9xi32>) {
+      affine.for %i = 0 to 9 {
+        %x = affine.load %a[%i] : memref<9xi32>
+        %y = affine.load %b[%i] : memref<9xi32>
+        %z = arith.divsi %x, %y : i32
+        affine.store %z, %a[%i] : memref<9xi32>
+      }
+      return
+    }"""
+    arrays = {"a": np.ones(9, np.int32), "b": np.zeros(9, np.int32)}
+    program = avial_lab.compile(text, arrays=arrays, ranks=1)
+    with pytest.raises(RunError, match="an integer is divided by zero"):
+        program.reference()
+
+
+def test_what_is_printed_has_its_place() -> None:
+    text = """func.func @f(%a: memref<9xi32>) {
+      %c0 = arith.constant 0 : index
+      %x = memref.load %a[%c0] : memref<9xi32>
+      vector.print %x : i32
+      return
+    }"""
+    with pytest.raises(AvialError, match="vector.print needs") as caught:
+        avial_lab.compile(text, arrays={"a": np.ones(9, np.int32)}, ranks=1)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 4
