@@ -674,7 +674,7 @@ def test_what_is_printed_has_its_place() -> None:
       vector.print %x : i32
       return
     }"""
-    with pytest.raises(AvialError, match="vector.print needs") as caught:
+    with pytest.raises(AvialError, match=r"vector\.print needs") as caught:
         avial_lab.compile(text, arrays={"a": np.ones(9, np.int32)}, ranks=1)
     assert caught.value.span is not None
     assert caught.value.span.line == 4
