@@ -202,12 +202,13 @@ def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
     would wait for one chain of so many operations.
     """
     if len(coefficients) < 4:
-        return _horner(x, coefficients)
+        return horner(x, coefficients)
     square = x * x
-    return fma(x, _horner(square, coefficients[1::2]), _horner(square, coefficients[::2]))
+    return fma(x, horner(square, coefficients[1::2]), horner(square, coefficients[::2]))
 
 
-def _horner(x: Real, coefficients: Sequence[float]) -> Real:
+def horner(x: Real, coefficients: Sequence[float]) -> Real:
+    """The same as one chain: one product less, and the first coefficient is added last."""
     *rest, last = coefficients
     total = x.kind.number(last)
     for each in reversed(rest):

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi
 
-from avial_lab.elementary.numbers import Real, Whole, fma, polynomial
+from avial_lab.elementary.numbers import Real, Whole, fma, horner, polynomial
 from avial_lab.elementary.pairs import product
 
 
@@ -78,8 +78,9 @@ def tan(x: Real) -> Real:
     as +0: so the sign of zero stays.
     """
     k, r, less = reduced(x)
-    square = _square(r, less)
-    rest = fma(-r * square, _ending(square, OF_WIDTH[x.kind.width].tangent), less)
+    square, (first, *terms) = _square(r, less), OF_WIDTH[x.kind.width].tangent
+    most = fma(square, polynomial(square, terms), first)
+    rest = fma(-r * square, most, less)
     high = r - rest
     low = (r - high) - rest
     inverse = x.kind.number(-1.0) / high
@@ -104,16 +105,12 @@ def reduced(x: Real) -> tuple[Whole, Real, Real]:
 
 
 def _quarter(k: Whole, r: Real, less: Real) -> Real:
-    """sin(k π/2 + r - less). In the sine all that is taken from r is +0 where that is -0.0."""
+    """sin(k π/2 + r - less). In the sine all that is taken from r is +0 where that is -0.0. The
+    greatest terms of the polynomials are added last, as they are rounded the most.
+    """
     kind, own = r.kind, OF_WIDTH[r.kind.width]
     square = _square(r, less)
-    sine = r - fma(r * square, _ending(square, own.sine), less)
-    cosine = fma(square, _ending(square, own.cosine), 1.0)
+    sine = r - fma(r * square, horner(square, own.sine), less)
+    cosine = fma(square, horner(square, own.cosine), 1.0)
     value = (k & 1).equals(0).choose(sine, cosine)
     return (value.bits() ^ ((k & 2) << (kind.width - 2))).real()
-
-
-def _ending(square: Real, terms: tuple[float, ...]) -> Real:
-    """A polynomial, its first term added last: nothing before that is rounded as coarsely."""
-    first, *rest = terms
-    return fma(square, polynomial(square, rest), first)

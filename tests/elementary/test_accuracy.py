@@ -16,8 +16,8 @@ import pytest
 from avial_lab.elementary.functions import LIMITS
 from tests.elementary.compiled import DTYPES, NAMES, TWO, values
 
-MOST = {"expm1": 1.15, "tanh": 1.1, "tan": 1.1, "atan": 1.1, "atan2": 1.3, "asin": 1.1, "acos": 1.1,
-        "sinh": 1.3, "cosh": 1.3}  # fmt: skip
+MOST = {"expm1": 1.15, "tanh": 1.1, "tan": 1.1, "atan": 1.1, "atan2": 1.45, "asin": 1.15,
+        "acos": 1.1, "sinh": 1.3, "cosh": 1.3}  # fmt: skip
 MOST_APART = 1.3
 """Ulp between value and truth, else 1; and where products and sums are rounded apart."""
 
@@ -219,7 +219,7 @@ def check_ulps(name: str, *x: np.ndarray, fused: bool) -> None:
     found = values(name, *x, fused=fused)
     off = [ulps(name, a, b) for a, b in zip(zip(*x, strict=True), found, strict=True)]
     worst = int(np.argmax(off))
-    most = MOST.get(name, 1.0) if fused else MOST_APART
+    most = max(MOST.get(name, 1.0), 1.0 if fused else MOST_APART)
     at = [each[worst] for each in x]
     assert off[worst] <= most, f"{name}{at!r} is {found[worst]!r}: {off[worst]} ulp"
 
