@@ -90,6 +90,7 @@ from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_com
 from avial_lab.passes.raise_loops import RaiseLoops
 from avial_lab.passes.reorder_sums import ReorderSums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
+from avial_lab.passes.reset_globals import ResetGlobals
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
 from avial_lab.passes.share_loads import ShareLoads
@@ -138,6 +139,7 @@ OURS: dict[str, type] = {
     "complete-replicates": CompleteReplicates,
     "unwrap-tasks": UnwrapTasks,
     "replicate-to-mpi": ReplicateToMpi,
+    "reset-globals": ResetGlobals,
     "expand-arrays": ExpandArrays,
     "split-wraps": SplitWraps,
     "unroll-short": UnrollShort,
@@ -200,6 +202,7 @@ TO_HOST: tuple[Pass | str, ...] = (
     ExpandMath(),
     "convert-linalg-to-loops",
     "lower-affine",
+    ResetGlobals(),
     CopiesToLoops(),
     BoolsToBytes(),
     Expm1ToLibm(),

@@ -37,8 +37,8 @@ loops       a rank's loops, fast
                 packing, register_tiles, gemm_calls, strip_code, table_code, shared_code, index_code
 
 host        what a CPU runs
-            emulate_gpu, expand_math, bools_to_bytes, expm1_to_libm, extremes_to_llvm,
-            free_allocations, mpi_to_llvm
+            emulate_gpu, expand_math, reset_globals, bools_to_bytes, expm1_to_libm,
+            extremes_to_llvm, free_allocations, mpi_to_llvm
                 runtime
 
 llvm        independent_to_llvm, apart_to_llvm, signed_offsets, keep_memory

@@ -116,6 +116,17 @@ def test_it_runs_on_any_number_of_ranks(
         check_run(name, ranks, cluster, truth, tiny=tiny)
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_globals_begin_every_run_anew(ranks: int, cluster: Cluster) -> None:
+    """An engine loads a program once, however often it runs."""
+    program, arrays = compiled("counted_in_a_global", inputs_of("counted_in_a_global"), ranks)
+    for _ in range(3):
+        program.run(cluster, timeout=60)
+        assert arrays["arg0"][0] == 1
+        assert arrays["arg1"][63] == 65
+
+
 ROUND_THE_END = """
 func.func @f(%a: memref<200xf64>) {
   %k = arith.constant 100 : i8
