@@ -46,6 +46,10 @@ class RowCode:
         return body_of(self.loop)
 
     @cached_property
+    def accesses(self) -> list[ir.Operation]:
+        return [op for op in self.body if op.name in ("affine.load", "affine.store")]
+
+    @cached_property
     def stores(self) -> list[ir.Operation]:
         return [op for op in self.body if op.name == "affine.store"]
 

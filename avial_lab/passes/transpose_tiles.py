@@ -10,9 +10,9 @@ is in `index_code.transposed`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from mlir import ir
 from mlir.dialects import affine, arith
@@ -58,6 +58,10 @@ is written past it: of a line that is stored whole nothing has to be loaded.
 """
 
 
+Past = Callable[[], list[ir.Operation]]
+"""The stores that may go past the caches."""
+
+
 @dataclass(frozen=True)
 class TransposeTiles:
     """Run a loop over columns for some rows at once, where some arrays lie along the columns and
@@ -88,7 +92,7 @@ class TransposeTiles:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 for row in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
-                    past = stores_past_caches(row, function, last, TIMES_LAST)
+                    past = partial(stores_past_caches, row, function, last, TIMES_LAST)
                     tiles = _tiles_of(row, self.lanes, past)
                     if tiles is not None:
                         tiles.write()
@@ -100,9 +104,9 @@ class TransposeTiles:
         return f"{NAME}{{{' '.join(given)}}}" if given else NAME
 
 
-def _tiles_of(row: ir.Operation, given: int, past: Sequence[ir.Operation]) -> _Tiles | None:
-    """Those of a loop over columns, of whose stores these may go `past` the caches. None where all
-    arrays lie alike, or where there is no square of them.
+def _tiles_of(row: ir.Operation, given: int, past: Past) -> _Tiles | None:
+    """Those of a loop over columns. None where all arrays lie alike, or where there is no square of
+    them.
     """
     columns = columns_of_row(row)
     stores = RowCode(row, 1).stores
@@ -112,7 +116,10 @@ def _tiles_of(row: ir.Operation, given: int, past: Sequence[ir.Operation]) -> _T
     lanes = given * 32 // bits if given else this_cpu().lanes(bits // 8)
     if lanes < 2 or len(columns) < lanes:
         return None
+    put_constants_before(row)
     code = RowCode(row, lanes)
+    if all(code.moves(op) is not None for op in code.accesses):
+        return None
     chain = [row]
     while (around := _around(chain[0])) is not None:
         chain.insert(0, around)
@@ -140,7 +147,7 @@ class _Tiles:
     code: RowCode
     count: int
     columns: range
-    past: Sequence[ir.Operation]
+    past: Past
 
     @property
     def rows(self) -> ir.Operation:
@@ -151,12 +158,12 @@ class _Tiles:
         """Elements in a line of the cache."""
         return LINE // itemsize_of(self.code.stores[0].operands[0].type)
 
-    @property
+    @cached_property
     def streamed(self) -> list[ir.Operation]:
         """The store across the rows that may go past the caches, if it is one and each row of its
         array begins where a line of the cache does, or none.
         """
-        found = [op for op in self.past if op in self.across]
+        found = [op for op in self.past() if op in self.across]
         rows_alike = all(
             ir.MemRefType(op.operands[1].type).shape[-1] % self.line == 0 for op in found
         )
@@ -166,7 +173,7 @@ class _Tiles:
     def across(self) -> list[ir.Operation]:
         """The accesses whose elements lie side by side in the rows, and not in the columns."""
         over_rows = RowCode(self.rows, self.code.lanes)
-        accesses = [op for op in self.code.body if op.name in ("affine.load", "affine.store")]
+        accesses = self.code.accesses
         return [op for op in accesses if self.code.moves(op) is None and over_rows.moves(op) == 1]
 
     def can_be(self) -> bool:
@@ -174,13 +181,12 @@ class _Tiles:
         bounds = (value for each in self.chain[1:] for value in operands_of_ends(each))
         lows, highs = ([end for end in ends if end is not None] for ends in known_ends(self.rows))
         few = bool(lows and highs) and min(highs) - max(lows) < self.count
-        put_constants_before(self.code.loop)
         return (
             not few
             and ir.IntegerAttr(self.rows.attributes["step"]).value == 1
             and not any(defined_in(self.rows, value) for value in bounds)
             and len(self.code.body) * self.count <= MOST_OPERATIONS
-            and len(self.across) < sum(op.name.startswith("affine.") for op in self.code.body)
+            and len(self.across) < len(self.code.accesses)
             and self.code.is_known(self.across)
             and self.code.loads_first()
             and (PARALLEL in self.rows.attributes or may_run_at_once(self.rows))

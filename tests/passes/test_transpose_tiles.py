@@ -77,7 +77,7 @@ def test_threads_divide_the_blocks_of_rows() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_are_read_across(kind: str) -> None:
-    """S = A + A^T."""
+    """S = (A + A^T) * 2.5, with the constant where text may have it."""
     array = f"memref<37x37x{kind}>"
     text = f"""
     func.func @f(%A: {array}, %S: {array}) attributes {{avial.apart}} {{
@@ -85,7 +85,9 @@ def test_rows_that_are_read_across(kind: str) -> None:
         affine.for %j = 0 to 37 {{
           %a = affine.load %A[%i, %j] : {array}
           %b = affine.load %A[%j, %i] : {array}
-          %c = arith.add{kind[0]} %a, %b : {kind}
+          %d = arith.constant {"2.5" if kind[0] == "f" else "7"} : {kind}
+          %e = arith.add{kind[0]} %a, %b : {kind}
+          %c = arith.mul{kind[0]} %e, %d : {kind}
           affine.store %c, %S[%i, %j] : {array}
         }}
       }}
