@@ -123,14 +123,18 @@ class _Flow:
         around = _parent(op) if own else None
         while around is not None and around.name != "func.func":
             if around.name in _LOOPS:
-                if any(self._begins_anew(each, own) for each in _work_in(around) if each != op):
+                if any(self._begins_anew(each, own) for each in _steps_in(around) if each != op):
                     break
                 times *= _trips(around)
             around = _parent(around)
         return min(times, FAR)
 
     def _begins_anew(self, op: ir.Operation, own: set[str]) -> bool:
-        """Whether a task writes some of it without a look at what was there."""
+        """Whether a task, or a store between them, writes some of it without a look at what was
+        there.
+        """
+        if op.name not in WORK:
+            return any(self._storage(value) in own for value in op.operands)
         _, reads, writes, _ = operand_segments(op)
         operands = list(op.operands)
         read = {self._storage(value) for value in operands[1 : 1 + reads]}
@@ -177,14 +181,16 @@ def _parent(op: ir.Operation) -> ir.Operation | None:
     return op.parent.operation if op.parent is not None else None
 
 
-def _work_in(op: ir.Operation) -> Iterator[ir.Operation]:
+def _steps_in(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The tasks in it, and the stores between them."""
     for region in op.regions:
         for block in region.blocks:
             for view in block.operations:
-                if view.operation.name in WORK:
-                    yield view.operation
+                inner = view.operation
+                if inner.name in WORK or inner.name.endswith(".store"):
+                    yield inner
                 else:
-                    yield from _work_in(view.operation)
+                    yield from _steps_in(inner)
 
 
 def _trips(loop: ir.Operation) -> int:

@@ -149,6 +149,19 @@ LOOPS_OF_SUMS = {
              affine.store %v, %b[%t] : memref<500xf32> }""",
         500,
     ),
+    "that begins anew between phases": (
+        """affine.for %t = 0 to 30 {
+             %v = affine.for %i = 0 to 500 iter_args(%o = %zero) -> f32 {
+               %x = affine.load %a[%i] : memref<500xf32>
+               %n = arith.addf %o, %x : f32
+               affine.yield %n : f32 }
+             affine.for %i = 0 to 500 {
+               %x = affine.load %a[%i] : memref<500xf32>
+               %n = arith.subf %v, %x : f32
+               affine.store %n, %a[%i] : memref<500xf32> }
+             affine.store %v, %s[] : memref<f32> }""",
+        500,
+    ),
     "that goes on from phase to phase": (
         """affine.for %t = 0 to 30 {
              affine.for %i = 0 to 500 { ADD }
