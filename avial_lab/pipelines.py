@@ -347,8 +347,8 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
 
     Returns the line that does the same.
     """
-    if "vector.print" in text:
-        (first, *_) = operations_named(module, "vector.print")
+    printing = operations_named(module, "vector.print") if "vector.print" in text else ()
+    for first in printing:
         raise PassError(
             "vector.print needs a library of MLIR's own, which ranks do without",
             span=span_of(first.location),

@@ -519,7 +519,8 @@ class Program:
     def _reference_ended(self, step: int, crash: CompilerCrash) -> RunError:
         """The error for a reference run that did not come back from its task number `step`."""
         if "SIGFPE" in crash.message:
-            crash = CompilerCrash("an integer is divided by zero", hint="look at the divisors")
+            hint = f"an integer division by zero is the usual reason; {crash.hint}"
+            crash = CompilerCrash(crash.message, hint=hint)
         if not holds_schedule(self.text):  # it runs a plain function as one, whatever its tasks
             return RunError(f"the sequential reference run ended: {crash.message}", hint=crash.hint)
         task = self.graph.tasks[step]

@@ -84,6 +84,11 @@ def alternatives(value: ir.Value) -> Iterator[ir.Value]:
             pending.extend(memrefs_of(op))
 
 
+def may_be(value: ir.Value) -> set[ir.Value]:
+    """The memory that a memref may be of: it, or what it is a view of, for all its alternatives."""
+    return {view_chain(each)[-1] for each in alternatives(value)}
+
+
 ALLOCATIONS = {"memref.alloc", "memref.alloca", "gpu.alloc", "memref.get_global"}
 
 

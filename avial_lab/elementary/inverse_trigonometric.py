@@ -74,12 +74,14 @@ def atan(x: Real) -> Real:
 
 def atan2(y: Real, x: Real) -> Real:
     """Of infinite numbers it is as of 1 and 0, of two zeros as of 0 and 1. Great ones are made
-    smaller: their sum is finite then.
+    smaller: their sum is finite then; small ones greater: their parts have digits then.
     """
     kind, one = x.kind, x.kind.number(1.0)
     a, b = abs(y), abs(x)
     is_infinite, most = a.equals(inf) | b.equals(inf), 2.0 ** (kind.bias - 2)
-    scale = ((a > most) | (b > most)).choose(kind.number(0.25), one)
+    least, more = 2.0 ** (kind.fraction + 2 - kind.bias), 2.0 ** (kind.fraction + 2)
+    greater = ((a < least) & (b < least)).choose(kind.number(more), one)
+    scale = ((a > most) | (b > most)).choose(kind.number(0.25), greater)
     a, b = (
         is_infinite.choose(each.equals(inf).choose(one, each * 0.0), each * scale)
         for each in (a, b)

@@ -26,7 +26,7 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import contraction_in
-from avial_lab.polyhedra.nesting import defined_in, handed_through, parent_of
+from avial_lab.polyhedra.nesting import defined_in, handed_through, inits_of, parent_of
 from avial_lab.polyhedra.orders import OPERATIONS, better_order
 from avial_lab.polyhedra.own_elements import own_elements
 from avial_lab.polyhedra.pieced_sums import pieced_sum_in
@@ -140,10 +140,6 @@ def _finds_order(nest: ir.Operation) -> bool:
         return better_order(scop, units_of(scop)) is not None
     except Immovable:
         return False
-
-
-def _inits(loop: ir.Operation) -> list[ir.Value]:
-    return list(loop.operands)[len(loop.operands) - len(loop.results) :]
 
 
 def _loops(nest: ir.Operation) -> list[ir.Operation]:
@@ -290,7 +286,7 @@ class _Rows:
         """Where that carried value lives, once for all loops that hand it through."""
         place = origin, number
         if place not in self.elements:
-            init = _inits(self.of[origin])[number]
+            init = inits_of(self.of[origin])[number]
             if place in self.leaders:
                 self.elements[place] = self._element(*self.leaders[place], at_home, axes)
             elif at_home[origin][number]:
@@ -309,7 +305,7 @@ class _Rows:
         they come from, the others in rows.
         """
         loop = self.of[origin]
-        inits = _inits(loop)
+        inits = inits_of(loop)
         elements = [self._element(origin, k, at_home, axes) for k in range(len(inits))]
         old = loop.regions[0].blocks[0]
         *moved, finish = [view.operation for view in old.operations]

@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import affine
 
 from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
-from avial_lab.accesses.views import view_chain
+from avial_lab.accesses.views import may_be
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
@@ -195,8 +195,8 @@ def _may_be_reordered(op: ir.Operation) -> bool:
 
 def _is_fixed_load(op: ir.Operation, loop: ir.Operation) -> bool:
     """Whether it loads from an array that `loop` does not write: each row may do so by itself."""
-    written = {view_chain(e.operands[1])[-1] for e in operations_in(loop) if e.name in STORES}
-    return op.name in LOADS and view_chain(op.operands[0])[-1] not in written
+    written = {m for e in operations_in(loop) if e.name in STORES for m in may_be(e.operands[1])}
+    return op.name in LOADS and not written & may_be(op.operands[0])
 
 
 def _is_over(columns: ir.Operation, lag: int) -> bool:

@@ -24,7 +24,9 @@ Rename = Callable[[ir.Value], ir.Value]
 
 
 def operands_of_ends(loop: ir.Operation) -> list[ir.Value]:
-    """Those that say where an `affine.for` begins and ends; what it hands on comes behind them."""
+    """Those that say where a `for` begins and ends, and one of scf by which steps; what it hands on
+    comes behind them.
+    """
     return list(loop.operands)[: len(loop.operands) - len(loop.results)]
 
 

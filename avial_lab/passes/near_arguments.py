@@ -14,7 +14,7 @@ from mlir import ir
 from mlir.dialects import affine, arith, scf
 
 from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
-from avial_lab.accesses.views import view_chain
+from avial_lab.accesses.views import may_be
 from avial_lab.elementary.functions import LIMITS
 from avial_lab.elementary.numbers import Kind, Real
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
@@ -22,13 +22,14 @@ from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.index_code import least, plus, times
 from avial_lab.passes.interleave_rows import Values, copy_with, variable_of
+from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_math import CHOSEN, NEAR
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import attributes_of, constant_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import innermost_loops
-from avial_lab.polyhedra.nesting import FORS, body_of, end_of
+from avial_lab.polyhedra.nesting import FORS, body_of, end_of, inits_of
 
 NAME = "near-arguments"
 
@@ -106,8 +107,8 @@ def _may_be_asked(op: ir.Operation, loop: ir.Operation) -> bool:
         if each.name not in LOADS:
             continue
         before = body[: body.index(each)] if apart else body
-        root = view_chain(each.operands[0])[-1]
-        if any(s.name in STORES and view_chain(s.operands[1])[-1] == root for s in before):
+        loaded = may_be(each.operands[0])
+        if any(s.name in STORES and loaded & may_be(s.operands[1]) for s in before):
             return False
     return op.operands[0] not in carried
 
@@ -163,7 +164,7 @@ class _Question:
         tell(
             loop, NAME, f"arguments of {names} in {loop_name(loop)} are asked for their size first"
         )
-        inits = list(loop.operands)[len(loop.operands) - len(loop.results) :]
+        inits = inits_of(loop)
         with ir.InsertionPoint(loop), loop.location:
             if self.count is not None and self.count <= 2 * AT_ONCE:
                 results = self._versions(_Ends.of(loop), inits)
@@ -247,8 +248,7 @@ class _Ends:
     def of(loop: ir.Operation) -> _Ends:
         own = ("lowerBoundMap", "upperBoundMap", "step", "operandSegmentSizes")
         attributes = {n: a for n, a in attributes_of(loop).items() if n in own}
-        bounds = list(loop.operands)[: len(loop.operands) - len(loop.results)]
-        return _Ends(loop.name, bounds, attributes)
+        return _Ends(loop.name, operands_of_ends(loop), attributes)
 
     def loop(
         self,

@@ -44,6 +44,15 @@ def is_pure(op: ir.Operation) -> bool:
     return op.name in PURE_BETWEEN_TASKS or op.name.startswith(("arith.", "index.", "math."))
 
 
+def symbols_in(module: ir.Operation) -> set[str]:
+    """The names of functions and globals."""
+    return {
+        ir.StringAttr(op.attributes["sym_name"]).value
+        for op in module.regions[0].blocks[0].operations
+        if "sym_name" in op.attributes
+    }
+
+
 def text_attribute(op: ir.Operation, name: str) -> str:
     """The string attribute `name` of `op`; a broken precondition where it is missing."""
     if name not in op.attributes:

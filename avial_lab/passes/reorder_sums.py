@@ -30,6 +30,7 @@ from avial_lab.polyhedra import Loop, Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import Array, ArrayKind, Statement
+from avial_lab.polyhedra.nesting import inits_of
 from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.reductions import forbidding, reductions
 from avial_lab.polyhedra.updates import links
@@ -115,10 +116,10 @@ def _of_one_element(own: Loop, scop: Scop, longest: int) -> int:
     behind = [s for s in stores if own not in s.loops and _goes_on_from(s.op, own.op)]
     terms = longest
     for store in (*inside, *behind):
-        (array,) = (access.array for access in store.accesses)
-        if sum(a.array == array for other in stores for a in other.accesses) > 1:
+        arrays = {access.array for access in store.accesses}
+        if sum(a.array in arrays for other in stores for a in other.accesses) > len(arrays):
             continue  # it begins anew somewhere
-        times = most_on_one(store, array)
+        times = max((most_on_one(store, array) for array in arrays), default=1)
         terms = max(terms, times if store in inside else times * longest)
     return min(terms, FAR)
 
@@ -126,7 +127,7 @@ def _of_one_element(own: Loop, scop: Scop, longest: int) -> int:
 def _goes_on_from(store: ir.Operation, loop: ir.Operation) -> bool:
     """Whether `loop` begins with an element that its result is stored to."""
     memory = store.operands[1]
-    inits = list(loop.operands)[len(loop.operands) - len(loop.results) :]
+    inits = inits_of(loop)
     return any(
         result == store.operands[0]
         and not isinstance(init.owner, ir.Block)
@@ -140,7 +141,10 @@ def most_on_one(store: Statement, array: Array) -> int:
     """How many iterations of a statement at most write to the same element of `array`; FAR where
     nobody knows.
     """
-    (written,) = (a.relation for a in store.accesses if a.writes and a.array == array)
+    relations = [a.relation for a in store.accesses if a.writes and a.array == array]
+    if len(relations) != 1:
+        return FAR
+    (written,) = relations
     written = written.project_out(isl.dim_type.param, 0, written.dim(isl.dim_type.param))
 
     def furthest_apart() -> list[isl.Val]:

@@ -12,7 +12,7 @@ from mlir import ir
 from mlir.dialects import memref
 
 from avial_lab.passes.operations import attributes_of, functions_in
-from avial_lab.passes.program import text_attribute
+from avial_lab.passes.program import symbols_in, text_attribute
 
 ENTRY = "llvm.emit_c_interface"
 """On the functions that an engine calls."""
@@ -39,8 +39,9 @@ class ResetGlobals:
             entries = [op for op in functions_in(module) if ENTRY in op.attributes]
             if not entries:
                 return
+            taken = symbols_in(module)
             for each in written:
-                first = _first(each)
+                first = _first(each, taken)
                 for entry in entries:
                     _copy(first, each, entry)
 
@@ -51,12 +52,15 @@ class ResetGlobals:
 def _is_written(op: ir.Operation) -> bool:
     """Whether it has values that somebody may change; `constant-globals` marked the others."""
     values = op.attributes.get("initial_value")
-    return "constant" not in op.attributes and isinstance(values, ir.DenseElementsAttr)
+    given = values is not None and not isinstance(values, ir.UnitAttr)
+    return "constant" not in op.attributes and given
 
 
-def _first(op: ir.Operation) -> ir.Operation:
-    """A constant with the values of `op`."""
+def _first(op: ir.Operation, taken: set[str]) -> ir.Operation:
+    """A constant with the values of `op`, under a name that is free."""
     name = f"{text_attribute(op, 'sym_name')}.first"
+    while name in taken:
+        name += "_"
     attributes = attributes_of(op) | {
         "sym_name": ir.StringAttr.get(name),
         "sym_visibility": ir.StringAttr.get("private"),

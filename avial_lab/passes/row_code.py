@@ -17,7 +17,7 @@ from functools import cached_property
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.accesses.views import view_chain
+from avial_lab.accesses.views import may_be
 from avial_lab.passes.contraction_code import on_vectors, spread
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.index_code import divided, plus, times
@@ -34,7 +34,8 @@ FUNCTIONS = ("math.fma", "math.sqrt", "math.absf", "math.copysign")
 @dataclass(frozen=True)
 class RowCode:
     """The body of `loop`, whose iterations are independent, for `lanes` of them at once; no
-    constant stands in it (`put_constants_before`). `names`: what stands for values of loops around.
+    constant stands in it (`put_constants_before`). `names`: what stands for values of loops around,
+    but for arrays.
     """
 
     loop: ir.Operation
@@ -75,10 +76,10 @@ class RowCode:
         """Whether an iteration reads from no array that it has written before."""
         written: set[ir.Value] = set()
         for op in self.body:
-            if op.name == "affine.load" and view_chain(op.operands[0])[-1] in written:
+            if op.name == "affine.load" and written & may_be(op.operands[0]):
                 return False
             if op.name == "affine.store":
-                written.add(view_chain(op.operands[1])[-1])
+                written |= may_be(op.operands[1])
         return True
 
     def _is_known(self, op: ir.Operation, bits: int, others: Sequence[ir.Operation]) -> bool:

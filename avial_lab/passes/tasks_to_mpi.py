@@ -19,7 +19,7 @@ from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import scheduled_function, schedules_of, tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import itemsize_of
-from avial_lab.passes.program import is_pure, text_attribute
+from avial_lab.passes.program import is_pure, symbols_in, text_attribute
 from avial_lab.passes.task_functions import TaskFunction, outline_tasks
 from avial_lab.regions import Box
 
@@ -198,7 +198,7 @@ class _EntryWriter:
             text_attribute(task, "name"): _place(task.location) for task in tasks_of(self.function)
         }
         self.function.attributes["sym_name"] = ir.StringAttr.get("the tasks, being lowered")
-        self.names = _symbols(self.module)
+        self.names = symbols_in(self.module)
         self.roots = _roots(self.function)
         storages = [_Storage.read(facts) for facts in ir.ArrayAttr(attributes["avial.storages"])]
         self._open_entry(storages)
@@ -534,14 +534,6 @@ def _programs(function: ir.Operation) -> list[list[str]]:
         [ir.StringAttr(step).value for step in ir.ArrayAttr(steps)]
         for steps in ir.ArrayAttr(function.attributes["avial.programs"])
     ]
-
-
-def _symbols(module: ir.Operation) -> set[str]:
-    return {
-        ir.StringAttr(op.attributes["sym_name"]).value
-        for op in module.regions[0].blocks[0].operations
-        if "sym_name" in op.attributes
-    }
 
 
 def _fresh(name: str, taken: set[str]) -> str:

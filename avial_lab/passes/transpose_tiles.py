@@ -41,6 +41,7 @@ from avial_lab.passes.row_code import (
     RowCode,
     bits_of,
     columns_of_row,
+    operands_in,
     put_constants_before,
     write_past_caches,
 )
@@ -77,8 +78,8 @@ class TransposeTiles:
     next element of it comes. There are as many rows as a line holds elements; rows and columns that
     are left over run one by one.
 
-    A large array is written past the caches, as `stream-stores` has it; but where it begins in the
-    middle of a line.
+    A large array that lies across is written past the caches (`--without stream-stores` is about
+    the others), but where it begins in the middle of a line.
 
     `lanes`: elements in a vector of 32 bits each, `cache`: bytes of the last one; 0 for those of
     this machine.
@@ -164,10 +165,16 @@ class _Tiles:
         array begins where a line of the cache does, or none.
         """
         found = [op for op in self.past() if op in self.across]
-        rows_alike = all(
-            ir.MemRefType(op.operands[1].type).shape[-1] % self.line == 0 for op in found
-        )
-        return found if len(found) == 1 and rows_alike else []
+        return found if len(found) == 1 and self._goes_by_lines(found[0]) else []
+
+    def _goes_by_lines(self, store: ir.Operation) -> bool:
+        """Whether the next column is whole lines further: all rows of the array are whole lines,
+        and only which of them it is hangs on the column.
+        """
+        _, array, *where = store.operands
+        kind, form = ir.MemRefType(array.type), ir.AffineMapAttr(store.attributes["map"]).value
+        last = [where[k] for k in operands_in(form.results[-1], form)]
+        return kind.shape[-1] % self.line == 0 and self.code.variable not in last
 
     @cached_property
     def across(self) -> list[ir.Operation]:
@@ -189,6 +196,10 @@ class _Tiles:
             and len(self.across) < len(self.code.accesses)
             and self.code.is_known(self.across)
             and self.code.loads_first()
+            and not any(
+                defined_in(self.rows, op.operands[op.name == "affine.store"])
+                for op in self.code.accesses
+            )
             and (PARALLEL in self.rows.attributes or may_run_at_once(self.rows))
         )
 

@@ -17,7 +17,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
-from avial_lab.accesses.views import view_chain
+from avial_lab.accesses.views import may_be
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
@@ -317,7 +317,5 @@ def _exceeds(array: ir.Value, nbytes: int) -> bool:
 
 def _stays_as_read(body: Sequence[ir.Operation]) -> bool:
     """Whether the row stores to other arrays than it loads from: it may be computed again."""
-    written = {view_chain(op.operands[1])[-1] for op in body if op.name == "affine.store"}
-    return not any(
-        view_chain(op.operands[0])[-1] in written for op in body if op.name == "affine.load"
-    )
+    written = {m for op in body if op.name == "affine.store" for m in may_be(op.operands[1])}
+    return not any(written & may_be(op.operands[0]) for op in body if op.name == "affine.load")

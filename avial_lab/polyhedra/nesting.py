@@ -30,6 +30,11 @@ def body_of(op: ir.Operation) -> list[ir.Operation]:
     return [view.operation for view in op.regions[0].blocks[0].operations][:-1]
 
 
+def inits_of(loop: ir.Operation) -> list[ir.Value]:
+    """What a `for` hands to its first iteration."""
+    return list(loop.operands)[len(loop.operands) - len(loop.results) :]
+
+
 def end_of(op: ir.Operation) -> ir.Operation:
     """The terminator of its one block."""
     block = op.regions[0].blocks[0]

@@ -13,7 +13,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.polyhedra.model import Scop, Statement
-from avial_lab.polyhedra.nesting import holds
+from avial_lab.polyhedra.nesting import holds, inits_of
 
 IN = isl.dim_type.in_
 
@@ -22,8 +22,7 @@ def own_elements(scop: Scop, loop: ir.Operation) -> list[bool]:
     """For each value that `loop` carries whether it may live in the element that it is loaded from:
     one that is stored to again after the loop, and that nothing else touches until then.
     """
-    inits = list(loop.operands)[len(loop.operands) - len(loop.results) :]
-    return [_has_own(scop, loop, init) for init in inits]
+    return [_has_own(scop, loop, init) for init in inits_of(loop)]
 
 
 def _has_own(scop: Scop, loop: ir.Operation, init: ir.Value) -> bool:

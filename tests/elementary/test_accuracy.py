@@ -168,8 +168,15 @@ def great_sides(rng: np.random.Generator, dtype: type, count: int) -> tuple[np.n
     return x, y
 
 
+def least_sides(rng: np.random.Generator, dtype: type, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of few digits, or none: half of one is one."""
+    x, y = rng.integers(-9, 10, (2, count)) * np.exp2(rng.integers(0, 60, count))
+    least = np.finfo(dtype).smallest_subnormal
+    return x.astype(dtype) * least, y.astype(dtype) * least
+
+
 PAIRS: dict[str, list[Callable[..., tuple[np.ndarray, np.ndarray]]]] = {
-    "atan2": [sides, great_sides],
+    "atan2": [sides, great_sides, least_sides],
     "powf": [powers_from(spread) for spread in (1e-5, 3e-4, 5e-4, 1e-3, 0.01, 0.1, 1.0)],
 }
 """Where the functions of two arguments bend."""

@@ -127,6 +127,64 @@ def test_globals_begin_every_run_anew(ranks: int, cluster: Cluster) -> None:
         assert arrays["arg1"][63] == 65
 
 
+RESOURCE = """
+memref.global "private" @n.first : memref<2xf64> = dense<7.0>
+memref.global "private" @n : memref<2xf64> = dense_resource<start>
+func.func @f(%a: memref<2xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %g = memref.get_global @n : memref<2xf64>
+  %h = memref.get_global @n.first : memref<2xf64>
+  %x = memref.load %g[%c1] : memref<2xf64>
+  %y = memref.load %h[%c0] : memref<2xf64>
+  %z = arith.addf %x, %y : f64
+  memref.store %z, %g[%c1] : memref<2xf64>
+  memref.store %z, %h[%c0] : memref<2xf64>
+  affine.for %i = 0 to 2 {
+    affine.store %z, %a[%i] : memref<2xf64>
+  }
+  return
+}
+{-# dialect_resources: { builtin: {
+  start: "0x08000000000000000000F03F0000000000000040" } } #-}"""
+
+
+@pytest.mark.mpi
+def test_globals_of_other_kinds_and_names_begin_anew(cluster: Cluster) -> None:
+    a = np.zeros(2)
+    program = avial_lab.compile(RESOURCE, arrays={"a": a}, ranks=1)
+    for _ in range(2):
+        program.run(cluster, timeout=60)
+        np.testing.assert_array_equal(a, [9, 9])
+
+
+CHOSEN_SUM = """
+func.func @f(%t: memref<1xi64>, %a: memref<f64>, %b: memref<f64>, %x: memref<99xf64>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i64
+  %n = memref.load %t[%c0] : memref<1xi64>
+  %is = arith.cmpi sgt, %n, %zero : i64
+  %m = arith.select %is, %a, %b : memref<f64>
+  affine.for %i = 0 to 99 {
+    %v = memref.load %m[] : memref<f64>
+    %u = affine.load %x[%i] : memref<99xf64>
+    %w = arith.addf %v, %u : f64
+    memref.store %w, %m[] : memref<f64>
+  }
+  return
+}"""
+
+
+@pytest.mark.mpi
+def test_a_sum_in_an_array_that_is_chosen(
+    cluster: Cluster, recwarn: pytest.WarningsRecorder
+) -> None:
+    arrays = {"t": np.array([1]), "a": np.array(1.0), "b": np.array(2.0), "x": np.ones(99)}
+    avial_lab.compile(CHOSEN_SUM, arrays=arrays, ranks=1).run(cluster)
+    assert (arrays["a"], arrays["b"]) == (100, 2)
+    assert not recwarn.list
+
+
 ROUND_THE_END = """
 func.func @f(%a: memref<200xf64>) {
   %k = arith.constant 100 : i8

@@ -168,3 +168,47 @@ def test_past_the_caches(kind: str) -> None:
     for rows in (47, 49, 52):
         assert "nontemporal" not in after(both(rows, 35, kind), cache)
     assert "nontemporal" not in after(text, TransposeTiles(LANES, cache=1 << 20))
+
+
+SKEWED = """
+    func.func @f(%A: memref<48x64xf64>, %B: memref<64x128xf64>) attributes {avial.apart} {
+      affine.for %i = 0 to 48 {
+        affine.for %j = 0 to 64 {
+          %a = affine.load %A[%i, %j] : memref<48x64xf64>
+          affine.store %a, %B[%j, PLACE] : memref<64x128xf64>
+        }
+      }
+      return
+    }"""
+
+
+@pytest.mark.parametrize("place", ["%i", "%i + %j", "%i + 3", "%i + 8 * %j - 7 * %j"])
+def test_only_whole_lines_go_past_the_caches(place: str) -> None:
+    """On a diagonal each column begins elsewhere in a line."""
+    text = SKEWED.replace("PLACE", place)
+    rewritten = after(text, TransposeTiles(LANES, cache=1 << 12))
+    assert "vector.shuffle" in rewritten
+    assert ("nontemporal" in rewritten) == ("%j" not in place)
+    rng = np.random.default_rng(3)
+    arrays = {
+        "A": random_array(rng, (48, 64), "f64"),
+        "B": random_array(rng, (64, 128), "f64"),
+    }
+    assert_same_bits([text], [rewritten], arrays)
+
+
+def test_views_of_each_row_stay() -> None:
+    """Each row of a tile would need its own."""
+    text = """
+    func.func @f(%A: memref<48x64xf64>, %B: memref<64x48xf64>) attributes {avial.apart} {
+      affine.for %i = 0 to 48 {
+        %row = memref.subview %A[%i, 0] [1, 64] [1, 1]
+          : memref<48x64xf64> to memref<64xf64, strided<[1], offset: ?>>
+        affine.for %j = 0 to 64 {
+          %a = affine.load %row[%j] : memref<64xf64, strided<[1], offset: ?>>
+          affine.store %a, %B[%j, %i] : memref<64x48xf64>
+        }
+      }
+      return
+    }"""
+    assert not tiled(text)

@@ -56,6 +56,42 @@ BODIES = {
 }
 
 
+CHOSEN = """
+func.func @f(%t: memref<1xi64>, %X: memref<1300xf64>, %Y: memref<1300xf64>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i64
+  %big = arith.constant 1.0e7 : f64
+  %n = memref.load %t[%c0] : memref<1xi64>
+  %is = arith.cmpi sgt, %n, %zero : i64
+  %m = arith.select %is, %X, %Y : memref<1300xf64>
+  affine.for %i = 1 to 1300 {
+    %x = memref.load FROM[%i] : memref<1300xf64>
+    %h = affine.load %X[%i - 1] : memref<1300xf64>
+    %y = math.sin %h : f64
+    %z = arith.addf %y, %big : f64
+    %w = arith.addf %z, %x : f64
+    memref.store %w, TO[%i] : memref<1300xf64>
+  }
+  return
+}"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("load", "store"), [("%m", "%X"), ("%X", "%m"), ("%Y", "%m")])
+def test_arrays_that_are_chosen_may_be_what_is_asked(
+    load: str, store: str, cluster: Cluster
+) -> None:
+    """What the loop stores then is a later argument."""
+    rng = np.random.default_rng(5)
+    arrays = {"t": np.array([1]), "X": rng.normal(size=1300), "Y": rng.normal(size=1300)}
+    text = CHOSEN.replace("FROM", load).replace("TO", store)
+    program = avial_lab.compile(text, arrays=arrays, ranks=1)
+    want = program.reference().data
+    program.run(cluster)
+    for name in "XY":
+        np.testing.assert_array_equal(arrays[name], want[name])
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("element", ["f32", "f64"])
 @pytest.mark.parametrize("body", BODIES)
