@@ -288,6 +288,7 @@ def test_a_plan_does_without_numbers_from_memory(what: str, ranks: int, cluster:
     program = avial_lab.compile(FROM_MEMORY[what], arrays=arrays, ranks=ranks)
     want = program.reference().data
     if what == "steps":  # how often there is something to send
+        assert program.plan is not None
         assert not program.plan.complete
     program.run(cluster, timeout=60)
     for name, array in arrays.items():
