@@ -44,11 +44,11 @@ def said(cell: nbformat.NotebookNode) -> str:
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[str]:
-    """What each cell says, without what differs from run to run: durations, speeds, process ids and
-    the events of a trace.
+    """What each cell says, without what differs from run to run: durations, speeds, process ids,
+    the events of a trace, and into how many outputs a busy machine divides what is printed.
     """
     return [
-        "".join(_without_times(_text(output)) for output in cell.get("outputs", ()))
+        "\n".join(filter(None, (_without_times(_text(o)) for o in cell.get("outputs", ()))))
         for cell in notebook.cells
     ]
 
