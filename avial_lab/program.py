@@ -71,6 +71,7 @@ from avial_lab.runtime import mpiexec
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.job import Options
 from avial_lab.runtime.live import Progress, Teller
+from avial_lab.runtime.outcome import DEATH_HINTS
 from avial_lab.runtime.parcels import as_bytes
 from avial_lab.runtime.printed import Printed
 from avial_lab.runtime.threads import Threads
@@ -519,7 +520,7 @@ class Program:
     def _reference_ended(self, step: int, crash: CompilerCrash) -> RunError:
         """The error for a reference run that did not come back from its task number `step`."""
         if "SIGFPE" in crash.message:
-            hint = f"an integer division by zero is the usual reason; {crash.hint}"
+            hint = f"{DEATH_HINTS['SIGFPE']}; {crash.hint}"
             crash = CompilerCrash(crash.message, hint=hint)
         if not holds_schedule(self.text):  # it runs a plain function as one, whatever its tasks
             return RunError(f"the sequential reference run ended: {crash.message}", hint=crash.hint)

@@ -98,13 +98,19 @@ class _Flow:
             if not is_memref(value):
                 self._values[value] = self._values.get(value, _NONE) | sums
 
-    def _work(self, op: ir.Operation) -> None:
+    def _uses(self, op: ir.Operation) -> tuple[set[str], set[str]]:
+        """What a task reads and what it writes."""
         _, reads, writes, _ = operand_segments(op)
+        operands = list(op.operands)[1:]
+        each = (operands[:reads], operands[reads : reads + writes])
+        read, written = ({n for v in values if (n := self._storage(v))} for values in each)
+        return read, written
+
+    def _work(self, op: ir.Operation) -> None:
         operands = list(op.operands)
-        read = [self._storage(value) for value in operands[1 : 1 + reads]]
-        written = [self._storage(value) for value in operands[1 + reads : 1 + reads + writes]]
+        read, written = self._uses(op)
         given = self._of_storages(read) | self._of_values(_used_in(op))
-        again = self._repeats(op, {name for name in read if name and name in written})
+        again = self._repeats(op, read & written)
         own = self._own_terms(op) * again
         if own:
             self._reach(written, self._sum_of(op, own))
@@ -135,10 +141,7 @@ class _Flow:
         """
         if op.name not in WORK:
             return any(self._storage(value) in own for value in op.operands)
-        _, reads, writes, _ = operand_segments(op)
-        operands = list(op.operands)
-        read = {self._storage(value) for value in operands[1 : 1 + reads]}
-        written = {self._storage(value) for value in operands[1 + reads : 1 + reads + writes]}
+        read, written = self._uses(op)
         return bool((written - read) & own)
 
     def _sum_of(self, op: ir.Operation, terms: int) -> Sums:

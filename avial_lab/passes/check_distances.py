@@ -18,7 +18,15 @@ from avial_lab.arrays import ITEMSIZE
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.index_code import at_most, every, number, parameter_values, plus, times
+from avial_lab.passes.index_code import (
+    as_index,
+    at_most,
+    every,
+    number,
+    parameter_values,
+    plus,
+    times,
+)
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.promote_scalars import innermost_loops
@@ -184,12 +192,6 @@ def _step(form: Affine, name: str) -> int:
 def _is_far(form: Affine, values: dict[str, ir.Value], lanes: int, ordered: bool) -> ir.Value:
     distance = number(form.constant)
     for name, factor in form.terms:
-        distance = plus(distance, times(_as_index(values[name]), factor))
+        distance = plus(distance, times(as_index(values[name]), factor))
     far = at_most(number(lanes), distance)
     return arith.ori(far, at_most(distance, number(0))) if ordered else far
-
-
-def _as_index(value: ir.Value) -> ir.Value:
-    if isinstance(value.type, ir.IndexType):
-        return value
-    return arith.index_cast(ir.IndexType.get(), value)

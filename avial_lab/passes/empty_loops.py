@@ -16,7 +16,7 @@ from avial_lab.arrays import UNBOUNDED
 from avial_lab.passes.operations import operations_named
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
-from avial_lab.polyhedra.nesting import parent_of
+from avial_lab.polyhedra.nesting import inits_of, parent_of
 
 MOST_STEPS = 64
 """Operations that are followed to find a constant."""
@@ -37,7 +37,7 @@ class EmptyLoops:
         with module.context:
             empty = [op for op in operations_named(module, "affine.for") if _never_runs(op)]
             for op in [op for op in empty if not _inside_another(op, empty)]:
-                for result, start in zip(op.results, _starts(op), strict=True):
+                for result, start in zip(op.results, inits_of(op), strict=True):
                     result.replace_all_uses_with(start)
                 op.erase()
 
@@ -61,11 +61,6 @@ def known_ends(
     lows = _ends(loop.attributes["lowerBoundMap"].value, operands[:low], given)
     highs = _ends(loop.attributes["upperBoundMap"].value, operands[low : low + high], given)
     return lows, highs
-
-
-def _starts(loop: ir.Operation) -> Sequence[ir.Value]:
-    count = len(loop.results)
-    return list(loop.operands)[len(loop.operands) - count :] if count else ()
 
 
 def _inside_another(op: ir.Operation, others: Sequence[ir.Operation]) -> bool:

@@ -25,6 +25,13 @@ def number(value: ir.Value | int) -> ir.Value:
     return arith.ConstantOp(ir.IndexType.get(), value).result
 
 
+def as_index(value: ir.Value) -> ir.Value:
+    """A whole number as one of type index."""
+    if isinstance(value.type, ir.IndexType):
+        return value
+    return arith.index_cast(ir.IndexType.get(), value)
+
+
 def plus(value: ir.Value, other: ir.Value | int) -> ir.Value:
     return arith.AddIOp(value, number(other)).result
 

@@ -138,11 +138,10 @@ def _count(loop: ir.Operation) -> int | None:
         lows, highs = known_ends(loop)
     else:
         lows, highs = ([constant_of(value)] for value in list(loop.operands)[:2])
-    least = [low for low in lows if low is not None]
-    most = [high for high in highs if high is not None]
-    if [len(least), len(most)] != [len(lows), len(highs)]:
+    if None in (*lows, *highs):
         return None
-    return -(-(min(most) - max(least)) // _step(loop))
+    low, high = max(each or 0 for each in lows), min(each or 0 for each in highs)
+    return -(-(high - low) // _step(loop))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from avial_lab.passes.operations import attributes_of, operations_in
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import meet_within
-from avial_lab.polyhedra.nesting import FORS, defined_in, parent_of
+from avial_lab.polyhedra.nesting import FORS, defined_in, inits_of, parent_of
 
 NAME = "promote-scalars"
 
@@ -158,7 +158,7 @@ def _promote(loop: ir.Operation, groups: Sequence[Group]) -> ir.Operation | None
             ir.Operation.create(finish, operands=values)
         if kinds:
             with ir.InsertionPoint(branch.regions[1].blocks.append()):
-                ir.Operation.create(finish, operands=_inits(loop))
+                ir.Operation.create(finish, operands=inits_of(loop))
         results = list(branch.results)
     for old, new in zip(loop.results, results, strict=True):
         old.replace_all_uses_with(new)
@@ -276,10 +276,6 @@ def hand_on(loop: ir.Operation, more: Sequence[ir.Value]) -> None:
         ir.Operation.create(
             "affine.yield" if loop.name == "affine.for" else "scf.yield", operands=values
         )
-
-
-def _inits(loop: ir.Operation) -> list[ir.Value]:
-    return list(loop.operands)[len(loop.operands) - len(loop.results) :]
 
 
 def _maps(loop: ir.Operation) -> tuple[ir.AffineMap, ir.AffineMap]:

@@ -15,6 +15,7 @@ from mlir.dialects import arith, memref
 
 from avial_lab.accesses.views import is_memref
 from avial_lab.passes.control_level import structured_functions
+from avial_lab.passes.index_code import as_index
 from avial_lab.passes.operations import (
     attributes_of,
     operations_in,
@@ -219,10 +220,8 @@ class _Raising:
             raise _NotAffine
         value = self.given[name]
         behind = self._behind(value)
-        if isinstance(value.type, ir.IndexType):
-            return value
         with ir.InsertionPoint(behind), behind.location:
-            return arith.index_cast(index, value)
+            return as_index(value)
 
     def _behind(self, value: ir.Value) -> ir.Operation:
         """What stands right behind `value`, which has to be known at the top."""

@@ -97,7 +97,7 @@ def rank_died(
     return RunError(
         f"rank {rank} of {manifest.ranks} {how} {describe_step(manifest, rank, step)}",
         span=_span(manifest, rank, step, spans),
-        hint=_DEATH_HINTS.get(death or "", "the engines' log may say more"),
+        hint=DEATH_HINTS.get(death or "", "the engines' log may say more"),
     )
 
 
@@ -157,7 +157,7 @@ def describe_step(manifest: Manifest, rank: int, step: int) -> str:
 MEMORY = "SIGKILL: memory ran out"
 """The death of a rank that the system ended so that others could go on."""
 
-_DEATH_HINTS = {
+DEATH_HINTS = {
     MEMORY: "use smaller arrays, or more machines; fewer ranks on one need less together",
     "SIGSEGV": "an index out of bounds is the usual reason; run with --check to find it",
     "SIGBUS": "an index out of bounds, or /dev/shm is full",
