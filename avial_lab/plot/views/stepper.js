@@ -304,9 +304,15 @@ class LinePane {
     });
     this.scroller.addEventListener("mousemove", (event) => this.hover(this.rowAt(event)));
     this.scroller.addEventListener("mouseleave", () => this.hover(-1));
-    this.scroller.addEventListener("click", (event) => {
-      const k = this.rowAt(event);
-      if (k < 0 || String(getSelection())) return; // the click that ends a selection picks nothing
+    // Not "click": pressing gives the pane the focus, which paints it anew, and a browser sends no
+    // click where the line that was pressed has gone.
+    let pressed = -1;
+    this.scroller.addEventListener("mousedown", (event) => {
+      pressed = event.button === 0 ? this.rowAt(event) : -1;
+    });
+    this.scroller.addEventListener("mouseup", (event) => {
+      const k = event.button === 0 ? this.rowAt(event) : -1;
+      if (k < 0 || k !== pressed || String(getSelection())) return; // what ends a selection picks nothing
       this.cursor = k;
       this.paint();
       on.pick?.(k, this);
