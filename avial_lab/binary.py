@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -77,6 +78,8 @@ RUNTIME = ("cc", "-O2", "-fPIC", "-std=c11", "-ffp-contract=off", "-Wall", "-Wex
 """What is linked to programs in C. The ownership runtime combines partial results: as the program,
 without contraction.
 """
+
+ASSEMBLE = ("llvm-mc", "-filetype=obj")
 
 LINK = ("cc", "-shared")
 
@@ -144,6 +147,27 @@ class MachineCode:
     seconds: float = field(compare=False, default=0.0)
 
 
+@dataclass(frozen=True)
+class Underway:
+    """opt, llc and llvm-mc at work on a part, one after the other, in a folder of their own."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    def result(self) -> tuple[str, bytes]:
+        """Its assembly, and what that is assembled to, once they are through."""
+        code = self.process.wait()
+        if code != 0:
+            made = {"opt": "part.bc", "llc": "part.s"}
+            tools = (name for name, file in made.items() if not (self.folder / file).exists())
+            said = (self.folder / "said").read_text(errors="replace")[:2000]
+            raise InternalError(f"{next(tools, 'llvm-mc')} ended with {code}: {said}")
+        return (self.folder / "part.s").read_text(), (self.folder / "part.o").read_bytes()
+
+
+UnderwayParts = Mapping[LlvmPart, Underway]
+
+
 def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) -> Binary:
     """What engines run: machine code of this machine, PTX and what has to be known of them."""
     manifest = replace(manifest, instruction_sets=tuple(sorted(instruction_sets())))
@@ -152,24 +176,18 @@ def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) 
     return Binary(key, code.shared_object, dict(ptx), manifest)
 
 
-def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
+def compile_llvm_ir(
+    llvm_ir: str, *, store: Cache | None = None, underway: UnderwayParts | None = None
+) -> MachineCode:
     """Optimised machine code for this host's CPU; what the cache holds is verified before it is
-    used.
+    used. Parts that are `underway` are waited for.
     """
     started = time.perf_counter()
-    store = store if store is not None else Cache(cache_folder() / "objects")
-    key = digest(
-        "machine code and parts",
-        llvm_ir,
-        *_opt(),
-        *_llc(),
-        *LINK,
-        *_parts(llvm_ir),
-        tool_versions(),
-    )
+    store = store if store is not None else _objects()
+    key = _key_of(llvm_ir)
     found = store.get(key)
     if found is None:
-        code = _compile(llvm_ir, store)
+        code = _compile(llvm_ir, store, underway or {})
         head = f"{len(code.shared_object)} {code.parts}\n".encode()
         store.put(key, head + code.shared_object + code.assembly.encode())
     else:
@@ -177,6 +195,26 @@ def compile_llvm_ir(llvm_ir: str, *, store: Cache | None = None) -> MachineCode:
         size, parts = map(int, head.split())
         code = MachineCode(rest[:size], rest[size:].decode(), parts)
     return replace(code, seconds=time.perf_counter() - started)
+
+
+@contextmanager
+def begun(llvm_ir: str) -> Generator[UnderwayParts]:
+    """The tools at the parts of this module, if the cache does not hold it; they are through when
+    this context ends.
+    """
+    with ExitStack() as stack:
+        known = _objects().get(_key_of(llvm_ir)) is not None
+        parts = () if known else _divided(llvm_ir)
+        yield {part: stack.enter_context(_begun(part)) for part in parts}
+
+
+def _objects() -> Cache:
+    return Cache(cache_folder() / "objects")
+
+
+def _key_of(llvm_ir: str) -> str:
+    tools = (*_opt(), *_llc(), *LINK, *_parts(llvm_ir), tool_versions())
+    return digest("machine code and parts", llvm_ir, *tools)
 
 
 def assembly_command(source: str, result: str, *, parts: int) -> str:
@@ -241,26 +279,53 @@ def assemble_command() -> tuple[str, ...]:
 
 def assembled(assembly: str, llvm_ir: str) -> MachineCode:
     """Machine code of assembly written by hand; `llvm_ir` tells what is linked to it."""
-    store = Cache(cache_folder() / "objects")
+    store = _objects()
     objects = {"program": _assembled(assembly), **_runtime(llvm_ir, store)}
     return MachineCode(_linked(objects), assembly)
 
 
-def _compile(llvm_ir: str, store: Cache) -> MachineCode:
+def _compile(llvm_ir: str, store: Cache, underway: UnderwayParts) -> MachineCode:
     """The shared object and the assembly it is assembled from, each part by itself."""
     parts = _divided(llvm_ir)
-    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
-        runtime = pool.submit(_runtime, llvm_ir, store)
-        assemblies, objects = zip(*_beside(_object_of, parts), strict=True)
-        named = {f"program{k}": code for k, code in enumerate(objects)}
-        code = _linked({**named, **runtime.result()})
-        return MachineCode(code, joined(assemblies), len(parts))
+    with ExitStack() as stack:
+        made = [underway.get(part) or stack.enter_context(_begun(part)) for part in parts]
+        runtime = _runtime(llvm_ir, store)
+        assemblies, objects = zip(*(each.result() for each in made), strict=True)
+    named = {f"program{k}": code for k, code in enumerate(objects)}
+    return MachineCode(_linked({**named, **runtime}), joined(assemblies), len(parts))
 
 
-def _object_of(part: LlvmPart) -> tuple[str, bytes]:
-    """Its assembly, and what that is assembled to."""
-    assembly = _piped(_llc(), _bitcode_of(part)).decode()
-    return assembly, _assembled(assembly)
+@contextmanager
+def _begun(part: LlvmPart) -> Generator[Underway]:
+    """The tools at this part. They hand it on by themselves: this process, which has other things
+    to do, would let them wait.
+    """
+    # As where they are piped: from their standard input, whose name stands in what they make.
+    commands = (
+        f"{_spelled(_opt(part))} <part.ll -o part.bc",
+        f"{_spelled(_llc())} <part.bc -o part.s",
+        f"{_spelled(ASSEMBLE)} <part.s -o part.o",
+    )
+    with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
+        folder = Path(directory)
+        (folder / "part.ll").write_text(part.llvm_ir)
+        with (folder / "said").open("wb") as said:
+            process = subprocess.Popen(
+                ["sh", "-c", " && ".join(commands)],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+            )
+        try:
+            yield Underway(process, folder)
+        finally:
+            process.wait()
+
+
+def _spelled(command: Sequence[str]) -> str:
+    """As a shell takes it."""
+    return shlex.join([str(tool(command[0])), *command[1:]])
 
 
 def _linked(objects: Mapping[str, bytes]) -> bytes:
@@ -274,7 +339,7 @@ def _linked(objects: Mapping[str, bytes]) -> bytes:
 
 
 def _assembled(assembly: str) -> bytes:
-    return _piped(("llvm-mc", "-filetype=obj"), assembly.encode())
+    return _piped(ASSEMBLE, assembly.encode())
 
 
 def _runtime(llvm_ir: str, store: Cache) -> dict[str, bytes]:
@@ -295,7 +360,7 @@ def get_ready() -> None:
     """Find out and make what every program needs and no program changes: what the tools and the CPU
     are, and the runtime in C, which takes 2 s where the cache does not have it yet.
     """
-    store = Cache(cache_folder() / "objects")
+    store = _objects()
     has_fma()
     compile_ownership(store=store)
     for part in _IN_C:

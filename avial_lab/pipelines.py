@@ -17,7 +17,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +30,7 @@ from avial_lab.binary import (
     MachineCode,
     Manifest,
     assembly_command,
+    begun,
     binary_of,
     compile_llvm_ir,
     has_fma,
@@ -286,7 +287,7 @@ def lower_placed(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
 
 def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
     """On from what the ranks run: the host's part, and the kernels beside it."""
-    with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
+    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
         kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
         seconds = run_passes(work, TO_HOST, watch=watch)
         host = mlir_stage(
@@ -297,15 +298,15 @@ def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
             seconds,
         )
         yield host, work
-        machine = yield from _to_tools(work, host.text, watch, pool)
+        machine = yield from _to_tools(work, host.text, watch)
         if kernels is not None:
             yield from ((stage, None) for stage in _gpu_stages(kernels.result()))
-        yield object_stage(machine.result())
+        yield object_stage(machine)
 
 
 def _to_tools(
-    work: ir.Operation, host_text: str, watch: Watch | None, pool: Executor
-) -> Generator[tuple[Stage, ir.Operation | None], None, Future[MachineCode]]:
+    work: ir.Operation, host_text: str, watch: Watch | None
+) -> Generator[tuple[Stage, ir.Operation | None], None, MachineCode]:
     """The stages down to what tools make machine code of; they do so while these are printed, and
     whoever asked for them looks at them.
     """
@@ -314,10 +315,10 @@ def _to_tools(
     check_lowered(work)
     seconds = time.perf_counter() - started
     llvm_ir = _translated(work)
-    machine = pool.submit(compile_llvm_ir, llvm_ir.text)
-    yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
-    yield llvm_ir, None
-    return machine
+    with begun(llvm_ir.text) as underway:
+        yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
+        yield llvm_ir, None
+        return compile_llvm_ir(llvm_ir.text, underway=underway)
 
 
 def _translated(work: ir.Operation) -> Stage:
@@ -329,9 +330,8 @@ def _translated(work: ir.Operation) -> Stage:
 
 def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
     """On from the host's part, whose text is `host_text`, to machine code."""
-    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
-        machine = yield from _to_tools(work, host_text, watch, pool)
-        yield object_stage(machine.result())
+    machine = yield from _to_tools(work, host_text, watch)
+    yield object_stage(machine)
 
 
 def lower_llvm(work: ir.Operation) -> Stages:

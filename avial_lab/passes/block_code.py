@@ -191,7 +191,7 @@ class BlockCode:
         if not parts:
             return []
         block = ir.InsertionPoint.current.block
-        before = [view.operation for view in block.operations]
+        before = {view.operation for view in block.operations}
         times, _ = shorter(
             together([*times_of(parts).values(), *(save.times for save, _ in saves)])
         )

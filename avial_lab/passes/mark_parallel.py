@@ -94,6 +94,8 @@ def nearest_loops(op: ir.Operation) -> Iterator[ir.Operation]:
     for region in op.regions:
         for block in region.blocks:
             for inner in [view.operation for view in block.operations]:
+                if not len(inner.regions):
+                    continue
                 if inner.name in LOOPS:
                     yield inner
                 else:

@@ -59,7 +59,8 @@ class SharedCode:
 
     def _one_of(self, made: ir.Operation, name: str) -> str:
         """The name of the function like `made`, which may be another one."""
-        text = str(made.get_asm(assume_verified=True))  # what stands around it is not finished yet
+        # Alone, without the module's numbering: what stands around it is not finished yet.
+        text = str(made.get_asm(assume_verified=True, use_local_scope=True))
         known = self._symbols.get(text)
         if known is not None:
             made.erase()
@@ -96,14 +97,16 @@ def _take_in(made: ir.Operation, block: ir.Block, first: tuple[ir.Value, ...]) -
         inside[value] = block.add_argument(value.type, value.location)
     given += first
     for op in ops:  # what it uses comes before it
-        for place, value in enumerate(op.operands):
+        operands = op.operands
+        for place, value in enumerate(operands):
             if value in own:
                 continue
             if value not in inside:
                 inside[value] = take(value)
-            op.operands[place] = inside[value]
+            operands[place] = inside[value]
         own.update(op.results)
-        own.update(a for region in op.regions for each in region.blocks for a in each.arguments)
+        if len(op.regions):
+            own.update(a for region in op.regions for each in region.blocks for a in each.arguments)
     kinds = [argument.type for argument in block.arguments]
     made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
     return given

@@ -13,6 +13,7 @@ import avial_lab
 from avial_lab import binary, llvm_parts, suite
 from avial_lab.binary import EXPORTED, compile_llvm_ir
 from avial_lab.cache import Cache
+from avial_lab.errors import InternalError
 from avial_lab.llvm_parts import joined, parts_of
 from avial_lab.ownership import Ownership
 from avial_lab.shared_object import digest, load_program
@@ -225,3 +226,15 @@ def test_the_command_line_makes_the_same(tmp_path: Path) -> None:
     source.write_text(TWO_PHASES)
     assert binary.main([str(source), "-o", str(result)]) == 0
     assert result.read_text() == code.assembly
+
+
+@pytest.mark.parametrize("tool", ["opt", "llc", "llvm-mc"])
+def test_which_tool_gave_up_is_told(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = {"opt": "OPT", "llc": "LLC", "llvm-mc": "ASSEMBLE"}[tool]
+    *first, last = getattr(binary, called)
+    wrong = (*first, "-no-such-option", last)  # of opt's the last one is added to
+    monkeypatch.setattr(binary, called, wrong)
+    with pytest.raises(InternalError, match=f"(?s){tool} ended with 1: .*no-such-option"):
+        compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path))
