@@ -158,14 +158,10 @@ class Underway:
         """Its assembly, and what that is assembled to, once they are through."""
         code = self.process.wait()
         if code != 0:
-            made = {"opt": "part.bc", "llc": "part.s"}
-            tools = (name for name, file in made.items() if not (self.folder / file).exists())
+            name = (self.folder / "tool").read_text().strip()
             said = (self.folder / "said").read_text(errors="replace")[:2000]
-            raise InternalError(f"{next(tools, 'llvm-mc')} ended with {code}: {said}")
+            raise InternalError(f"{name} ended with {code}: {said}")
         return (self.folder / "part.s").read_text(), (self.folder / "part.o").read_bytes()
-
-
-UnderwayParts = Mapping[LlvmPart, Underway]
 
 
 def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) -> Binary:
@@ -177,17 +173,17 @@ def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) 
 
 
 def compile_llvm_ir(
-    llvm_ir: str, *, store: Cache | None = None, underway: UnderwayParts | None = None
+    llvm_ir: str, *, store: Cache | None = None, underway: Sequence[Underway] = ()
 ) -> MachineCode:
     """Optimised machine code for this host's CPU; what the cache holds is verified before it is
-    used. Parts that are `underway` are waited for.
+    used. Where its parts are `underway` they are waited for.
     """
     started = time.perf_counter()
     store = store if store is not None else _objects()
     key = _key_of(llvm_ir)
     found = store.get(key)
     if found is None:
-        code = _compile(llvm_ir, store, underway or {})
+        code = _compile(llvm_ir, store, underway)
         head = f"{len(code.shared_object)} {code.parts}\n".encode()
         store.put(key, head + code.shared_object + code.assembly.encode())
     else:
@@ -198,14 +194,13 @@ def compile_llvm_ir(
 
 
 @contextmanager
-def begun(llvm_ir: str) -> Generator[UnderwayParts]:
+def begun(llvm_ir: str) -> Generator[Sequence[Underway]]:
     """The tools at the parts of this module, if the cache does not hold it; they are through when
     this context ends.
     """
+    known = _objects().get(_key_of(llvm_ir)) is not None
     with ExitStack() as stack:
-        known = _objects().get(_key_of(llvm_ir)) is not None
-        parts = () if known else _divided(llvm_ir)
-        yield {part: stack.enter_context(_begun(part)) for part in parts}
+        yield () if known else _begin(llvm_ir, stack)
 
 
 def _objects() -> Cache:
@@ -284,15 +279,18 @@ def assembled(assembly: str, llvm_ir: str) -> MachineCode:
     return MachineCode(_linked(objects), assembly)
 
 
-def _compile(llvm_ir: str, store: Cache, underway: UnderwayParts) -> MachineCode:
+def _compile(llvm_ir: str, store: Cache, underway: Sequence[Underway]) -> MachineCode:
     """The shared object and the assembly it is assembled from, each part by itself."""
-    parts = _divided(llvm_ir)
     with ExitStack() as stack:
-        made = [underway.get(part) or stack.enter_context(_begun(part)) for part in parts]
+        parts = underway or _begin(llvm_ir, stack)
         runtime = _runtime(llvm_ir, store)
-        assemblies, objects = zip(*(each.result() for each in made), strict=True)
+        assemblies, objects = zip(*(part.result() for part in parts), strict=True)
     named = {f"program{k}": code for k, code in enumerate(objects)}
     return MachineCode(_linked({**named, **runtime}), joined(assemblies), len(parts))
+
+
+def _begin(llvm_ir: str, stack: ExitStack) -> Sequence[Underway]:
+    return [stack.enter_context(_begun(part)) for part in _divided(llvm_ir)]
 
 
 @contextmanager
@@ -301,17 +299,17 @@ def _begun(part: LlvmPart) -> Generator[Underway]:
     to do, would let them wait.
     """
     # As where they are piped: from their standard input, whose name stands in what they make.
-    commands = (
-        f"{_spelled(_opt(part))} <part.ll -o part.bc",
-        f"{_spelled(_llc())} <part.bc -o part.s",
-        f"{_spelled(ASSEMBLE)} <part.s -o part.o",
+    steps = ((_opt(part), "ll", "bc"), (_llc(), "bc", "s"), (ASSEMBLE, "s", "o"))
+    line = " && ".join(
+        f"echo {command[0]} >tool && {_spelled(command)} <part.{given} -o part.{made}"
+        for command, given, made in steps
     )
     with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
         folder = Path(directory)
         (folder / "part.ll").write_text(part.llvm_ir)
         with (folder / "said").open("wb") as said:
             process = subprocess.Popen(
-                ["sh", "-c", " && ".join(commands)],
+                ["sh", "-c", line],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=said,

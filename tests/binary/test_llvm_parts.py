@@ -238,3 +238,13 @@ def test_which_tool_gave_up_is_told(
     monkeypatch.setattr(binary, called, wrong)
     with pytest.raises(InternalError, match=f"(?s){tool} ended with 1: .*no-such-option"):
         compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path))
+
+
+def test_a_tool_that_is_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = tmp_path / "opt"  # as when memory runs out: what it had begun to write is there
+    killed.write_text('#!/bin/sh\nfor last; do :; done; : >"$last"; kill -9 $$\n')
+    killed.chmod(0o700)
+    found = binary.tool
+    monkeypatch.setattr(binary, "tool", lambda name: killed if name == "opt" else found(name))
+    with pytest.raises(InternalError, match="opt ended with 137"):
+        compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path / "cache"))
