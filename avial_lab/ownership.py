@@ -274,7 +274,7 @@ def plan_run(
     program = load_program(shared_object, digest(shared_object), entry=entry)
     ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases))
     ownership.setup(ranks, None)
-    program.call_with((descriptor(0, storage.shape) for storage in storages), numbers)
+    program.prepared_with((descriptor(0, storage.shape) for storage in storages), numbers)()
     if ownership.error:
         raise InternalError(f"the run could not be planned: {own_error(ownership.error)}")
     complete = ownership.complete

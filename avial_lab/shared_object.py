@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,16 @@ class LoadedProgram:
         numbers: Sequence[Number] = (),
     ) -> None:
         """Run the entry on `memory`, flat bytes for each of `storages`, and `numbers`."""
-        self.call_with(
+        self.prepared(storages, memory, numbers)()
+
+    def prepared(
+        self,
+        storages: Sequence[Storage],
+        memory: Sequence[np.ndarray],
+        numbers: Sequence[Number] = (),
+    ) -> Callable[[], None]:
+        """The same, to be done later: with that the arguments are at hand."""
+        return self.prepared_with(
             (
                 descriptor(data.ctypes.data, storage.shape)
                 for storage, data in zip(storages, memory, strict=True)
@@ -68,17 +77,17 @@ class LoadedProgram:
             numbers,
         )
 
-    def call_with(
+    def prepared_with(
         self, memrefs: Iterable[ctypes.Array[ctypes.c_int64]], numbers: Sequence[Number] = ()
-    ) -> None:
-        """Run the entry on memref descriptors, and numbers behind them; the GIL is free."""
+    ) -> Callable[[], None]:
+        """A call of the entry on memref descriptors, and numbers behind them; the GIL is free."""
         descriptors = list(memrefs)
         function = self.library[f"_mlir_ciface_{self.entry}"]
         function.restype = None
         kinds = [_KINDS[number.element] for number in numbers]
         function.argtypes = [ctypes.c_void_p] * len(descriptors) + kinds
-        addresses = [ctypes.addressof(words) for words in descriptors]
-        function(*addresses, *(number.value for number in numbers))
+        given = [*map(ctypes.byref, descriptors), *(number.value for number in numbers)]
+        return lambda: function(*given)
 
 
 _KINDS: dict[str, Any] = {

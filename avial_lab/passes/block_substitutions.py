@@ -17,9 +17,9 @@ from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops, written_before
 from avial_lab.passes.index_code import affine_loop, parameter_values
-from avial_lab.passes.mark_parallel import LOOPS, ORDERED, free_nests, nearest_loops
+from avial_lab.passes.mark_parallel import ORDERED, free_nests, nearest_loops
 from avial_lab.passes.notes import loop_name, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import LOOPS, operations_in
 from avial_lab.passes.reorder_sums import longest_of, note_terms
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited

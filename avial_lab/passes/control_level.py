@@ -16,7 +16,7 @@ from functools import cached_property
 import islpy as isl
 from mlir import ir
 
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, Statement, dependences, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, Array
@@ -71,7 +71,7 @@ class ControlLevel:
     def is_control(self, loop: ir.Operation) -> bool:
         """Whether every rank runs the loop itself: it is sequential, around something parallel."""
         return not self.is_parallel(loop) and any(
-            self.is_parallel(inner) for inner in operations_in(loop) if inner.name in LOOPS
+            self.is_parallel(inner) for inner in operations_named(loop, *LOOPS)
         )
 
     def blocks(self) -> Iterator[ir.Block]:

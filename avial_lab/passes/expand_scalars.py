@@ -22,7 +22,7 @@ from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.elements import Element, element_of
 from avial_lab.passes.mark_parallel import free_nests
-from avial_lab.passes.operations import attributes_of, operations_in
+from avial_lab.passes.operations import attributes_of, loops_in, operations_in
 from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import contraction_in
@@ -143,7 +143,7 @@ def _finds_order(nest: ir.Operation) -> bool:
 
 
 def _loops(nest: ir.Operation) -> list[ir.Operation]:
-    return [op for op in (nest, *operations_in(nest)) if op.name in (FOR, "scf.for")]
+    return [op for op in (nest, *loops_in(nest)) if op.name in (FOR, "scf.for")]
 
 
 def _cells(nest: ir.Operation) -> list[ir.Value]:

@@ -21,7 +21,7 @@ from avial_lab.passes.elements import Element
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import attributes_of, lies_whole, operations_in
+from avial_lab.passes.operations import attributes_of, lies_whole, loops_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra import read_scop
@@ -50,7 +50,7 @@ class FlattenRows:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function, phase in functions_and_phases(module):
-                for loop in [op for op in operations_in(function) if _is_short_row(op)]:
+                for loop in list(filter(_is_short_row, loops_in(function))):
                     _flatten(loop, phase)
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ from avial_lab.passes.interleave_rows import put_side_by_side
 from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import PARALLEL, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import loops_in, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import hand_on, surely_runs, with_more
 from avial_lab.passes.row_code import RowCode, bits_of, columns_of_row, put_constants_before
@@ -81,9 +81,10 @@ class HoldRows:
 
     def _hold(self, loop: ir.Operation) -> bool:
         """Whether rows of sums in its iterations are in registers now."""
-        if not any(map(_is_short_row, operations_in(loop))):
+        rows = list(filter(_is_short_row, loops_in(loop)))
+        if not rows:
             return False
-        for row in filter(_is_short_row, operations_in(loop)):
+        for row in rows:
             put_constants_before(row)
         body = body_of(loop)
         sums = [_Sum(op) for op in body if _is_around_rows(op)]

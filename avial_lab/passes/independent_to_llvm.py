@@ -13,8 +13,7 @@ from mlir import ir
 
 from avial_lab.passes.check_distances import SAFELEN
 from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.mark_parallel import LOOPS
-from avial_lab.passes.operations import operations_named
+from avial_lab.passes.operations import LOOPS, operations_named
 
 ROLLED = "avial.rolled"
 """On a loop: as short as it is, copies of its body would be more of a burden than a help."""

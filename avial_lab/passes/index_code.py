@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import reduce
 
 from mlir import ir
@@ -19,10 +20,41 @@ from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.ranges import Range
 
 
+@contextmanager
+def constants_first(block: ir.Block) -> Iterator[None]:
+    """What is written in this context has each constant once, at the beginning of the block."""
+    token = _first.set((block, {}))
+    try:
+        yield
+    finally:
+        _first.reset(token)
+
+
+_Known = tuple[ir.Block, dict[ir.Attribute, ir.Operation]]
+_first: ContextVar[_Known | None] = ContextVar("constants first", default=None)
+
+
+def _constant(kind: ir.Type, value: ir.Attribute) -> ir.Value:
+    first = _first.get()
+    if first is None:
+        return arith.constant(kind, value)
+    block, known = first
+    if value not in known:
+        last = next(reversed(known.values()), None)
+        at = (
+            ir.InsertionPoint.at_block_begin(block)
+            if last is None
+            else ir.InsertionPoint.after(last)
+        )
+        known[value] = arith.constant(kind, value, ip=at).owner.operation
+    return known[value].result
+
+
 def number(value: ir.Value | int) -> ir.Value:
     if isinstance(value, ir.Value):
         return value
-    return arith.ConstantOp(ir.IndexType.get(), value).result
+    kind = ir.IndexType.get()
+    return _constant(kind, ir.IntegerAttr.get(kind, value))
 
 
 def as_index(value: ir.Value) -> ir.Value:
@@ -33,11 +65,15 @@ def as_index(value: ir.Value) -> ir.Value:
 
 
 def plus(value: ir.Value, other: ir.Value | int) -> ir.Value:
-    return arith.AddIOp(value, number(other)).result
+    return value if _is_zero(other) else arith.AddIOp(value, number(other)).result
 
 
 def minus(value: ir.Value, other: ir.Value | int) -> ir.Value:
-    return arith.SubIOp(value, number(other)).result
+    return value if _is_zero(other) else arith.SubIOp(value, number(other)).result
+
+
+def _is_zero(value: ir.Value | int) -> bool:
+    return isinstance(value, int) and value == 0
 
 
 def times(value: ir.Value, factor: int) -> ir.Value:
@@ -88,7 +124,7 @@ def splat(kind: ir.VectorType, value: int) -> ir.Value:
     else:
         one = ir.IntegerAttr.get(element, value)
     held = ir.DenseElementsAttr.get_splat(kind, one)
-    return arith.ConstantOp(kind, held).result  # pyright: ignore[reportArgumentType]
+    return _constant(kind, held)
 
 
 def lanes_between(low: ir.Value, high: ir.Value, first: ir.Value, lanes: int) -> ir.Value:

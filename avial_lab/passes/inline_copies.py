@@ -13,7 +13,7 @@ from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.llvm_flags import NO_MEMCPY, tell_llvm
-from avial_lab.passes.operations import nbytes_of, operations_in
+from avial_lab.passes.operations import loops_in, nbytes_of
 from avial_lab.polyhedra.nesting import body_of
 
 NAME = "inline-copies"
@@ -37,7 +37,7 @@ class InlineCopies:
         first = self.cache or this_cpu().l1_bytes
         with module.context:
             for function in functions_of_arrays_apart(module):
-                loops = [op for op in operations_in(function) if INDEPENDENT in op.attributes]
+                loops = [op for op in loops_in(function) if INDEPENDENT in op.attributes]
                 copied = [arrays for loop in loops if (arrays := _copied(loop))]
                 if copied and all(_fit(arrays, first) for arrays in copied):
                     tell_llvm(function, NO_MEMCPY)

@@ -22,7 +22,7 @@ from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.loop_work import BLOCKS
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import loop_name, tell
-from avial_lab.passes.operations import attributes_of, operations_in
+from avial_lab.passes.operations import attributes_of, operations_in, operations_named
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.lags import is_recurrence, lag_of
@@ -156,8 +156,7 @@ def _are_columns(outer: Loop, inner: Sequence[Loop], scop: Scop) -> bool:
 
 def _count_rows(function: ir.Operation) -> int:
     """Innermost loops."""
-    loops = [op for op in operations_in(function) if op.name in FORS]
-    return sum(not any(inner.name in FORS for inner in operations_in(op)) for op in loops)
+    return sum(not operations_named(op, *FORS) for op in operations_named(function, *FORS))
 
 
 def put_side_by_side(loop: ir.Operation, rows: int) -> ir.Operation:

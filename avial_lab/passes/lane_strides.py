@@ -21,7 +21,7 @@ from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.views import is_memref
 from avial_lab.passes.mark_math import CHOSEN
 from avial_lab.passes.mark_parallel import PARALLEL
-from avial_lab.passes.operations import constant_of, operations_in, operations_named
+from avial_lab.passes.operations import LOOPS, constant_of, operations_in, operations_named
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
@@ -56,8 +56,7 @@ class Strides:
     _of: dict[ir.Value, Stride] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        marked = next((op for op in operations_in(self.loop) if PARALLEL in op.attributes), None)
-        if marked is not None:
+        if any(PARALLEL in op.attributes for op in operations_named(self.loop, *LOOPS)):
             raise NoLanes("a loop in it is for threads")
         self._of[self.loop.regions[0].blocks[0].arguments[0]] = 1
         self._block(self.loop.regions[0].blocks[0])

@@ -12,7 +12,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.passes.loop_bounds import bounds_of
-from avial_lab.passes.mark_parallel import LOOPS
+from avial_lab.passes.operations import LOOPS
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.shared_code import WORK
 from avial_lab.polyhedra.nesting import defined_in

@@ -15,7 +15,7 @@ from mlir import ir
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import LOOPS, loops_in, operations_in, operations_named
 from avial_lab.polyhedra import ArrayKind, Dependence, Scop, dependences, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
@@ -25,7 +25,6 @@ NAME = "mark-parallel"
 PARALLEL = "avial.parallel"
 """On a loop: its iterations may run at the same time, in any order."""
 
-LOOPS = ("affine.for", "affine.parallel", "scf.for", "scf.parallel")
 SLICED = "avial.sliced"
 """On a loop whose iterations depend on each other, but only within a column: the marked loops
 inside may be cut into slices, and each slice may go through all iterations beside the others.
@@ -72,7 +71,7 @@ def free_nests(op: ir.Operation) -> Iterator[ir.Operation]:
     for loop in nearest_loops(op):
         if PARALLEL in loop.attributes:
             continue
-        if any(PARALLEL in inner.attributes for inner in operations_in(loop)):
+        if any(PARALLEL in inner.attributes for inner in operations_named(loop, *LOOPS)):
             yield from free_nests(loop)
         else:
             yield loop
@@ -84,8 +83,8 @@ def kept_nests(op: ir.Operation) -> Iterator[ir.Operation]:
     """
     yield from free_nests(op)
     found: dict[ir.Operation, None] = {}
-    for loop in (each for each in operations_in(op) if PARALLEL in each.attributes):
-        found |= {inner: None for inner in operations_in(loop) if ORDERED in inner.attributes}
+    for loop in (each for each in loops_in(op) if PARALLEL in each.attributes):
+        found |= {inner: None for inner in loops_in(loop) if ORDERED in inner.attributes}
     yield from found
 
 
@@ -198,9 +197,7 @@ def columns_of(nest: ir.Operation, scop: Scop) -> list[ir.Operation]:
     """
     if _calls(nest) or len(nest.results):
         return []
-    rows = {
-        op: None for op in operations_in(nest) if op.name in LOOPS and not any(nearest_loops(op))
-    }
+    rows = {op: None for op in loops_in(nest) if not any(nearest_loops(op))}
     if not rows or not all(_may_be_cut(row, nest) for row in rows):
         return []
     statements = [s for s in scop.statements if holds(nest, s.op)]

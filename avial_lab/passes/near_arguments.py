@@ -26,7 +26,7 @@ from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_math import CHOSEN, NEAR
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import attributes_of, constant_of, operations_in
+from avial_lab.passes.operations import attributes_of, constant_of, loops_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import innermost_loops
 from avial_lab.polyhedra.nesting import FORS, body_of, end_of, inits_of
@@ -66,7 +66,7 @@ class NearArguments:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_arrays_apart(module):
-                for loop in [op for op in operations_in(function) if op.name in FORS]:
+                for loop in loops_in(function, FORS):
                     question = _question_of(loop)
                     if question is not None:
                         question.write()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mlir import ir, rewrite
 
 from avial_lab.arrays import ITEMSIZE
+from avial_lab.polyhedra.nesting import holds
 
 
 def operations_in(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -36,6 +37,21 @@ def _with_all_inside(op: ir.Operation) -> list[ir.Operation]:
 
     op.walk(take, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+LOOPS = ("affine.for", "affine.parallel", "scf.for", "scf.parallel")
+"""Whose iterations are known when they begin."""
+
+
+def loops_in(op: ir.Operation, names: Sequence[str] = LOOPS) -> list[ir.Operation]:
+    """All loops inside `op`, outer before inner, in program order."""
+    nests: list[list[ir.Operation]] = []
+    for loop in operations_named(op, *names):
+        inside: list[ir.Operation] = []
+        while nests and holds(loop, nests[-1][0]):
+            inside = nests.pop() + inside
+        nests.append([loop, *inside])
+    return [loop for nest in nests for loop in nest]
 
 
 def operations_named(op: ir.Operation, *names: str) -> list[ir.Operation]:

@@ -15,7 +15,7 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.mark_parallel import ORDERED, free_nests
 from avial_lab.passes.notes import listed, loop_name, phase_of, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.nesting import FORS
@@ -91,7 +91,7 @@ def _new_orders(units: tuple[Unit, ...], times: isl.UnionMap) -> list[str]:
 
 
 def _has_loop(loop: ir.Operation) -> bool:
-    return any(op.name in FORS for op in operations_in(loop) if op != loop)
+    return bool(operations_named(loop, *FORS))
 
 
 def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], times: isl.UnionMap) -> None:

@@ -20,7 +20,12 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.cut_at_element import cut_at_element
 from avial_lab.passes.mark_parallel import kept_nests
 from avial_lab.passes.notes import listed, tell
-from avial_lab.passes.operations import attributes_of, operations_in
+from avial_lab.passes.operations import (
+    LOOPS,
+    attributes_of,
+    loops_in,
+    operations_named,
+)
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import meet_within
@@ -68,9 +73,8 @@ class PromoteScalars:
 
 def innermost_loops(nest: ir.Operation) -> list[ir.Operation]:
     """The loops of `nest`, itself included, that no other loop is in."""
-    loops = [op for op in (nest, *operations_in(nest)) if op.name in FORS]
-    around = (*FORS, "affine.parallel", "scf.parallel", "scf.while")
-    return [x for x in loops if not any(op.name in around for op in operations_in(x))]
+    loops = [op for op in (nest, *loops_in(nest)) if op.name in FORS]
+    return [loop for loop in loops if not operations_named(loop, *LOOPS, "scf.while")]
 
 
 # -- which ones ------------------------------------------------------------------------------------

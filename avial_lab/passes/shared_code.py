@@ -14,6 +14,7 @@ from mlir.dialects import func, memref
 
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.passes.arrays_apart import APART, SHARED, arrays_apart
+from avial_lab.passes.index_code import constants_first
 from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
 from avial_lab.passes.operations import lies_whole, operations_in
 from avial_lab.passes.program import text_attribute
@@ -45,7 +46,7 @@ class SharedCode:
         with ir.InsertionPoint(around):
             made = func.FuncOp("code", ([], []), visibility="private").operation
         block = made.regions[0].blocks.append()
-        with ir.InsertionPoint(block):
+        with ir.InsertionPoint(block), constants_first(block):
             yield
             func.ReturnOp([])
         given = _take_in(made, block, steps)

@@ -16,7 +16,7 @@ from avial_lab.passes.llvm_flags import NOT_INLINED, NOT_OPTIMISED, tell_llvm
 from avial_lab.passes.loop_functions import outline
 from avial_lab.passes.mark_parallel import nearest_loops
 from avial_lab.passes.notes import tell
-from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.operations import functions_in, operations_in, operations_named
 from avial_lab.passes.program import text_attribute
 
 NAME = "split-drivers"
@@ -65,7 +65,7 @@ def _alone(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _is_shared(op: ir.Operation) -> bool:
-    return any(inner.name == "omp.parallel" for inner in operations_in(op))
+    return bool(operations_named(op, "omp.parallel"))
 
 
 def _size(op: ir.Operation) -> int:

@@ -17,7 +17,7 @@ from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.notes import listed, tell
-from avial_lab.passes.operations import arrays_of, lies_whole, nbytes_of, operations_in
+from avial_lab.passes.operations import arrays_of, lies_whole, loops_in, nbytes_of
 from avial_lab.passes.row_code import is_cleared, operands_in
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra.nesting import FORS, body_of, parent_of
@@ -63,7 +63,7 @@ class StreamStores:
         last = self.cache or this_cpu().last_bytes
         with module.context:
             for function, phase in functions_and_phases(module):
-                for loop in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
+                for loop in [op for op in loops_in(function) if INDEPENDENT in op.attributes]:
                     _mark(loop, function, phase, last)
 
     def __str__(self) -> str:

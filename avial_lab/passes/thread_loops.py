@@ -17,12 +17,14 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_functions import outline
 from avial_lab.passes.loop_work import LoopWork
-from avial_lab.passes.mark_parallel import LOOPS, PARALLEL, SLICED, nearest_loops
+from avial_lab.passes.mark_parallel import PARALLEL, SLICED, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import (
+    LOOPS,
     arrays_of,
     functions_in,
     itemsize_of,
+    loops_in,
     nbytes_of,
     operations_in,
 )
@@ -160,7 +162,7 @@ def _take_marks(loop: ir.Operation, *, sliced: bool) -> list[ir.Operation]:
         del loop.attributes[PARALLEL]
         return [loop]
     del loop.attributes[SLICED]
-    rows = [op for op in operations_in(loop) if PARALLEL in op.attributes]
+    rows = [op for op in loops_in(loop) if PARALLEL in op.attributes]
     for row in rows:
         del row.attributes[PARALLEL]
     return rows

@@ -19,7 +19,7 @@ from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import mark_rows
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests
 from avial_lab.passes.notes import loop_name, tell
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import operations_named
 from avial_lab.polyhedra.nesting import FORS, body_of
 from avial_lab.polyhedra.time_tiles import Face, Sweep, TimeTiles, time_tiles
 from avial_lab.polyhedra.units import Immovable
@@ -68,7 +68,7 @@ class TileTime:
 
     def tiles(self, loop: ir.Operation) -> TimeTiles:
         """Those of a loop; raises Immovable where it stays as it is."""
-        if loop.name not in FORS or not any(op.name in FORS for op in operations_in(loop)):
+        if loop.name not in FORS or not operations_named(loop, *FORS):
             raise Immovable("it is no loop around others")
         cpu = this_cpu()
         caches = (self.l1 or cpu.l1_bytes, self.l2 or cpu.l2_bytes)

@@ -34,7 +34,7 @@ from avial_lab.passes.interleave_rows import (
 from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import PARALLEL, may_run_at_once
 from avial_lab.passes.notes import loop_name, tell
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import itemsize_of, loops_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.row_code import (
     WIDTHS,
@@ -92,7 +92,7 @@ class TransposeTiles:
         last = self.cache or this_cpu().last_bytes
         with module.context:
             for function in functions_of_arrays_apart(module):
-                for row in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
+                for row in [op for op in loops_in(function) if INDEPENDENT in op.attributes]:
                     past = partial(stores_past_caches, row, function, last, TIMES_LAST)
                     tiles = _tiles_of(row, self.lanes, past)
                     if tiles is not None:

@@ -15,8 +15,8 @@ from mlir.dialects import arith
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.interleave_rows import Values, copy_with, variable_of
-from avial_lab.passes.mark_parallel import LOOPS, nearest_loops
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.mark_parallel import nearest_loops
+from avial_lab.passes.operations import LOOPS, operations_in, operations_named
 
 MOST_ITERATIONS = 5
 """Neighbours along one dimension, as stencils have them."""
@@ -55,7 +55,7 @@ def _write_out_in(loop: ir.Operation, stored: Set[ir.Value]) -> None:
     for inner in list(nearest_loops(loop)):
         _write_out_in(inner, stored)
     steps = steps_of(loop)
-    if steps is None or any(op.name in LOOPS for op in operations_in(loop)):
+    if steps is None or operations_named(loop, *LOOPS):
         return
     small = len(steps) * len(list(operations_in(loop))) <= MOST_OPERATIONS
     if small and _looks_around(loop, stored):

@@ -14,12 +14,13 @@ from mlir import ir
 from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.passes.interleave_rows import variable_of
 from avial_lab.passes.loop_bounds import operands_of_ends
-from avial_lab.passes.mark_parallel import LOOPS, free_nests, nearest_loops
+from avial_lab.passes.mark_parallel import free_nests, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import (
     attributes_of,
     constant_of,
     functions_in,
+    loops_in,
     operations_in,
     replaced,
 )
@@ -67,7 +68,7 @@ class UnrollSums:
 
 def _write_out_in(loop: ir.Operation) -> None:
     """The short loops of this one, if it is one over elements; else of those inside."""
-    inside = [op for op in operations_in(loop) if op.name in LOOPS and op != loop]
+    inside = loops_in(loop)
     if not inside:
         return
     names = listed(dict.fromkeys(loop_name(each) for each in inside))

@@ -24,7 +24,7 @@ from avial_lab.passes.lane_code import LaneCode
 from avial_lab.passes.lane_strides import WHILE, NoLanes, Strides
 from avial_lab.passes.mark_parallel import PARALLEL, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import itemsize_of, loops_in, operations_in, operations_named
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.reorder_sums import side_by_side
 from avial_lab.polyhedra import Loop, Scop, read_scop
@@ -131,7 +131,7 @@ def _around_what_is_carried(function: ir.Operation) -> list[ir.Operation]:
 
 def _carrying(inside: ir.Operation) -> list[ir.Operation]:
     """The loops that hand on values."""
-    return [op for op in operations_in(inside) if op.name in LOOPS and len(op.results)]
+    return [op for op in loops_in(inside, LOOPS) if len(op.results)]
 
 
 def _lanes_of(loop: ir.Operation) -> Strides | None:
@@ -220,8 +220,7 @@ def _is_long(value: ir.Value) -> bool:
 
 
 def _innermost(loop: ir.Operation) -> list[ir.Operation]:
-    loops = [op for op in operations_in(loop) if op.name in LOOPS]
-    return [op for op in loops if not any(each.name in LOOPS for each in operations_in(op))]
+    return [op for op in loops_in(loop, LOOPS) if not operations_named(op, *LOOPS)]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from avial_lab.passes.index_code import (
     times,
 )
 from avial_lab.passes.loop_bounds import bounds_of
-from avial_lab.passes.operations import lies_whole, nbytes_of, operations_in
+from avial_lab.passes.operations import lies_whole, loops_in, nbytes_of
 from avial_lab.passes.row_code import (
     WIDTHS,
     RowCode,
@@ -92,7 +92,7 @@ class WholeVectors:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 streaming = False
-                for loop in [op for op in operations_in(function) if INDEPENDENT in op.attributes]:
+                for loop in [op for op in loops_in(function) if INDEPENDENT in op.attributes]:
                     row = _row_of(loop, self.lanes)
                     if row is not None:
                         streaming = bool(row.streamed) or streaming

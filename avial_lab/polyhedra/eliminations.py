@@ -264,13 +264,15 @@ def within_block(unit: Unit, place: int, first: str, width: int, extent: Range) 
 
 
 def _chains(draft: Contraction, inside: isl.Set, known: Sequence[Edge]) -> list[isl.Map]:
-    """From one term of an element to later ones, within the block."""
+    """From one term of an element to later ones, within the block; each of them once."""
     accumulates = {draft.element.name, draft.store.name}
-    return [
-        edge.relation.intersect_domain(inside).intersect_range(inside)
-        for edge in known
-        if edge.source == edge.target == draft.unit.name and edge.statements <= accumulates
-    ]
+    found: list[isl.Map] = []
+    for edge in known:
+        if edge.source == edge.target == draft.unit.name and edge.statements <= accumulates:
+            chain = edge.relation.intersect_domain(inside).intersect_range(inside)
+            if not any(chain.is_equal(other) for other in found):
+                found.append(chain)
+    return found
 
 
 def _needed(
@@ -289,6 +291,7 @@ def _needed(
         if edge.source == name and not (edge.target == name and edge.statements <= accumulates):
             relation = edge.relation.intersect_domain(inside[name])
             needed = needed.union(relation.intersect_range(inside[edge.target]).domain())
+    needed = needed.coalesce()  # what follows takes as long as there are pieces
     for chain in chains:
         before = chain.intersect_range(needed).domain()
         needed = needed.union(before).union(chain.intersect_domain(needed).range())

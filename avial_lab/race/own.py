@@ -86,8 +86,8 @@ class OwnRank:
 
 @dataclass(frozen=True)
 class _Fresh(LoadedProgram):
-    """What it is given is written when it is called: what the engine does before takes some hundred
-    µs, in which others on the machine take lines of the last cache.
+    """What it is given is written right before it runs, as that of a function in C: what the engine
+    does before takes some hundred µs, in which others on the machine take lines of the last cache.
     """
 
     write: Callable[[], None]
@@ -98,5 +98,6 @@ class _Fresh(LoadedProgram):
         memory: Sequence[np.ndarray],
         numbers: Sequence[Number] = (),
     ) -> None:
+        run = self.prepared(storages, memory, numbers)
         self.write()
-        super().call(storages, memory, numbers)
+        run()
