@@ -93,7 +93,7 @@ class Strides:
         strides = self.of_subscripts(op)
         memory = ir.MemRefType(op.operands[op.name in STORES].type)
         *_, last = memory.get_strides_and_offset()[0] or [0]
-        return bool(strides) and strides[-1] == 1 and not any(strides[:-1]) and last == 1
+        return strides[-1:] == (1,) and all(each == 0 for each in strides[:-1]) and last == 1
 
     # -- reading
 

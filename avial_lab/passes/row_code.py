@@ -108,7 +108,7 @@ class RowCode:
         moved = [d + 1 if where[k] == self.variable else d for k, d in enumerate(dims)]
         after = ir.AffineMap.get(form.n_dims, form.n_symbols, [*moved, *symbols])
         *others, last = (_difference(each.compose(after), each, form) for each in form.results)
-        return last if not any(others) and last in (0, 1) else None
+        return last if all(each == 0 for each in others) else None
 
     def are_alike(self, store: ir.Operation, other: ir.Operation) -> bool:
         """Whether a vector of one begins where vectors do if that of the other does, and if their
@@ -295,5 +295,6 @@ def _lies_in_rows(array: ir.Value) -> bool:
 
 
 def _difference(after: ir.AffineExpr, before: ir.AffineExpr, form: ir.AffineMap) -> int | None:
+    """Where it is 0 or 1; None for any other."""
     by = ir.AffineExpr.simplify_affine_expr(after - before, form.n_dims, form.n_symbols)
     return next((k for k in (0, 1) if by == ir.AffineConstantExpr.get(k)), None)

@@ -167,3 +167,22 @@ CHOICE = """
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_choices_and_functions(kind: str) -> None:
     check([rows(kind, 0, 131, CHOICE)], kind)
+
+
+@pytest.mark.parametrize("place", ["2 * %j, 1", "3 * %j, %i", "-%j + 120, 0", "2 * %j, %i - 1"])
+def test_what_moves_by_several_rows_is_no_single_element(place: str) -> None:
+    far, row = "memref<128x4xf64>", "memref<4x40xf64>"
+    text = f"""
+    func.func @f(%A: {far}, %B: {row}) attributes {{avial.apart}} {{
+      affine.for %i = 1 to 3 {{
+        affine.for %j = 0 to 40 {{
+          %a = affine.load %A[{place}] : {far}
+          %b = arith.addf %a, %a : f64
+          affine.store %b, %B[%i, %j] : {row}
+        }}
+      }}
+      return
+    }}"""
+    rng = np.random.default_rng(3)
+    arrays = {"A": random_array(rng, (128, 4), "f64"), "B": random_array(rng, (4, 40), "f64")}
+    assert_same_bits([text], [vectors(text)], arrays)
