@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mlir import ir
 
 from avial_lab.cpu import Cpu
 from avial_lab.passes import whole_vectors
 from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.share_loads import ShareLoads
 from avial_lab.passes.whole_vectors import WholeVectors
 from avial_lab.pipelines import run_passes
 from tests.passes.rewriting import KINDS, assert_same_bits, random_array
@@ -186,3 +189,59 @@ def test_what_moves_by_several_rows_is_no_single_element(place: str) -> None:
     rng = np.random.default_rng(3)
     arrays = {"A": random_array(rng, (128, 4), "f64"), "B": random_array(rng, (4, 40), "f64")}
     assert_same_bits([text], [vectors(text)], arrays)
+
+
+FACTORS = st.integers(-3, 3)
+
+
+@given(
+    loads=st.lists(st.tuples(FACTORS, FACTORS, FACTORS, FACTORS), min_size=1, max_size=3),
+    columns=st.integers(8, 40),
+    kind=st.sampled_from(["f32", "f64", "i32"]),
+)
+def test_rows_that_load_from_anywhere(
+    loads: list[tuple[int, int, int, int]], columns: int, kind: str
+) -> None:
+    """Each load's subscripts are two sums of factors times i and j, from 0 on."""
+    count = 20  # rows enough for copies of what they load
+    shapes: dict[str, tuple[int, int]] = {"B": (count, columns)}
+    lines: list[str] = []
+    total = ""
+    for k, (*factors,) in enumerate(loads):
+        both = [factors[:2], factors[2:]]
+        ends = [
+            (min(a * (count - 1), 0) + min(b * (columns - 1), 0), abs(a) * count + abs(b) * columns)
+            for a, b in both
+        ]
+        shapes[f"A{k}"] = (ends[0][1] + 1, ends[1][1] + 1)
+        where = ", ".join(
+            f"%i * {a} + %j * {b} + {-low}" for (a, b), (low, _) in zip(both, ends, strict=True)
+        )
+        lines.append(f"%x{k} = affine.load %A{k}[{where}] : {memref(shapes[f'A{k}'], kind)}")
+        if total:
+            lines.append(f"%s{k} = arith.add{kind[0]} {total}, %x{k} : {kind}")
+        total = f"%s{k}" if total else f"%x{k}"
+    body = "\n".join(lines)
+    parameters = ", ".join(f"%{name}: {memref(shape, kind)}" for name, shape in shapes.items())
+    text = f"""
+    func.func @f({parameters}) attributes {{avial.apart}} {{
+      affine.for %i = 0 to {count} {{
+        affine.for %j = 0 to {columns} {{
+          {body}
+          affine.store {total}, %B[%i, %j] : {memref(shapes["B"], kind)}
+        }}
+      }}
+      return
+    }}"""
+    with ir.Context():
+        module = ir.Module.parse(text)
+        steps = (IndependentAccesses(), ShareLoads(), WholeVectors(8))
+        run_passes(module.operation, steps)
+        after = str(module)
+    rng = np.random.default_rng(columns)
+    arrays = {name: random_array(rng, shape, kind) for name, shape in shapes.items()}
+    assert_same_bits([text], [after], arrays)
+
+
+def memref(shape: tuple[int, int], kind: str) -> str:
+    return f"memref<{shape[0]}x{shape[1]}x{kind}>"
