@@ -22,7 +22,7 @@ from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.elements import Element, element_of
 from avial_lab.passes.mark_parallel import free_nests
-from avial_lab.passes.operations import attributes_of, loops_in, operations_in
+from avial_lab.passes.operations import LOOPS, attributes_of, loops_in, operations_in
 from avial_lab.polyhedra import Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import contraction_in
@@ -34,7 +34,6 @@ from avial_lab.polyhedra.privacy import reads_its_own
 from avial_lab.polyhedra.units import Immovable, units_of
 
 FOR = "affine.for"
-LOOPS = (FOR, "scf.for", "affine.parallel", "scf.parallel")
 MOST_ELEMENTS = 1 << 16
 """Of a row that a scalar becomes: more would push out of the caches what the loops are for."""
 

@@ -32,6 +32,7 @@ def constants_first(block: ir.Block) -> Iterator[None]:
 
 _Known = tuple[ir.Block, dict[ir.Attribute, ir.Operation]]
 _first: ContextVar[_Known | None] = ContextVar("constants first", default=None)
+"""The block of `constants_first`, and the constants at its beginning by their values."""
 
 
 def _constant(kind: ir.Type, value: ir.Attribute) -> ir.Value:
@@ -40,12 +41,9 @@ def _constant(kind: ir.Type, value: ir.Attribute) -> ir.Value:
         return arith.constant(kind, value)
     block, known = first
     if value not in known:
-        last = next(reversed(known.values()), None)
-        at = (
-            ir.InsertionPoint.at_block_begin(block)
-            if last is None
-            else ir.InsertionPoint.after(last)
-        )
+        at = ir.InsertionPoint.at_block_begin(block)
+        if known:
+            at = ir.InsertionPoint.after(next(reversed(known.values())))
         known[value] = arith.constant(kind, value, ip=at).owner.operation
     return known[value].result
 

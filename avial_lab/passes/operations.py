@@ -40,7 +40,7 @@ def _with_all_inside(op: ir.Operation) -> list[ir.Operation]:
 
 
 LOOPS = ("affine.for", "affine.parallel", "scf.for", "scf.parallel")
-"""Whose iterations are known when they begin."""
+"""Loops of which it is known when they begin how often they run."""
 
 
 def loops_in(op: ir.Operation, names: Sequence[str] = LOOPS) -> list[ir.Operation]:

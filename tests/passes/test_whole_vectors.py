@@ -203,12 +203,12 @@ def test_rows_that_load_from_anywhere(
     loads: list[tuple[int, int, int, int]], columns: int, kind: str
 ) -> None:
     """Each load's subscripts are two sums of factors times i and j, from 0 on."""
-    count = 20  # rows enough for copies of what they load
+    count = 20
     shapes: dict[str, tuple[int, int]] = {"B": (count, columns)}
     lines: list[str] = []
     total = ""
-    for k, (*factors,) in enumerate(loads):
-        both = [factors[:2], factors[2:]]
+    for k, (a0, b0, a1, b1) in enumerate(loads):
+        both = [(a0, b0), (a1, b1)]
         ends = [
             (min(a * (count - 1), 0) + min(b * (columns - 1), 0), abs(a) * count + abs(b) * columns)
             for a, b in both
