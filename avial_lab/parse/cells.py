@@ -64,6 +64,8 @@ def parse_cell(
                 module = _program(source, context, binding, scalars)
             else:
                 module = _plain(source, context, binding, scalars, function, dynamic=dynamic)
+            if "step" in text:
+                _check_steps(module)
             _verified(module, source)
     except AvialError as error:
         if error.span is None and isinstance(error, VerifyError):
@@ -190,6 +192,23 @@ def _verified(module: ir.Module, source: Source) -> None:
             f"the module does not verify: {diagnostic.message}",
             span=span and replace(span, text=source.text),
         ) from error
+
+
+def _check_steps(module: ir.Module) -> None:
+    """A loop that does not get on never ends; MLIR looks at all loops but scf.for."""
+    wrong: list[tuple[ir.Operation, int]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "scf.for":
+            given = op.operands[2].owner
+            step = None if isinstance(given, ir.Block) else given.operation.attributes.get("value")
+            if isinstance(step, ir.IntegerAttr) and step.value < 1:
+                wrong.append((op, step.value))
+        return ir.WalkResult.INTERRUPT if wrong else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op, step in wrong:
+        raise VerifyError(f"the step is {step}; a loop counts upwards", span=span_of(op.location))
 
 
 def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:

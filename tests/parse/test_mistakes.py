@@ -567,6 +567,22 @@ In [4]:5:31
 """)
 
 
+@pytest.mark.parametrize("step", [0, -1])
+def test_step_that_is_a_constant(step: int, context: ir.Context) -> None:
+    text = f"""func.func @f(%a: memref<20xi32>, %b: memref<20xi32>) {{
+      %low = arith.constant 0 : index
+      %high = arith.constant 8 : index
+      %by = arith.constant {step} : index
+      scf.for %i = %low to %high step %by {{
+        %x = memref.load %a[%i] : memref<20xi32>
+        memref.store %x, %b[%i] : memref<20xi32>
+      }}
+      return
+    }}"""
+    said = told(text, context, kind=VerifyError)
+    assert said.startswith(f"the step is {step}; a loop counts upwards\nIn [4]:5:")
+
+
 def test_missing_comma(context: ir.Context) -> None:
     text = small(task="%t = avial.task %cpu, %a %b")
     assert told(text, context, kind=ParseError) == snapshot("""\
