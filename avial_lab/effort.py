@@ -18,8 +18,8 @@ OPTIONAL = (
     "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums",
     "tile-time", "jam-rows", "vectorise-rows", "interleave-rows", "transpose-tiles",
     "thread-loops", "split-drivers", "flatten-rows", "check-distances", "near-arguments",
-    "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps", "unroll-sums",
-    "hold-rows",
+    "pack-rows", "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps",
+    "unroll-sums", "hold-rows",
 )  # fmt: skip
 """Passes of the stages `placed` and `loops` that a program can do without: it is slower then, and
 its values are the same; within rounding where a pass adds up sums in another order (share-rows,

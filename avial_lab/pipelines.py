@@ -83,6 +83,7 @@ from avial_lab.passes.near_arguments import NearArguments
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in, operations_named
 from avial_lab.passes.order_loops import OrderLoops
+from avial_lab.passes.pack_rows import PackRows
 from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.place_phases import PlacePhasesHere
 from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
@@ -156,6 +157,7 @@ OURS: dict[str, type] = {
     "flatten-rows": FlattenRows,
     "check-distances": CheckDistances,
     "near-arguments": NearArguments,
+    "pack-rows": PackRows,
     "share-loads": ShareLoads,
     "inline-copies": InlineCopies,
     "stream-stores": StreamStores,

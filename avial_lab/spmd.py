@@ -53,6 +53,7 @@ from avial_lab.passes.near_arguments import NearArguments
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.notes import told_in
 from avial_lab.passes.order_loops import OrderLoops
+from avial_lab.passes.pack_rows import PackRows
 from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.phases import alone_in
 from avial_lab.passes.place_phases import PlacePhases
@@ -234,6 +235,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         FlattenRows(),
         CheckDistances(),
         NearArguments(),
+        PackRows(),
         ShareLoads(),
         InlineCopies(),
         StreamStores(),

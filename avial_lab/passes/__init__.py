@@ -29,7 +29,7 @@ loops       a rank's loops, fast
             order_loops, fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
             partial_sums, mark_parallel, hold_rows, jam_rows, vectorise_rows, interleave_rows,
             transpose_tiles, thread_loops, split_drivers, flatten_rows, check_distances,
-            near_arguments, share_loads, inline_copies, stream_stores, whole_vectors
+            near_arguments, pack_rows, share_loads, inline_copies, stream_stores, whole_vectors
                 row_code, ast_loops, elements, loop_bounds, loop_work, loop_functions,
                 cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions

@@ -13,6 +13,7 @@ from mlir import ir
 from avial_lab.cpu import Cpu
 from avial_lab.passes import whole_vectors
 from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.pack_rows import PackRows
 from avial_lab.passes.share_loads import ShareLoads
 from avial_lab.passes.whole_vectors import WholeVectors
 from avial_lab.pipelines import run_passes
@@ -235,7 +236,7 @@ def test_rows_that_load_from_anywhere(
     }}"""
     with ir.Context():
         module = ir.Module.parse(text)
-        steps = (IndependentAccesses(), ShareLoads(), WholeVectors(8))
+        steps = (IndependentAccesses(), PackRows(), ShareLoads(), WholeVectors(8))
         run_passes(module.operation, steps)
         after = str(module)
     rng = np.random.default_rng(columns)
