@@ -114,7 +114,7 @@ class _Writer:
             return value
         real, becomes = source.startswith("f"), target.startswith("f")
         if real and not becomes:  # what is too large for the integer is any number
-            for form, bound in ("minnumf", 1000), ("maxnumf", -1000):
+            for form, bound in ("minnumf", 100), ("maxnumf", -100):
                 most = self._set(f"arith.constant {bound}.0 : {source}")
                 value = self._set(f"arith.{form} {value}, {most} : {source}")
             form = "fptosi"
