@@ -22,6 +22,7 @@ from avial_lab.dialects.places import name_of
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.interleave_rows import variable_of
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import constant_of, loops_in, operations_in
 from avial_lab.passes.row_code import (
@@ -31,6 +32,7 @@ from avial_lab.passes.row_code import (
     columns_of_row,
     put_constants_before,
 )
+from avial_lab.passes.stream_stores import LINE
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
 from avial_lab.polyhedra.nesting import defined_in, parent_of
@@ -42,9 +44,6 @@ FEWEST_ROWS = 16
 
 OF_CACHE = 0.5
 """Of the first cache, that a table of them may fill: the rows' other arrays go through it too."""
-
-LINE = 64
-"""Bytes of a line of the cache, at which a table begins."""
 
 READ_ONLY = (*LOADS, *VIEWS, "memref.dim")
 """What takes an array and leaves it as it is."""
@@ -70,10 +69,10 @@ class PackRows:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 rows = [loop for loop in loops_in(function) if INDEPENDENT in loop.attributes]
-                written = _written_in(function) if rows else set()
-                for row in rows:
-                    table = _table_of(row, written)
-                    if table is not None:
+                tables = [table for row in rows if (table := _table_of(row)) is not None]
+                written = _written_in(function) if tables else set()
+                for table in tables:
+                    if not written & table.memory:
                         table.write()
 
     def __str__(self) -> str:
@@ -95,6 +94,11 @@ class _Table:
     columns: range
     loads: dict[Place, list[ir.Operation]]
 
+    @property
+    def memory(self) -> set[ir.Value]:
+        """What is loaded from."""
+        return {memory for array, _ in self.loads for memory in may_be(array)}
+
     def write(self) -> None:
         arrays = dict.fromkeys(array for array, _ in self.loads)
         names = listed(dict.fromkeys(name_of(each.location) or "it" for each in arrays))
@@ -114,7 +118,7 @@ class _Table:
         made = affine.AffineForOp(self.columns.start, self.columns.stop)
         with ir.InsertionPoint(made.body):
             column = made.induction_variable
-            column.set_location(self.row.regions[0].blocks[0].arguments[0].location)
+            column.set_location(variable_of(self.row).location)
             for k, (array, where) in enumerate(self.loads):
                 form = _map([_expression(each) for each in where])
                 value = affine.AffineLoadOp(element, array, [column], form)
@@ -122,9 +126,9 @@ class _Table:
             affine.AffineYieldOp([])
 
     def _read(self, op: ir.Operation, table: ir.Value, line: int) -> None:
-        column = self.row.regions[0].blocks[0].arguments[0]
         with op.location, ir.InsertionPoint(op):
-            made = affine.AffineLoadOp(op.results[0].type, table, [column], self._form(line))
+            where = [variable_of(self.row)]
+            made = affine.AffineLoadOp(op.results[0].type, table, where, self._form(line))
         op.results[0].replace_all_uses_with(made.result)
         op.erase()
 
@@ -142,30 +146,30 @@ def _expression(form: Affine) -> ir.AffineExpr:
     return ir.AffineExpr.get_dim(0) * factor + form.constant
 
 
-def _table_of(row: ir.Operation, written: set[ir.Value]) -> _Table | None:
+def _table_of(row: ir.Operation) -> _Table | None:
     """None where there is nothing to pack, or it is not worth it."""
     columns = columns_of_row(row)
-    stores = RowCode(row, 1).stores
-    bits = bits_of(stores[0].operands[0].type) if stores else None
-    if columns is None or bits not in WIDTHS or len(columns) < this_cpu().lanes(bits // 8):
-        return None
-    code = RowCode(row, 1)
-    apart = [op for op in code.accesses if code.moves(op) is None]
-    outermost, rows = _around(row)
-    if not apart or rows < FEWEST_ROWS:
+    if columns is None:
         return None
     put_constants_before(row)
+    code = RowCode(row, 1)
+    bits = bits_of(code.stores[0].operands[0].type) if code.stores else None
+    if bits not in WIDTHS or len(columns) < this_cpu().lanes(bits // 8):
+        return None
+    apart = [op for op in code.accesses if code.moves(op) is None]
+    if not apart or not code.is_known(apart):
+        return None
+    outermost, rows = _around(row)
     loads: dict[Place, list[ir.Operation]] = {}
     for op in apart:
         place = _place(op, row, columns)
-        if place is None or defined_in(outermost, place[0]) or written & may_be(place[0]):
+        if place is None or defined_in(outermost, place[0]):
             return None
         loads.setdefault(place, []).append(op)
     kinds = {ir.MemRefType(array.type).element_type for array, _ in loads}
     nbytes = len(loads) * len(columns) * bits // 8
     fits = len(kinds) == 1 and nbytes <= OF_CACHE * this_cpu().l1_bytes
-    known = fits and RowCode(row, 1).is_known(apart)
-    return _Table(row, outermost, columns, loads) if known else None
+    return _Table(row, outermost, columns, loads) if fits and rows >= FEWEST_ROWS else None
 
 
 def _written_in(function: ir.Operation) -> set[ir.Value]:
@@ -205,14 +209,14 @@ def _count(loop: ir.Operation) -> int:
 
 
 def _place(op: ir.Operation, row: ir.Operation, columns: range) -> Place | None:
-    """What an access of the row loads; None where that is known in it alone, where it is a store,
-    or where not all columns are elements of the array.
+    """What an access of the row loads; None where that hangs on more than the column, where it is a
+    store, or where not all columns are elements of the array.
     """
     array, *operands = op.operands
     kind = array.type
     if op.name != "affine.load" or not isinstance(kind, ir.MemRefType) or not kind.has_static_shape:
         return None
-    column = row.regions[0].blocks[0].arguments[0]
+    column = variable_of(row)
     form = ir.AffineMapAttr(op.attributes["map"]).value
     values = [Affine.of(_COLUMN) if value == column else _constant(value) for value in operands]
     where: list[Affine] = []

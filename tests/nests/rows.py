@@ -7,6 +7,7 @@ it is here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -144,8 +145,8 @@ class _Writer:
         hands = f" iter_args({value} = {carried}) -> ({self.kind})" if carried else ""
         head = f"{last} = " if carried else ""
         dims = ", ".join(each.name for each in around)
-        ends = [f"affine_map<({dims.replace('%', '')}) -> ({e.replace('%', '')})>({dims})"
-                for e in (low, high)]  # fmt: skip
+        forms = [f"({dims}) -> ({each})".replace("%", "") for each in (low, high)]
+        ends = [f"affine_map<{form}>({dims})" for form in forms]
         if self.affine:
             by = f" step {step}" if step > 1 else ""
             self.lines.append(f"{head}affine.for {name} = {ends[0]} to {ends[1]}{by}{hands} {{")
@@ -221,12 +222,9 @@ class _Writer:
             return "affine", list(where)
         found = []
         for place in where:
-            dims = ", ".join(sorted({w for w in place.replace("(", "").split() if w[0] == "%"}))
-            plain = place.replace("%", "")
-            of = dims.replace("%", "").replace(")", "")
-            found.append(
-                self._set(f"affine.apply affine_map<({of}) -> ({plain})>({dims.replace(')', '')})")
-            )
+            dims = ", ".join(sorted(set(re.findall(r"%\w+", place))))
+            form = f"({dims}) -> ({place})".replace("%", "")
+            found.append(self._set(f"affine.apply affine_map<{form}>({dims})"))
         return "memref", found
 
     def _load(self, name: str, where: Sequence[str]) -> str:
