@@ -8,8 +8,9 @@ fusion and distribution, LCPC 1993.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 
 import islpy as isl
@@ -24,8 +25,8 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import Access, Array, ArrayKind, Dependence, Scop, Statement, read_scop
-from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.dependences import carried_among, dependences
+from avial_lab.polyhedra.budget import limited, remembered
+from avial_lab.polyhedra.dependences import carried_among, dependences_between
 from avial_lab.polyhedra.nesting import body_of, holds
 from avial_lab.polyhedra.orders import factors_of
 
@@ -64,25 +65,35 @@ class FuseNests:
         with module.context:
             for function in functions_of_arrays_apart(module):
                 for block in function.regions[0].blocks:
-                    while self._fuse_two(block):
-                        pass
+                    self._fuse_in(block)
 
-    def _fuse_two(self, block: ir.Block) -> bool:
-        """Whether two nests of the block have become one."""
-        first: ir.Operation | None = None
+    def _fuse_in(self, block: ir.Block) -> None:
+        """Each nest of the block with the one before it, and that again where it has grown."""
+        before: list[ir.Operation] = []
+        scop = _read_later(block)
         for op in [view.operation for view in block.operations]:
             if _is_open(op):
-                if first is not None and (
-                    _fuse(first, op) or _fuse_outer(first, op, self.cpu.l2_bytes)
-                ):
-                    return True
-                first = op
+                nest = op
+                while before and self._fuse(before[-1], nest, scop):
+                    nest = before.pop()
+                    scop = _read_later(block)
+                before.append(nest)
             elif not is_pure(op) and not op.name.startswith("memref.alloc"):
-                first = None
-        return False
+                before = []
+
+    def _fuse(self, one: ir.Operation, other: ir.Operation, scop: _Read) -> bool:
+        return _fuse(one, other, scop) or _fuse_outer(one, other, scop, self.cpu.l2_bytes)
 
     def __str__(self) -> str:
         return NAME
+
+
+_Read = Callable[[], Scop]
+
+
+def _read_later(block: ir.Block) -> _Read:
+    """What its function does, read where it is asked for, and once."""
+    return cache(lambda: read_scop(block.owner))
 
 
 def _is_open(op: ir.Operation) -> bool:
@@ -109,14 +120,13 @@ def _nest(op: ir.Operation) -> list[ir.Operation] | None:
     return None
 
 
-def _fuse(one: ir.Operation, other: ir.Operation) -> bool:
+def _fuse(one: ir.Operation, other: ir.Operation, read: _Read) -> bool:
     first, second = _nest(one), _nest(other)
     if first is None or second is None:
         return False
     if len(first) != len(second) or not _same_loops(first, second):
         return False
-    function = one.block.owner
-    scop = read_scop(function)
+    scop = read()
     shared = _shared(*(_inside(nest[0], scop) for nest in (first, second)))
     names = " ".join(map(loop_name, first))
     if not shared:
@@ -148,27 +158,38 @@ def _inside(loop: ir.Operation, scop: Scop) -> list[Statement]:
 
 def _shared(first: Sequence[Statement], second: Sequence[Statement]) -> list[str]:
     """Elements, one for each iteration, that both meet in the same iteration."""
-    found: dict[str, None] = {}
-    for a in (access for s in first for access in s.accesses):
-        for b in (access for s in second for access in s.accesses):
-            if a.array == b.array and limited(lambda a=a, b=b: _same(a, b), lambda: False):
-                found[str(a)] = None
+    one, other = (
+        [a for s in nest for a in s.accesses if a.exact and a.array.kind is ArrayKind.MEMORY]
+        for nest in (first, second)
+    )
+    met: dict[Array, dict[isl.Map, None]] = {}
+    for b in other:
+        met.setdefault(b.array, {})[b.relation] = None
+    found = {
+        str(a): None
+        for a in one
+        if a.array in met
+        and _has_its_own(a.relation)
+        and any(_same(a.relation, each) for each in met[a.array])
+    }
     return list(found)
 
 
-def _same(a: Access, b: Access) -> bool:
-    if not (a.exact and b.exact) or a.array.kind is not ArrayKind.MEMORY:
-        return False
-    one, other = (each.relation.reset_tuple_id(IN) for each in (a, b))
-    return one.dim(IN) > 1 and one.is_injective() and one.is_equal(other)
+@remembered
+def _has_its_own(elements: isl.Map) -> bool:
+    """Whether each iteration of several loops meets an element that no other does."""
+    return elements.dim(IN) > 1 and limited(elements.is_injective, lambda: False)
+
+
+@remembered
+def _same(one: isl.Map, other: isl.Map) -> bool:
+    first, second = (each.reset_tuple_id(IN) for each in (one, other))
+    return limited(lambda: first.is_equal(second), lambda: False)
 
 
 def _may_be_one(first: ir.Operation, second: ir.Operation, scop: Scop) -> bool:
     """Whether everything in the second nest needs the first's only up to its own iteration."""
-    before, after = _inside(first, scop), _inside(second, scop)
-    between = [
-        d for d in dependences([*before, *after]) if d.source in before and d.target in after
-    ]
+    between = dependences_between(*(_inside(nest, scop) for nest in (first, second)))
 
     def kept() -> bool:
         return all(d.exact and _plain(d.relation).is_disjoint(_later(d.relation)) for d in between)
@@ -189,11 +210,11 @@ def _plain(pairs: isl.Map) -> isl.Map:
 # -- outermost loops alone ------------------------------------------------------------------------
 
 
-def _fuse_outer(first: ir.Operation, second: ir.Operation, room: int) -> bool:
+def _fuse_outer(first: ir.Operation, second: ir.Operation, read: _Read, room: int) -> bool:
     """Whether the two loops are one now, around what stood in both."""
     if not _same_loops([first], [second]) or not all(map(_is_plain_inside, (first, second))):
         return False
-    scop = read_scop(first.block.owner)
+    scop = read()
     before, after = _inside(first, scop), _inside(second, scop)
     shared = _brought_twice(before, after, room)
     if not shared or not all(
@@ -223,9 +244,7 @@ _ENDS = ("affine.yield",)
 
 def needs_own_iteration(before: Sequence[Statement], after: Sequence[Statement]) -> bool:
     """Whether each iteration of the second nest's outermost loop needs the first's own alone."""
-    between = [
-        d for d in dependences([*before, *after]) if d.source in before and d.target in after
-    ]
+    between = dependences_between(before, after)
     return limited(lambda: all(d.exact and _in_one_iteration(d) for d in between), lambda: False)
 
 

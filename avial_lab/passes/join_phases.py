@@ -68,26 +68,18 @@ def names_of(phase: ir.Operation) -> list[str]:
     return [ir.StringAttr(name).value for name in ir.ArrayAttr(phase.attributes[FUSED])]
 
 
-_Counts = dict[tuple[str, ...], int]
-"""Of nests, by the names of the phases that they are of."""
-
-
 def join_in(op: ir.Operation) -> None:
     """The phases in each block of `op` that nothing stands between but arithmetic."""
-    _join_in(op, {})
-
-
-def _join_in(op: ir.Operation, known: _Counts) -> None:
     for region in op.regions:
         for block in region.blocks:
-            before: ir.Operation | None = None
+            before: _Trial | None = None
             for inner in [view.operation for view in block.operations]:
                 if inner.name in PHASES:
                     may = may_join(inner) and FUSED not in inner.attributes
-                    before = _joined(before, inner, known) if may else None
+                    before = _joined(before, _Trial(inner)) if may else None
                 elif not is_pure(inner):
                     before = None
-                    _join_in(inner, known)
+                    join_in(inner)
 
 
 def may_join(phase: ir.Operation) -> bool:
@@ -96,20 +88,24 @@ def may_join(phase: ir.Operation) -> bool:
     return on_cpu(phase) and not waits
 
 
-def _joined(before: ir.Operation | None, phase: ir.Operation, known: _Counts) -> ir.Operation:
+def _joined(before: _Trial | None, trial: _Trial) -> _Trial:
     """A task of both where that is better, else the phase itself."""
-    if before is None or before.operands[0] != phase.operands[0] or not have_common(before, phase):
-        return phase
-    together, *alone = (_count(each, known) for each in ([before, phase], [before], [phase]))
-    if together == sum(alone):
-        return phase
-    names = [*names_of(before), *names_of(phase)]
+    phase = trial.phase
+    if before is None or before.phase.operands[0] != phase.operands[0]:
+        return trial
+    if not have_common(before.phase, phase):
+        return trial
+    apart = before.nests.count() + trial.nests.count()
+    together = before.nests.followed_by(trial.nests)
+    if together.count() == apart:
+        return _Trial(phase)
+    names = [*names_of(before.phase), *names_of(phase)]
     why = f"{listed(names)} run as one on the one rank: they go over the same array"
-    task = as_joined(before, phase, "avial.task", (why,))
+    task = as_joined(before.phase, phase, "avial.task", (why,))
     for op in operations_in(task):
         if SPLIT in op.attributes:
             del op.attributes[SPLIT]
-    return task
+    return _Trial(task, together)
 
 
 def as_joined(
@@ -157,35 +153,89 @@ def _is_deep(phase: ir.Operation) -> bool:
     return any(next(nearest_loops(loop), None) is not None for loop in inner)
 
 
-def _count(phases: Sequence[ir.Operation], known: _Counts) -> int:
-    key = tuple(name for phase in phases for name in names_of(phase))
-    if key not in known:
-        known[key] = _nests(phases)
-    return known[key]
+class _Trial:
+    """A phase, and what its nests become where they are a function of their own: tried when it is
+    asked for.
+    """
+
+    def __init__(self, phase: ir.Operation, nests: _Nests | None = None) -> None:
+        self.phase = phase
+        self._nests = nests
+
+    @property
+    def nests(self) -> _Nests:
+        if self._nests is None:
+            self._nests = _Nests.of(self.phase)
+        return self._nests
 
 
-def _nests(phases: Sequence[ir.Operation]) -> int:
-    """How many nests there are in the end, where these are one function."""
-    bodies = [op for phase in phases for op in body_of(phase)]
-    captured = Captured.by(inner for op in bodies for inner in (op, *operations_in(op)))
-    with phases[0].location:
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
-            kinds = [value.type for value in captured.arguments]
-            function = func.FuncOp("trial", (kinds, []))
-        function.attributes[APART] = ir.UnitAttr.get()
-        names = [value.location for value in captured.arguments]
-        block = ir.Block.create_at_start(function.regions[0], kinds, names)
-        inside: dict[ir.Value, ir.Value] = dict(
-            zip(captured.arguments, block.arguments, strict=True)
-        )
-        with ir.InsertionPoint(block):
-            for op in (*captured.chain, *bodies):
-                copy = op.clone().operation
-                for each in (copy, *operations_in(copy)):
-                    remap(each, inside)
-                inside.update(zip(op.results, copy.results, strict=True))
-            func.ReturnOp([])
-    for each in (OrderLoops(), FuseNests()):
-        each(module.operation)
-    return len(list(nearest_loops(function.operation)))
+@dataclass
+class _Nests:
+    """A module of one function: copies of nests, their loops in order; and what stands there for
+    the values that they use from outside (`inside`).
+    """
+
+    module: ir.Operation
+    inside: dict[ir.Value, ir.Value]
+    fused: bool = False
+
+    @staticmethod
+    def of(phase: ir.Operation) -> _Nests:
+        bodies = body_of(phase)
+        captured = Captured.by(inner for op in bodies for inner in (op, *operations_in(op)))
+        with phase.location:
+            module = ir.Module.create()
+            with ir.InsertionPoint(module.body):
+                kinds = [value.type for value in captured.arguments]
+                function = func.FuncOp("trial", (kinds, []))
+            function.attributes[APART] = ir.UnitAttr.get()
+            names = [value.location for value in captured.arguments]
+            block = ir.Block.create_at_start(function.regions[0], kinds, names)
+            inside: dict[ir.Value, ir.Value] = dict(
+                zip(captured.arguments, block.arguments, strict=True)
+            )
+            with ir.InsertionPoint(block):
+                for op in (*captured.chain, *bodies):
+                    copy = op.clone().operation
+                    for each in (copy, *operations_in(copy)):
+                        remap(each, inside)
+                    inside.update(zip(op.results, copy.results, strict=True))
+                func.ReturnOp([])
+        OrderLoops()(module.operation)
+        return _Nests(module.operation, inside)
+
+    def count(self) -> int:
+        """How many are left once fuse-nests has been at them."""
+        found = len(list(nearest_loops(self.module)))
+        if self.fused or found < 2:
+            return found
+        copy = self.module.clone().operation
+        FuseNests()(copy)
+        return len(list(nearest_loops(copy)))
+
+    def followed_by(self, others: _Nests) -> _Nests:
+        """Both as one function, fused; neither can be used any more."""
+        function, other = (_function(each.module) for each in (self, others))
+        block = function.regions[0].blocks[0]
+        end = block.operations[len(block.operations) - 1].operation
+        for value, theirs in others.inside.items():
+            ours = self.inside.get(value)
+            if ours is None and isinstance(theirs.owner, ir.Block):
+                ours = self.inside[value] = block.add_argument(theirs.type, theirs.location)
+            if ours is None:
+                self.inside[value] = theirs
+            else:
+                theirs.replace_all_uses_with(ours)
+        for op in body_of(other):
+            op.move_before(end)
+        kinds = [argument.type for argument in block.arguments]
+        with self.module.context:
+            kind = ir.FunctionType.get(kinds, [])
+            function.attributes["function_type"] = ir.TypeAttr.get(kind)
+        FuseNests()(self.module)
+        return _Nests(self.module, self.inside, fused=True)
+
+
+def _function(module: ir.Operation) -> ir.Operation:
+    """The one that is there."""
+    return module.regions[0].blocks[0].operations[0].operation
