@@ -145,7 +145,8 @@ class BlockCode:
         found, kept = code.found, list(code.kept)
         products = self.products(found, kept)
         if isinstance(products, str):
-            Panels(code, self.sizes.tiles(found), parallel=not self.inside).write(values)
+            room = self.sizes.cpu.last_bytes
+            Panels(code, self.sizes.tiles(found), not self.inside, room).write(values)
             return
         GemmCalls(code, products).write(values)
         # A factor is one more rounding, that stands elsewhere in the program's order.

@@ -27,7 +27,12 @@ from avial_lab.passes.strip_code import LINES, StripCode
 from avial_lab.passes.table_code import TableCode
 from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.contractions import Contraction, contraction_in, statements_behind
+from avial_lab.polyhedra.contractions import (
+    Contraction,
+    contraction_in,
+    loaded_for,
+    statements_behind,
+)
 from avial_lab.polyhedra.eliminations import Elimination, elimination_in
 from avial_lab.polyhedra.nesting import FORS
 from avial_lab.polyhedra.orders import OPERATIONS, move_of
@@ -277,12 +282,7 @@ def _fits(loop: ir.Operation, found: Elimination, cpu: Cpu) -> bool:
 
 def _summed(found: Contraction) -> str:
     """In one line: what is summed."""
-    at = {s.name: s for s in (*found.unit.statements, *found.unit.sunk)}
-    sides = (
-        listed(dict.fromkeys(str(at[name].accesses[0]) for name in sorted(names)))
-        for values in (found.left, found.right)
-        if (names := statements_behind(values, found))
-    )
+    sides = [listed(names) for v in (found.left, found.right) if (names := loaded_for(v, found))]
     term = found.unit.loops[found.roles.term].name
     what = " with ".join(sides) or "numbers"
     return f"{found.element.accesses[0]}, summed over {term} from {what}"

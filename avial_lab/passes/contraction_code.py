@@ -252,6 +252,12 @@ class ContractionCode:
         array, *operands = self.computed(list(op.operands), at)
         return array, _subscripts(op, operands)
 
+    def prefetch(self, wanted: Sequence[ir.Value], at: Values) -> None:
+        """Ask memory for those that are loaded in the iteration `at`, and only for one run."""
+        for value in wanted:
+            if self.is_loaded(value):
+                memref.PrefetchOp(*self.loaded_from(value, at), False, 2, True)
+
     def _by_table(self, value: ir.Value, at: Values) -> tuple[ir.Value, list[ir.Value]]:
         known = self.places[value]
         base = affine.AffineApplyOp(known.base, self.computed(known.others, at)).result

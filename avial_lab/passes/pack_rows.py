@@ -15,16 +15,16 @@ from math import prod
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.accesses.memory import LOADS
-from avial_lab.accesses.views import VIEWS, is_memref, may_be
+from avial_lab.accesses.views import may_be
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import variable_of
+from avial_lab.passes.loop_invariants import written_in
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import constant_of, loops_in, operations_in
+from avial_lab.passes.operations import constant_of, loops_in
 from avial_lab.passes.row_code import (
     WIDTHS,
     RowCode,
@@ -44,9 +44,6 @@ FEWEST_ROWS = 16
 
 OF_CACHE = 0.5
 """Of the first cache, that a table of them may fill: the rows' other arrays go through it too."""
-
-READ_ONLY = (*LOADS, *VIEWS, "memref.dim")
-"""What takes an array and leaves it as it is."""
 
 _COLUMN = "column"
 
@@ -70,7 +67,7 @@ class PackRows:
             for function in functions_of_arrays_apart(module):
                 rows = [loop for loop in loops_in(function) if INDEPENDENT in loop.attributes]
                 tables = [table for row in rows if (table := _table_of(row)) is not None]
-                written = _written_in(function) if tables else set()
+                written = written_in(function) if tables else set()
                 for table in tables:
                     if not written & table.memory:
                         table.write()
@@ -170,18 +167,6 @@ def _table_of(row: ir.Operation) -> _Table | None:
     nbytes = len(loads) * len(columns) * bits // 8
     fits = len(kinds) == 1 and nbytes <= OF_CACHE * this_cpu().l1_bytes
     return _Table(row, outermost, columns, loads) if fits and rows >= FEWEST_ROWS else None
-
-
-def _written_in(function: ir.Operation) -> set[ir.Value]:
-    """The memory of all arrays of which not everything that takes them only reads."""
-    return {
-        memory
-        for op in operations_in(function)
-        if op.name not in READ_ONLY
-        for value in op.operands
-        if is_memref(value)
-        for memory in may_be(value)
-    }
 
 
 def _around(row: ir.Operation) -> tuple[ir.Operation, int]:

@@ -184,6 +184,8 @@ class Packing:
                 at = {**self.names, self.code.term.name: term}
                 at[self.code.row.name] = least(place, minus(rows[1], 1))
                 each.append(self.code.vectors(self.code.found.left, at, self.code.term, mask))
+                below = least(plus(place, self.tiles.rows), minus(rows[1], 1))
+                self.code.prefetch(self.code.found.left, {**at, self.code.row.name: below})
             self._put_turned(each, panels, (panel, minus(term, self.first)), number(0))
 
     def _terms_of(self, row: ir.Value, k: int, rows: Ends, terms: Ends) -> Ends:

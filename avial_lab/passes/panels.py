@@ -17,7 +17,9 @@ F. Van Zee, R. van de Geijn, BLIS: a framework for rapidly instantiating BLAS fu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from math import prod
 
 from mlir import ir
 from mlir.dialects import arith, memref
@@ -35,10 +37,17 @@ from avial_lab.passes.index_code import (
     plus,
     times,
 )
+from avial_lab.passes.interleave_rows import variable_of
+from avial_lab.passes.loop_invariants import Ahead
+from avial_lab.passes.mark_parallel import PARALLEL
+from avial_lab.passes.notes import listed, loop_name, tell
+from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.packing import Packing
 from avial_lab.passes.register_tiles import Ends, Packed, RegisterTile, Tiles
 from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.term_places import with_places
+from avial_lab.polyhedra.contractions import loaded_for
+from avial_lab.polyhedra.nesting import FORS
 
 ALIGNMENT = 64
 """Bytes: a line of the cache, and no vector lies across two."""
@@ -50,12 +59,13 @@ FEW = 9
 @dataclass(frozen=True)
 class Panels:
     """One contraction to be written; `names` are the values of parameters. `parallel`: threads may
-    share it.
+    share it. `room`: bytes of right panels that may be kept for loops around.
     """
 
     code: ContractionCode
     tiles: Tiles
     parallel: bool = True
+    room: int = 0
 
     def write(self, names: Values) -> None:
         with with_places(self.code) as code:
@@ -71,7 +81,7 @@ class Panels:
             self._around({**names, self.code.around[depth].name: at}, depth + 1)
 
     def _all_blocks(self, names: Values) -> None:
-        space, tiles, found = self.code.found.space, self.tiles, self.code.found
+        space, tiles = self.code.found.space, self.tiles
         column = low_of(space.columns, names)
         first_term, last_term = low_of(space.terms, names), high_of(space.terms, names)
         count = pieces(minus(high_of(space.columns, names), column), tiles.columns)
@@ -79,14 +89,17 @@ class Panels:
         terms = minus(last_term, first_term)
         deep = most(pieces(terms, most(pieces(terms, tiles.terms), 1)), 1)
         # Whole blocks of vectors are packed, beyond the last term too.
-        shape = (count, plus(deep, tiles.lanes), tiles.columns)
-        right = [_panels(value.type, shape) for value in found.right]
+        depth = plus(deep, tiles.lanes)
+        all_terms = first_term, last_term
+        kept = self._kept(names, (count, depth, deep), column, all_terms)
+        right = kept.panels if kept else self._right((count, depth))
         in_place = self._in_place
-        with loop(first_term, last_term, step=deep) as start:
+        with loop(*all_terms, step=deep) as start:
             block = start, least(plus(start, deep), last_term)
             packing = Packing(self.code, tiles, names, start)
-            with loop(0, count, parallel=self.parallel) as panel:
-                packing.right(right, panel, plus(times(panel, tiles.columns), column), block)
+            if kept is None:
+                with loop(0, count, parallel=self.parallel) as panel:
+                    packing.right(right, panel, plus(times(panel, tiles.columns), column), block)
             blocks = RowBlocks.of(self._rows(names, block), tiles, last_first=self._grows)
             with loop(0, blocks.count, parallel=self.parallel) as number:
                 rows = blocks.rows(number)
@@ -94,11 +107,63 @@ class Panels:
                 packed = Packed(right, left, block, rows)
                 with loop(0, count) as panel, loop(*rows, step=tiles.rows) as row:
                     at = plus(times(panel, tiles.columns), column)
-                    RegisterTile(self.code, tiles, packed, names, panel, row, at).write()
+                    place = kept.place(panel, start) if kept else panel
+                    RegisterTile(self.code, tiles, packed, names, place, row, at).write()
                 for each in left:
                     memref.DeallocOp(each)
-        for each in right:
-            memref.DeallocOp(each)
+        with ir.InsertionPoint.after(kept.loop) if kept else nullcontext():
+            for each in right:
+                memref.DeallocOp(each)
+
+    def _right(self, shape: Sequence[ir.Value | int]) -> list[ir.Value]:
+        columns = self.tiles.columns
+        return [_panels(value.type, (*shape, columns)) for value in self.code.found.right]
+
+    def _kept(
+        self, names: Values, sizes: Sequence[ir.Value], column: ir.Value, terms: Ends
+    ) -> _Kept | None:
+        """The right panels of all terms, packed before loops around that change nothing of them;
+        None where there are none. `sizes`: how many panels, of how many terms, in blocks of how
+        many.
+        """
+        around = ir.InsertionPoint.current.block.owner.operation
+        if around.name not in FORS or self._right_bytes > self.room:
+            return None
+        space = self.code.found.space
+        used = {*space.columns.names, *space.terms.names, *space.columns_of_term.names}
+        if any(names.get(name) == variable_of(around) for name in used):
+            return None
+        ahead = Ahead()
+        count, depth, deep = sizes
+        blocks = pieces(minus(terms[1], terms[0]), deep)
+        panels = arith.MulIOp(count, blocks).result
+        right = self._right((panels, depth))
+        with loop(0, panels) as place:
+            panel = arith.RemUIOp(place, most(count, 1)).result
+            block = divided(place, most(count, 1))
+            start = plus(arith.MulIOp(block, deep).result, terms[0])
+            packing = Packing(self.code, self.tiles, names, start)
+            first = plus(times(panel, self.tiles.columns), column)
+            packing.right(right, place, first, (start, least(plus(start, deep), terms[1])))
+        packed = place.owner.owner.operation
+        outermost = ahead.move()
+        if outermost is None:
+            ahead.erase()
+            return None
+        if outermost.block.owner.operation.name == "func.func":
+            packed.attributes[PARALLEL] = ir.UnitAttr.get()
+        found = self.code.found
+        what = listed(loaded_for(found.right, found) or ["it"])
+        told = f"{what}: packed once, before loop {loop_name(outermost)}"
+        tell(self.code.root, "block-loops", told)
+        return _Kept(right, outermost, count, deep, terms[0])
+
+    @property
+    def _right_bytes(self) -> int:
+        found = self.code.found
+        extents = (found.roles.term, found.roles.column)
+        count = prod(most_iterations(found.unit.domain, place) for place in extents)
+        return count * sum(itemsize_of(value.type) for value in found.right)
 
     def _rows(self, names: Values, block: Ends) -> Ends:
         """Those that have any of the terms: of a triangle's first block they are few, which would
@@ -143,6 +208,22 @@ class Panels:
         space, row = self.code.found.space, self.code.row.name
         forms = (*space.terms_of_row.highs, *space.columns_of_row.highs)
         return any(name == row and factor > 0 for form in forms for name, factor in form.terms)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Right panels before `loop`: `count` for each block of `deep` terms from `first` on."""
+
+    panels: list[ir.Value]
+    loop: ir.Operation
+    count: ir.Value
+    deep: ir.Value
+    first: ir.Value
+
+    def place(self, panel: ir.Value, start: ir.Value) -> ir.Value:
+        """Of that panel in the block of terms that begins there."""
+        block = divided(minus(start, self.first), self.deep)
+        return arith.AddIOp(arith.MulIOp(block, self.count).result, panel).result
 
 
 @dataclass(frozen=True)

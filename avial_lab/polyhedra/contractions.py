@@ -427,3 +427,10 @@ def statements_behind(values: Iterable[ir.Value], found: Contraction) -> frozens
             seen.add(op)
             todo += computed_by(op)
     return frozenset(at[op] for op in seen if op in at)
+
+
+def loaded_for(values: Iterable[ir.Value], found: Contraction) -> list[str]:
+    """What they are computed from, `A[i, k]`, each once."""
+    at = {s.name: s for s in (*found.unit.statements, *found.unit.sunk)}
+    names = sorted(statements_behind(values, found))
+    return list(dict.fromkeys(str(at[name].accesses[0]) for name in names))
