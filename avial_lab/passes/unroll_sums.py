@@ -27,11 +27,18 @@ from avial_lab.passes.operations import (
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.unroll_short import MOST_OPERATIONS, steps_of, write_out
+from avial_lab.polyhedra.affine import Affine
+from avial_lab.polyhedra.indices import evaluate
 
 NAME = "unroll-sums"
 
 MOST_TERMS = 8
 """Of one loop: a point's coordinates, a window's row; longer ones are vectors by themselves."""
+
+MOST_OF_WINDOW = 32
+"""Of a window that moves with the element along a row: its vectors wait for each other less than
+one element's terms do for being added up across a vector.
+"""
 
 LEAST_ELEMENTS = 4
 """As many as a vector has."""
@@ -75,7 +82,7 @@ def _write_out_in(loop: ir.Operation) -> None:
     told = f"{names} written out in each iteration of {loop_name(loop)}"
     if _is_over_elements(loop, inside):
         for each in reversed(inside):  # those inside of another come after it
-            steps = steps_of(each, MOST_TERMS)
+            steps = _terms_of(each, variable_of(loop))
             assert steps is not None
             write_out(each, steps)
     elif (small := _small_triangles(loop, inside)) is not None:
@@ -143,16 +150,42 @@ def _is_over_elements(loop: ir.Operation, inside: Sequence[ir.Operation]) -> boo
     few = steps_of(loop, LEAST_ELEMENTS - 1) is not None
     if loop.name != "affine.for" or few or not all(map(_may_be_copied, operations_in(loop))):
         return False
-    terms = {each: len(steps_of(each, MOST_TERMS) or ()) for each in inside}
+    variable, *carried = loop.regions[0].blocks[0].arguments
+    terms = {each: len(_terms_of(each, variable) or ()) for each in inside}
     if not all(terms.values()) or _written_out(loop, terms) > MOST_OPERATIONS:
         return False
-    variable, *carried = loop.regions[0].blocks[0].arguments
     fresh = not any(start in carried for each in inside for start in each.operands)
     stores = [op for op in operations_in(loop) if op.name in STORES]
     return fresh and all(
         _moves(store, variable) and not any(_moves(store, variable_of(each)) for each in inside)
         for store in stores
     )
+
+
+def _terms_of(loop: ir.Operation, element: ir.Value) -> range | None:
+    """The values of its variable, where they are few."""
+    return steps_of(loop, MOST_OF_WINDOW if _is_window(loop, element) else MOST_TERMS)
+
+
+def _is_window(loop: ir.Operation, element: ir.Value) -> bool:
+    """Whether all that its terms load moves along a row as the element does, or not with that."""
+    loads = [op for op in operations_in(loop) if op.name == "affine.load"]
+    moving = [op for op in loads if any(_is_from(v, element) for v in list(op.operands)[1:])]
+    return bool(moving) and all(_slides(op, element, variable_of(loop)) for op in moving)
+
+
+def _slides(load: ir.Operation, element: ir.Value, term: ir.Value) -> bool:
+    """Whether one more of either is the next element of a row."""
+    form = ir.AffineMapAttr(load.attributes["map"]).value
+    names = {element: "element", term: "term"}
+    values = [Affine.of(names.get(v, f"other {k}")) for k, v in enumerate(load.operands) if k]
+    factors: list[list[int]] = []
+    for result in form.results:
+        found = evaluate(result, values[: form.n_dims], values[form.n_dims :])
+        if found is None:
+            return False
+        factors.append([dict(found.terms).get(name, 0) for name in names.values()])
+    return bool(factors) and factors[-1] == [1, 1] and not any(map(any, factors[:-1]))
 
 
 def _may_be_copied(op: ir.Operation) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
@@ -102,3 +103,49 @@ def test_random_sums(rows: range, columns: range, swapped: bool, inner: bool) ->
     assert (left == 0) == all(1 <= len(each) <= MOST_TERMS for each in (rows, columns))
     public = ir.Module.parse(str(module).replace("func private", "func"), context)
     same_values(text.replace("private ", ""), public, seed=len(rows) * 10 + len(columns))
+
+
+WINDOWS = {
+    "it slides": ("%j + %t", 32, True),
+    "from further on": ("%j + %t + 3", 20, True),
+    "longer than any": ("%j + %t", 33, False),
+    "not a neighbour": ("%j + 2 * %t", 12, False),
+    "backwards": ("%j - %t + 40", 12, False),
+    "every other element": ("2 * %j + %t", 12, False),
+    "the element does not move it": ("%i + %t", 12, False),
+    "few of anything": ("%j + 2 * %t", 8, True),
+}
+"""What is loaded, of how many terms, and whether they are written out."""
+
+SHAPES = {"A": (30, 30), "W": (30, 120)}
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_windows_that_slide_are_written_out(case: str) -> None:
+    place, terms, out = WINDOWS[case]
+    text = f"""
+    func.func private @f(%A: memref<30x30xi64>, %W: memref<30x99xi64>)
+        attributes {{avial.task = "S1"}} {{
+      %most = arith.constant 99 : i64
+      affine.for %i = 0 to 30 {{ affine.for %j = 0 to 30 {{
+        %s = affine.for %t = 0 to {terms} iter_args(%least = %most) -> (i64) {{
+          %x = affine.load %W[%i, {place}] : memref<30x99xi64>
+          %next = arith.minsi %least, %x : i64
+          affine.yield %next : i64
+        }}
+        affine.store %s, %A[%i, %j] : memref<30x30xi64>
+      }} }}
+      return
+    }}"""
+    module = ir.Module.parse(text, ir.Context())
+    run_passes(module.operation, (UnrollSums(),))
+    assert (sum(op.name == "affine.for" for op in operations_in(module.operation)) == 2) == out
+    before, after = (
+        each.replace("func private", "func").replace("memref<30x99x", "memref<30x120x")
+        for each in (text, str(module))
+    )
+    machine = Machine([("before", before), ("after", after)], ir.Context())
+    rng = np.random.default_rng(terms)
+    arrays = {name: rng.integers(-99, 99, shape) for name, shape in SHAPES.items()}
+    first, then = machine.call("before", arrays), machine.call("after", arrays)
+    np.testing.assert_array_equal(then["A"], first["A"])
