@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from mlir import ir
 
 from avial_lab.accesses.memory import LOADS
-from avial_lab.accesses.views import VIEWS, is_memref, may_be
+from avial_lab.accesses.views import VIEWS, defining, is_memref, may_be
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.index_code import every, less, when
 from avial_lab.passes.loop_bounds import bounds_of, operands_of_ends
@@ -47,7 +47,7 @@ class Ahead:
         """
         written = self.written
         own = {inner for op in written for inner in (op, *operations_in(op))}
-        read = {memory for op in own for value in op.operands for memory in _memory_of(value)}
+        read = {memory for op in own for value in op.operands for memory in memory_of(value)}
         left: list[ir.Operation] = []
         needs: list[ir.Operation] = []
         loop: ir.Operation | None = self._block.owner.operation
@@ -70,20 +70,27 @@ class Ahead:
             op.erase()
 
 
-def written_in(around: ir.Operation, *, but: Collection[ir.Operation] = ()) -> set[ir.Value]:
+Memory = ir.Value | ir.Attribute
+"""What a memref is a view of; of a global its symbol, which several operations may get."""
+
+
+def written_in(around: ir.Operation, *, but: Collection[ir.Operation] = ()) -> set[Memory]:
     """The memory of all arrays of which not everything in it that takes them only reads."""
     return {
         memory
         for op in operations_in(around)
         if op.name not in READ_ONLY and op not in but
         for value in op.operands
-        for memory in _memory_of(value)
+        for memory in memory_of(value)
     }
 
 
-def _memory_of(value: ir.Value) -> Iterator[ir.Value]:
-    if is_memref(value):
-        yield from may_be(value)
+def memory_of(value: ir.Value) -> Iterator[Memory]:
+    """All memory that a memref may be of; none of another value."""
+    for root in may_be(value) if is_memref(value) else ():
+        op = defining(root)
+        is_global = op is not None and op.name == "memref.get_global"
+        yield op.attributes["name"] if op is not None and is_global else root
 
 
 def _runs(loop: ir.Operation) -> bool:

@@ -15,14 +15,13 @@ from math import prod
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.accesses.views import may_be
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import variable_of
-from avial_lab.passes.loop_invariants import written_in
+from avial_lab.passes.loop_invariants import Memory, memory_of, written_in
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import constant_of, loops_in
 from avial_lab.passes.row_code import (
@@ -92,9 +91,9 @@ class _Table:
     loads: dict[Place, list[ir.Operation]]
 
     @property
-    def memory(self) -> set[ir.Value]:
+    def memory(self) -> set[Memory]:
         """What is loaded from."""
-        return {memory for array, _ in self.loads for memory in may_be(array)}
+        return {memory for array, _ in self.loads for memory in memory_of(array)}
 
     def write(self) -> None:
         arrays = dict.fromkeys(array for array, _ in self.loads)

@@ -173,3 +173,16 @@ def test_a_division_that_may_end_the_program_stays_where_it_is(by: str, inside: 
         )
         after = blocked(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context)
         assert loops_around_packing(after) == inside
+
+
+def test_a_global_is_the_same_whoever_gets_it() -> None:
+    array = f"memref<{SIDE}x{SIDE}xf64>"
+    text = text_of("it is changed behind it", "f64", (37, 41, 29))
+    got = f"memref.get_global @table : {array}"
+    text = text.replace("func.func", f"memref.global @table : {array} = uninitialized func.func")
+    text = text.replace("%c0 = arith", f"%T = {got}\n %c0 = arith", 1).replace("%B[%p", "%T[%p")
+    text = text.replace("affine.store %x, %B", f"%again = {got}\n affine.store %x, %again")
+    context = ir.Context()
+    with context:
+        made = blocked(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context)
+        assert loops_around_packing(made) == 2
