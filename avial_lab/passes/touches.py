@@ -22,7 +22,9 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import arith, func, llvm, scf
 
-from avial_lab.errors import InternalError
+from avial_lab.accesses.views import defining
+from avial_lab.dialects.places import span_of
+from avial_lab.errors import InternalError, PassError
 from avial_lab.passes.affine_values import AffineValues
 from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra import Array, Scop
@@ -192,6 +194,10 @@ class _Report:
 
 def _number(array: Array, array_index: Mapping[ir.Value, int]) -> int:
     if array.value is None or array.value not in array_index:
+        root = None if array.value is None else defining(array.value)
+        if root is not None and root.name == "memref.get_global":
+            # Then it is one task: ranks have tables of their own, which nobody exchanges.
+            raise PassError(f"{array} is no argument, and changes", span=span_of(root.location))
         raise InternalError(f"array {array} is touched, but has no number")
     return array_index[array.value]
 

@@ -128,6 +128,25 @@ func.func @counted(%a: memref<?xf64>) {
 }
 """
 
+STEPS = """\
+memref.global "private" @w : memref<8x8xf64> = dense<0.5>
+func.func @steps(%a: memref<8x8xf64>) {
+  affine.for %t = 0 to 4 {
+    %w = memref.get_global @w : memref<8x8xf64>
+    affine.for %i = 0 to 8 { affine.for %j = 0 to 8 {
+      %x = affine.load %w[%j, %i] : memref<8x8xf64>
+      %y = affine.load %a[%i, %j] : memref<8x8xf64>
+      %s = arith.addf %x, %y : f64
+      affine.store %s, %a[%i, %j] : memref<8x8xf64>
+    } }
+    %z = affine.load %a[0, 0] : memref<8x8xf64>
+    affine.store %z, %w[1, 2] : memref<8x8xf64>
+  }
+  return
+}
+"""
+"""Steps that change what their phases read."""
+
 MISTAKES: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     "no number": (DIVIDE, {"arrays": pair()}, BindError, "no value for %n"),
     "array too many": (DIVIDE, {"arrays": pair() | {"c": np.ones(3)}, "scalars": {"n": 1}}, BindError, "array 'c' is no buffer"),
@@ -137,6 +156,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     # Not a fault of ours that ends in one task.
     "window": (WINDOW, {"arrays": {"a": np.ones(3)}}, VerifyError, "a window leaves its array: .*5 >= 3"),
     "window, open sizes": (WINDOW, {"arrays": {"a": np.ones(3)}, "dynamic": True}, VerifyError, "a window leaves its array: .*5 >= 3"),
+    "global between phases": (STEPS, {"arrays": {"a": np.ones((8, 8))}}, PassError, "make it an argument of the function"),
     "global": (GLOBAL, {"arrays": {"a": np.ones(3)}}, PassError, "make it an argument of the function"),
 }  # fmt: skip
 
