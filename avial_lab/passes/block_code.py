@@ -31,7 +31,7 @@ from avial_lab.passes.index_code import (
 )
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL
 from avial_lab.passes.notes import tell
-from avial_lab.passes.panels import Panels
+from avial_lab.passes.panels import NAME, Panels
 from avial_lab.passes.reorder_sums import most_iterations, note_terms
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.passes.strip_code import LINES, StripCode
@@ -42,8 +42,6 @@ from avial_lab.polyhedra.nesting import FORS
 from avial_lab.polyhedra.parts import Part, shorter, times_of, together
 from avial_lab.polyhedra.products import NoProduct, Product, products_in
 from avial_lab.polyhedra.saves import Save, Update
-
-NAME = "block-loops"
 
 NARROWER = 4
 """Times a block of the blocks in a panel."""

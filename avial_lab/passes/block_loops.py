@@ -13,13 +13,14 @@ from mlir import ir
 
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
-from avial_lab.passes.block_code import FEWEST, NAME, NARROWER, SHARED_AROUND, BlockCode
+from avial_lab.passes.block_code import FEWEST, NARROWER, SHARED_AROUND, BlockCode
 from avial_lab.passes.block_sizes import BlockSizes, described, itemsize_in
 from avial_lab.passes.expand_scalars import extent_of
 from avial_lab.passes.hold_rows import MOST_VECTORS
 from avial_lab.passes.join_terms import joined_terms
 from avial_lab.passes.mark_parallel import PARALLEL, free_nests, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
+from avial_lab.passes.panels import NAME
 from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.shared_code import SharedCode

@@ -253,7 +253,7 @@ class ContractionCode:
         return array, _subscripts(op, operands)
 
     def prefetch(self, wanted: Sequence[ir.Value], at: Values) -> None:
-        """Ask memory for those that are loaded in the iteration `at`, and only for one run."""
+        """Ask memory for those of `wanted` that are loaded in the iteration `at`, soon."""
         for value in wanted:
             if self.is_loaded(value):
                 memref.PrefetchOp(*self.loaded_from(value, at), False, 2, True)

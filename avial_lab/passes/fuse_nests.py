@@ -70,19 +70,19 @@ class FuseNests:
     def _fuse_in(self, block: ir.Block) -> None:
         """Each nest of the block with the one before it, and that again where it has grown."""
         before: list[ir.Operation] = []
-        scop = _read_later(block)
+        read = _read_later(block)
         for op in [view.operation for view in block.operations]:
             if _is_open(op):
                 nest = op
-                while before and self._fuse(before[-1], nest, scop):
+                while before and (
+                    _fuse(before[-1], nest, read)
+                    or _fuse_outer(before[-1], nest, read, self.cpu.l2_bytes)
+                ):
                     nest = before.pop()
-                    scop = _read_later(block)
+                    read = _read_later(block)
                 before.append(nest)
             elif not is_pure(op) and not op.name.startswith("memref.alloc"):
                 before = []
-
-    def _fuse(self, one: ir.Operation, other: ir.Operation, scop: _Read) -> bool:
-        return _fuse(one, other, scop) or _fuse_outer(one, other, scop, self.cpu.l2_bytes)
 
     def __str__(self) -> str:
         return NAME

@@ -18,11 +18,11 @@ from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FUSED, PHASES, on_cpu, touched_by
 from avial_lab.passes.mark_parallel import nearest_loops
 from avial_lab.passes.notes import listed
-from avial_lab.passes.operations import operations_in
+from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.phases import SPLIT, Captured, alone_in, remap
 from avial_lab.passes.program import is_pure, text_attribute
-from avial_lab.polyhedra.nesting import body_of
+from avial_lab.polyhedra.nesting import body_of, end_of
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,8 @@ class _Nests:
                     inside.update(zip(op.results, copy.results, strict=True))
                 func.ReturnOp([])
         OrderLoops()(module.operation)
-        return _Nests(module.operation, inside)
+        given = (*captured.arguments, *(v for op in captured.chain for v in op.results))
+        return _Nests(module.operation, {value: inside[value] for value in given})
 
     def count(self) -> int:
         """How many are left once fuse-nests has been at them."""
@@ -215,9 +216,9 @@ class _Nests:
 
     def followed_by(self, others: _Nests) -> _Nests:
         """Both as one function, fused; neither can be used any more."""
-        function, other = (_function(each.module) for each in (self, others))
+        (function,), (other,) = (functions_in(each.module) for each in (self, others))
         block = function.regions[0].blocks[0]
-        end = block.operations[len(block.operations) - 1].operation
+        end = end_of(function)
         for value, theirs in others.inside.items():
             ours = self.inside.get(value)
             if ours is None and isinstance(theirs.owner, ir.Block):
@@ -234,8 +235,3 @@ class _Nests:
             function.attributes["function_type"] = ir.TypeAttr.get(kind)
         FuseNests()(self.module)
         return _Nests(self.module, self.inside, fused=True)
-
-
-def _function(module: ir.Operation) -> ir.Operation:
-    """The one that is there."""
-    return module.regions[0].blocks[0].operations[0].operation

@@ -49,6 +49,8 @@ from avial_lab.passes.term_places import with_places
 from avial_lab.polyhedra.contractions import loaded_for
 from avial_lab.polyhedra.nesting import FORS
 
+NAME = "block-loops"
+
 ALIGNMENT = 64
 """Bytes: a line of the cache, and no vector lies across two."""
 
@@ -88,11 +90,9 @@ class Panels:
         # Blocks of one size: a last one of few terms would be packing, and hardly work.
         terms = minus(last_term, first_term)
         deep = most(pieces(terms, most(pieces(terms, tiles.terms), 1)), 1)
-        # Whole blocks of vectors are packed, beyond the last term too.
-        depth = plus(deep, tiles.lanes)
         all_terms = first_term, last_term
-        kept = self._kept(names, (count, depth, deep), column, all_terms)
-        right = kept.panels if kept else self._right((count, depth))
+        kept = self._kept(names, (count, deep), column, all_terms)
+        right = kept.panels if kept else self._right(count, deep)
         in_place = self._in_place
         with loop(*all_terms, step=deep) as start:
             block = start, least(plus(start, deep), last_term)
@@ -115,16 +115,17 @@ class Panels:
             for each in right:
                 memref.DeallocOp(each)
 
-    def _right(self, shape: Sequence[ir.Value | int]) -> list[ir.Value]:
-        columns = self.tiles.columns
-        return [_panels(value.type, (*shape, columns)) for value in self.code.found.right]
+    def _right(self, count: ir.Value, deep: ir.Value) -> list[ir.Value]:
+        """So many right panels of as many terms."""
+        # Whole blocks of vectors are packed, beyond the last term too.
+        shape = (count, plus(deep, self.tiles.lanes), self.tiles.columns)
+        return [_panels(value.type, shape) for value in self.code.found.right]
 
     def _kept(
-        self, names: Values, sizes: Sequence[ir.Value], column: ir.Value, terms: Ends
+        self, names: Values, sizes: tuple[ir.Value, ir.Value], column: ir.Value, terms: Ends
     ) -> _Kept | None:
         """The right panels of all terms, packed before loops around that change nothing of them;
-        None where there are none. `sizes`: how many panels, of how many terms, in blocks of how
-        many.
+        None where there are none. `sizes`: how many panels each block has, and of how many terms.
         """
         around = ir.InsertionPoint.current.block.owner.operation
         if around.name not in FORS or self._right_bytes > self.room:
@@ -134,10 +135,10 @@ class Panels:
         if any(names.get(name) == variable_of(around) for name in used):
             return None
         ahead = Ahead()
-        count, depth, deep = sizes
+        count, deep = sizes
         blocks = pieces(minus(terms[1], terms[0]), deep)
         panels = arith.MulIOp(count, blocks).result
-        right = self._right((panels, depth))
+        right = self._right(panels, deep)
         with loop(0, panels) as place:
             panel = arith.RemUIOp(place, most(count, 1)).result
             block = divided(place, most(count, 1))
@@ -155,7 +156,7 @@ class Panels:
         found = self.code.found
         what = listed(loaded_for(found.right, found) or ["it"])
         told = f"{what}: packed once, before loop {loop_name(outermost)}"
-        tell(self.code.root, "block-loops", told)
+        tell(self.code.root, NAME, told)
         return _Kept(right, outermost, count, deep, terms[0])
 
     @property

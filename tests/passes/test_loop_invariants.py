@@ -81,18 +81,22 @@ def text_of(case: str, kind: str, sizes: tuple[int, int, int], row: str = "0") -
 
 def loops_around_packing(text: str) -> int:
     """The most loops that right values are packed in, but for that of the panels itself."""
-    module = ir.Module.parse(text)
-    found = [0]
+    packing = around_packing(ir.Module.parse(text))
+    return max(sum(op.name in FORS for op in around) for around in packing) - 1
+
+
+def around_packing(module: ir.Module) -> list[list[ir.Operation]]:
+    """What stands around each call that packs right values."""
+    found: list[list[ir.Operation]] = []
     for op in operations_in(module.operation):
-        if op.name != "func.call" or "pack_right" not in str(op.attributes["callee"]):
-            continue
-        loops, inside = 0, parent_of(op)
-        while inside is not None:
-            loops += inside.name in FORS
-            inside = parent_of(inside)
-        found.append(loops - 1)
-    assert len(found) > 1
-    return max(found)
+        if op.name == "func.call" and "pack_right" in str(op.attributes["callee"]):
+            found.append([])
+            around = parent_of(op)
+            while around is not None:
+                found[-1].append(around)
+                around = parent_of(around)
+    assert found
+    return found
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -146,17 +150,8 @@ def test_what_a_loop_that_never_runs_would_read_is_not_read() -> None:
         made = ir.Module.parse(
             blocked(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context), context
         )
-        calls = [
-            op
-            for op in operations_in(made.operation)
-            if op.name == "func.call" and "pack_right" in str(op.attributes["callee"])
-        ]
-        assert calls
-        for op in calls:
-            around = parent_of(op)
-            while around is not None and around.name != "scf.if":
-                around = parent_of(around)
-            assert around is not None
+        for around in around_packing(made):
+            assert any(op.name == "scf.if" for op in around)
 
 
 @pytest.mark.parametrize(("by", "inside"), [("%c3", 0), ("%few", 2)])
