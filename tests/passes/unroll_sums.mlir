@@ -102,12 +102,32 @@ func.func private @to_different_elements(%A: memref<70x8xf64>, %B: memref<70x8xf
 
 // -----
 
+// A window along the row, one longer than is written out.
+
 // CHECK-LABEL: func.func private @many
+// CHECK: affine.for %{{.*}} = 0 to 33 iter_args
+func.func private @many(%A: memref<99xf64>, %B: memref<70xf64>, %zero: f64) attributes {avial.task = "S1"} {
+  affine.for %j = 0 to 60 {
+    %sum = affine.for %q = 0 to 33 iter_args(%s = %zero) -> (f64) {
+      %a = affine.load %A[%j + %q] : memref<99xf64>
+      %t = arith.addf %s, %a : f64
+      affine.yield %t : f64
+    }
+    affine.store %sum, %B[%j] : memref<70xf64>
+  }
+  return
+}
+
+// -----
+
+// Not a window along a row: its terms lie side by side themselves.
+
+// CHECK-LABEL: func.func private @many_of_a_row
 // CHECK: affine.for %{{.*}} = 0 to 9 iter_args
-func.func private @many(%A: memref<70xf64>, %B: memref<70xf64>, %zero: f64) attributes {avial.task = "S1"} {
+func.func private @many_of_a_row(%A: memref<70x9xf64>, %B: memref<70xf64>, %zero: f64) attributes {avial.task = "S1"} {
   affine.for %j = 0 to 60 {
     %sum = affine.for %q = 0 to 9 iter_args(%s = %zero) -> (f64) {
-      %a = affine.load %A[%j + %q] : memref<70xf64>
+      %a = affine.load %A[%j, %q] : memref<70x9xf64>
       %t = arith.addf %s, %a : f64
       affine.yield %t : f64
     }
