@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,7 @@ from avial_lab.messages import (
     RunReference,
 )
 from avial_lab.runtime.guardian import Guardian
+from avial_lab.runtime.launch import private_folder
 from avial_lab.stages import Inside
 from avial_lab.toolchain import ToolError, install_hint
 
@@ -74,6 +76,7 @@ class Compiler:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._stderr: IO[bytes] | None = None
+        self._folder: Path | None = None
         self._guardian: Guardian | None = None
 
     def start(self) -> None:
@@ -83,7 +86,9 @@ class Compiler:
         self._end()
         # Not the kernel's parent-death signal: that one comes already when the thread that started
         # the worker ends, and it does not reach the worker's own children (llc).
-        self._guardian = Guardian()
+        # What it is in the middle of leaves its temporary files behind when it is ended.
+        self._folder = private_folder("avial-worker-")
+        self._guardian = Guardian(self._folder)
         self._pipe, theirs = Pipe()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         command = [sys.executable, "-m", "avial_lab.worker", str(theirs.fileno())]
@@ -93,6 +98,7 @@ class Compiler:
             stdin=subprocess.DEVNULL,
             stdout=self._stderr,
             stderr=self._stderr,
+            env={**os.environ, "TMPDIR": str(self._folder)},
             start_new_session=True,  # Ctrl-C in a terminal is ours to answer
         )
         self._guardian.watch(self._process.pid)
@@ -125,7 +131,9 @@ class Compiler:
             self._pipe.close()
         if self._stderr is not None:
             self._stderr.close()
-        self._process = self._pipe = self._stderr = self._guardian = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._process = self._pipe = self._stderr = self._folder = self._guardian = None
 
     @property
     def pid(self) -> int | None:

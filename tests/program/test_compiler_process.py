@@ -115,6 +115,45 @@ def test_killed_between_questions(compiler: Compiler) -> None:
     assert not psutil.pid_exists(worker.pid), "a zombie is left"
 
 
+WITH_ITS_OWNER = "os.kill(os.getpid(), 9)"
+ENDS = [
+    "compiler.stop()",
+    "compiler._process.kill(); compiler._process.wait(); compiler.start()",
+    WITH_ITS_OWNER,
+]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_of_a_worker_in_the_middle_of_its_work_is_left_on_disk(
+    end: str, tmp_path: Path
+) -> None:
+    """Its temporary files, which nobody else would remove."""
+    owner = f"""if True:
+        import os
+        from avial_lab.compiler import Compiler
+        compiler = Compiler()
+        compiler.start()
+        folder = compiler._folder
+        (folder / "avial-build-x").mkdir()
+        (folder / "avial-build-x" / "part.ll").write_text("x")
+        {end}
+        assert not folder.exists()
+        compiler.stop()
+    """
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", owner], timeout=60, check=False, env=environment)
+    assert done.returncode == (-signal.SIGKILL if end == WITH_ITS_OWNER else 0)
+    deadline = time.monotonic() + 10
+    while (left := list(tmp_path.glob("avial-worker-*"))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left
+
+
+def test_the_worker_has_its_temporary_files_in_its_folder(compiler: Compiler) -> None:
+    assert compiler.pid is not None
+    assert psutil.Process(compiler.pid).environ()["TMPDIR"] == str(compiler._folder)
+
+
 def test_killed_during_a_question(compiler: Compiler, crashes: Path) -> None:
     pid = stopped(compiler)
     killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
