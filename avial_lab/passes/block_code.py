@@ -32,10 +32,11 @@ from avial_lab.passes.index_code import (
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL
 from avial_lab.passes.notes import tell
 from avial_lab.passes.panels import NAME, Panels
-from avial_lab.passes.reorder_sums import most_iterations, note_terms
+from avial_lab.passes.reorder_sums import note_terms
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.passes.strip_code import LINES, StripCode
 from avial_lab.polyhedra import Scop
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.contractions import Contraction
 from avial_lab.polyhedra.eliminations import Elimination, starts
 from avial_lab.polyhedra.nesting import FORS

@@ -22,11 +22,11 @@ from avial_lab.passes.mark_parallel import PARALLEL, free_nests, may_run_at_once
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.panels import NAME
 from avial_lab.passes.register_tiles import Tiles
-from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.passes.strip_code import LINES, StripCode
 from avial_lab.passes.table_code import TableCode
 from avial_lab.polyhedra import Scop, read_scop
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.contractions import (
     Contraction,
@@ -35,8 +35,9 @@ from avial_lab.polyhedra.contractions import (
     statements_behind,
 )
 from avial_lab.polyhedra.eliminations import Elimination, elimination_in
+from avial_lab.polyhedra.moves import move_of
 from avial_lab.polyhedra.nesting import FORS
-from avial_lab.polyhedra.orders import OPERATIONS, move_of
+from avial_lab.polyhedra.orders import OPERATIONS
 from avial_lab.polyhedra.products import Product
 from avial_lab.polyhedra.tables import Table, table_in
 from avial_lab.polyhedra.units import Immovable, Unit, units_of

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from avial_lab.cpu import Cpu
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.register_tiles import Tiles
-from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.strip_code import LINES, StripCode
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.contractions import Contraction
 
 SHARES = 4

@@ -19,8 +19,8 @@ from avial_lab.passes.operations import attributes_of
 from avial_lab.passes.shared_code import SharedCode
 from avial_lab.polyhedra.contractions import Contraction, has_rows_of_elements, is_elementwise
 from avial_lab.polyhedra.model import Loop, Statement
+from avial_lab.polyhedra.moves import stride_of
 from avial_lab.polyhedra.nesting import defined_in
-from avial_lab.polyhedra.orders import stride_of
 
 Values = Mapping[str, ir.Value]
 """By name: of loops' variables and of parameters."""

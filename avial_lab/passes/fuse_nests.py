@@ -25,10 +25,11 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import Access, Array, ArrayKind, Dependence, Scop, Statement, read_scop
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.budget import limited, remembered
 from avial_lab.polyhedra.dependences import carried_among, dependences_between
+from avial_lab.polyhedra.moves import factors_of
 from avial_lab.polyhedra.nesting import body_of, holds
-from avial_lab.polyhedra.orders import factors_of
 
 NAME = "fuse-nests"
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
@@ -289,13 +290,18 @@ def _need_of(access: Access) -> _Need | None:
         return None
     item = itemsize_of(ir.MemRefType(array.value.type).element_type)
     whole = part = prod(shape) * item
-    moves = [factors_of(access, loop) for loop in range(access.relation.dim(IN))]
+    domain = access.relation.domain()
+    counts = [most_iterations(domain, loop) for loop in range(access.relation.dim(IN))]
+    moves = [f for k in range(len(counts)) if (f := factors_of(access, k)) is not None]
+    if len(moves) < len(counts):
+        return _Need(whole, whole)
     for place, extent in enumerate(shape):
-        own, *others = (True if each is None else each[place] != 0 for each in moves)
-        if own and not any(others):
-            # A column comes with those beside it.
-            beside = min(extent, LINE // item) if place == len(shape) - 1 else 1
-            part = part // extent * beside
+        own, *others = (abs(each[place]) for each in moves)
+        if own:
+            # With those that loops inside go on to; and a column with those beside it.
+            window = 1 + sum(f * (n - 1) for f, n in zip(others, counts[1:], strict=True))
+            beside = LINE // item if place == len(shape) - 1 else 1
+            part = part // extent * min(extent, max(window, beside))
     return _Need(whole, part)
 
 

@@ -24,9 +24,9 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
 from avial_lab.passes.phases import ALONE, HALO, SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
-from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.polyhedra import read_scop
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.nesting import FORS, body_of, holds
 from avial_lab.polyhedra.time_tiles import Resident
 from avial_lab.polyhedra.units import Immovable

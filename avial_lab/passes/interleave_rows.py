@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import affine
+from mlir.dialects import affine, arith
 
 from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.accesses.views import may_be
@@ -26,8 +26,8 @@ from avial_lab.passes.operations import attributes_of, operations_in, operations
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.lags import is_recurrence, lag_of
+from avial_lab.polyhedra.moves import move_of
 from avial_lab.polyhedra.nesting import FORS, body_of, end_of
-from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.time_tiles import SIDE_BY_SIDE
 
 INDEPENDENT_ROWS = 4
@@ -166,6 +166,14 @@ def put_side_by_side(loop: ir.Operation, rows: int) -> ir.Operation:
     return _Rows(loop, rows, 0).write()
 
 
+def put_all_side_by_side(loop: ir.Operation, steps: range) -> None:
+    """The same with all iterations of a loop, whose variable has these values; it is gone."""
+    with loop.location, ir.InsertionPoint(loop):
+        places = [arith.constant(variable_of(loop).type, step) for step in steps]
+        _Rows(loop, len(steps), 0).put_side_by_side(places)
+    loop.erase()
+
+
 _ENDS = ("lowerBoundMap", "upperBoundMap")
 _MOST_LAG = 8
 """Columns at the ends of the rows run one by one: lag × rows of them."""
@@ -285,8 +293,7 @@ class _Rows:
         """The loop over the rows that are left over."""
         blocks = in_blocks(self.loop, self.count)
         with self.loop.location, ir.InsertionPoint(blocks.end):
-            names = [shifted(blocks.first, row) for row in range(self.count)]
-            self._side_by_side([{self._variable: name} for name in names], blocks.first)
+            self.put_side_by_side([shifted(blocks.first, row) for row in range(self.count)])
         self.loop.erase()
         return blocks.left
 
@@ -294,14 +301,15 @@ class _Rows:
     def _variable(self) -> ir.Value:
         return self.loop.regions[0].blocks[0].arguments[0]
 
-    def _side_by_side(self, rows: Sequence[Values], first: ir.Value) -> None:
-        """The body for all rows; a loop once for all of them."""
+    def put_side_by_side(self, places: Sequence[ir.Value]) -> None:
+        """The body for the rows with these places; a loop once for all of them."""
+        rows = [{self._variable: place} for place in places]
         for op in body_of(self.loop):
             if op.name != "affine.for":
                 for known in rows:
                     copy_with([op], known)
             elif self.lag:
-                self._lagging(op, rows, first)
+                self._lagging(op, rows, places[0])
             else:
                 _together(op, rows)
 

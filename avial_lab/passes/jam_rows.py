@@ -11,22 +11,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import islpy as isl
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
-from avial_lab.passes.interleave_rows import put_side_by_side
+from avial_lab.passes.interleave_rows import put_all_side_by_side, put_side_by_side
 from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.notes import loop_name, tell
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.promote_scalars import constant_in
+from avial_lab.passes.unroll_short import say_places, steps_of
 from avial_lab.polyhedra import ArrayKind, Dependence, Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
+from avial_lab.polyhedra.moves import move_of
 from avial_lab.polyhedra.nesting import body_of, defined_in, holds
-from avial_lab.polyhedra.orders import move_of
 
 NAME = "jam-rows"
 ROWS = 4
@@ -54,6 +56,11 @@ class JamRows:
     after:   affine.for %i step 4 { affine.for %j {
                y[j] = y[j] + A[i, j] * x[i] + … + A[i + 3, j] * x[i + 3] } }
 
+    before:  affine.for %p = 0 to 3 { affine.for %c { y[c] += x[j + p, c] * w[p, c] } }
+    after:   affine.for %c { y[c] = y[c] + … + x[j + 2, c] * w[2, c] }
+
+    A loop over few rows is gone: what is around it may be one over rows then.
+
     Only where a loop inside writes a row that is the same for all of them (`y`): one that is only
     read is in the nearest cache, and several streams from memory are none the faster. Rows that are
     left over run one by one.
@@ -71,35 +78,62 @@ class JamRows:
     def __str__(self) -> str:
         return f"{NAME}{{rows={self.rows}}}" if self.rows else NAME
 
-    def _jam_in(self, op: ir.Operation) -> None:
+    def _jam_in(self, op: ir.Operation) -> bool:
+        """Whether loops right in it are gone."""
+        gone = False
         for region in op.regions:
             for block in region.blocks:
                 for inner in [view.operation for view in block.operations]:
-                    if inner.name != "affine.for" or not self._jam(inner):
+                    if inner.name != "affine.for":
                         self._jam_in(inner)
+                        continue
+                    left = self._jam(inner)
+                    if left is _Left.ALL and self._jam_in(inner):
+                        left = self._jam(inner)
+                    gone = gone or left is _Left.NOTHING
+        return gone
 
-    def _jam(self, loop: ir.Operation) -> bool:
-        """Whether its rows run side by side now."""
+    def _jam(self, loop: ir.Operation) -> _Left:
         inner = loops_over_columns(loop)
         if not any(_may_write_again(op, loop) for row in inner for op in body_of(row)):
-            return False
+            return _Left.ALL
         scop = read_scop(loop)
         (own,) = scop.loops_of(loop)
         shared = sorted({name for each in inner for name in _shared(each, own, scop)})
         if not shared or not _may_be_jammed(own, scop):
-            return False
+            return _Left.ALL
+        told = f"rows of {loop_name(loop)} at once, which share {', '.join(shared)}"
+        steps = None if self.rows else steps_of(loop, MANY_ROWS)
+        if steps is not None and len(steps) * _operations(inner) <= MOST_OPERATIONS:
+            tell(loop, NAME, f"all {len(steps)} {told}")
+            around = loop.parent
+            assert around is not None
+            put_all_side_by_side(loop, steps)
+            say_places(around.operation)
+            return _Left.NOTHING
         rows = self.rows or _rows_at_once(loop, inner)
-        told = f"{rows} rows of {loop_name(loop)} at once, which share {', '.join(shared)}"
-        tell(loop, f"{NAME}{{rows={rows}}}", told)
+        tell(loop, f"{NAME}{{rows={rows}}}", f"{rows} {told}")
         put_side_by_side(loop, rows)
-        return True
+        return _Left.ONE_BY_ONE
+
+
+class _Left(Enum):
+    """What is left of a loop over rows."""
+
+    ALL = auto()
+    ONE_BY_ONE = auto()
+    """Side by side, and those that are left over."""
+    NOTHING = auto()
 
 
 def _rows_at_once(loop: ir.Operation, inner: Sequence[ir.Operation]) -> int:
     """Many where they are long, and so many that next to none of them are left over."""
-    operations = sum(len(body_of(row)) for row in inner)
-    many = _goes_up_to(loop, 4 * MANY_ROWS) and MANY_ROWS * operations <= MOST_OPERATIONS
+    many = _goes_up_to(loop, 4 * MANY_ROWS) and MANY_ROWS * _operations(inner) <= MOST_OPERATIONS
     return MANY_ROWS if many and all(map(_is_long, inner)) else ROWS
+
+
+def _operations(inner: Sequence[ir.Operation]) -> int:
+    return sum(len(body_of(row)) for row in inner)
 
 
 def _is_long(row: ir.Operation) -> bool:

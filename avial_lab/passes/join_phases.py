@@ -138,19 +138,12 @@ def as_joined(
 
 
 def have_common(a: ir.Operation, b: ir.Operation) -> bool:
-    """Whether both are given some array of two dimensions or more, and have no deeper nests than go
-    over such: of those there is nothing to try.
+    """Whether both are given some array of two dimensions or more: of others there is nothing to
+    try.
     """
     given = (set(touched_by([each], 1) + touched_by([each], 2)) for each in (a, b))
     kinds = [ir.MemRefType(buffer_of(value).type) for value in set.intersection(*given)]
-    return any(len(kind.shape) > 1 for kind in kinds) and not any(map(_is_deep, (a, b)))
-
-
-def _is_deep(phase: ir.Operation) -> bool:
-    """Whether there are loops in loops in loops."""
-    outer = list(nearest_loops(phase))
-    inner = [each for loop in outer for each in nearest_loops(loop)]
-    return any(next(nearest_loops(loop), None) is not None for loop in inner)
+    return any(len(kind.shape) > 1 for kind in kinds)
 
 
 class _Trial:

@@ -21,8 +21,9 @@ from avial_lab.passes.index_code import affine_loop, parameter_values
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.reorder_sums import most_iterations, note_terms
+from avial_lab.passes.reorder_sums import note_terms
 from avial_lab.polyhedra import read_scop
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.model import Scop
 from avial_lab.polyhedra.nesting import defined_in
 from avial_lab.polyhedra.pieced_sums import PiecedSum, Placed, Start, Term, pieced_sum_in

@@ -6,11 +6,12 @@ machine's caches and vectors like better.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import islpy as isl
 from mlir import ir
 
+from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.mark_parallel import ORDERED, free_nests
@@ -33,27 +34,33 @@ class OrderLoops:
     before:  affine.for %i { affine.for %j { affine.for %k { C[i, j] += A[i, k] * B[k, j] } } }
     after:   affine.for %i { affine.for %k { affine.for %j { C[i, j] += A[i, k] * B[k, j] } } }
 
-    Where not everything in a nest is known exactly, the loops inside are tried one by one.
+    before:  affine.for %t { affine.for %i { affine.for %j { y[i, j] += x[t, i, j] } } }
+    after:   affine.for %i { affine.for %t { affine.for %j { y[i, j] += x[t, i, j] } } }
+
+    The second where y does not stay in the nearest cache of `cpu`. Where not everything in a nest
+    is known exactly, the loops inside are tried one by one.
     """
+
+    cpu: Cpu = field(default_factory=this_cpu, repr=False)
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             # All of them first: a walk must not meet loops that are gone.
             for function in functions_of_arrays_apart(module):
-                _order_in(function)
+                _order_in(function, self.cpu.l1_bytes // 2)
 
     def __str__(self) -> str:
         return NAME
 
 
-def _order_in(op: ir.Operation) -> None:
+def _order_in(op: ir.Operation, near: int) -> None:
     """The nests in the body of `op`."""
     for loop in list(free_nests(op)):
-        if loop.name not in FORS or not _order(loop):
-            _order_in(loop)
+        if loop.name not in FORS or not _order(loop, near):
+            _order_in(loop, near)
 
 
-def _order(loop: ir.Operation) -> bool:
+def _order(loop: ir.Operation, near: int) -> bool:
     """Whether nothing is left to do in the nest: it is good as it was, or has been rewritten."""
     if not _has_loop(loop) or ORDERED in loop.attributes:
         return True
@@ -61,7 +68,7 @@ def _order(loop: ir.Operation) -> bool:
     try:
         scop = read_scop(loop)
         units = units_of(scop)
-        times = better_order(scop, units)
+        times = better_order(scop, units, near)
         if times is None:
             names = listed(dict.fromkeys(each.name for each in scop.loops))
             lines = [f"no other order of {names} walks memory better"]

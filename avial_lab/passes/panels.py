@@ -44,8 +44,8 @@ from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.packing import Packing
 from avial_lab.passes.register_tiles import Ends, Packed, RegisterTile, Tiles
-from avial_lab.passes.reorder_sums import most_iterations
 from avial_lab.passes.term_places import with_places
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.contractions import loaded_for
 from avial_lab.polyhedra.nesting import FORS
 

@@ -27,11 +27,12 @@ from avial_lab.passes.operations import functions_in, itemsize_of, operations_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.promote_scalars import innermost_loops
 from avial_lab.polyhedra import Loop, Scop, read_scop
+from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import Array, ArrayKind, Statement
+from avial_lab.polyhedra.moves import move_of
 from avial_lab.polyhedra.nesting import inits_of
-from avial_lab.polyhedra.orders import move_of
 from avial_lab.polyhedra.reductions import forbidding, reductions
 from avial_lab.polyhedra.updates import links
 
@@ -220,20 +221,3 @@ def longest_of(loop: Loop, scop: Scop) -> int:
     """Of one execution of `loop`, whatever the loops around are at."""
     step = abs(loop.step or 1)
     return max(most_iterations(s.domain, s.loops.index(loop), step) for s in scop.within(loop))
-
-
-def most_iterations(domain: isl.Set, place: int, step: int = 1) -> int:
-    """From the least to the greatest value of one dimension, in steps."""
-    return _extent(domain, place) // step + 1
-
-
-def _extent(domain: isl.Set, place: int) -> int:
-    """From the least to the greatest value of one dimension; FAR where nobody knows."""
-    domain = domain.project_out(isl.dim_type.param, 0, domain.dim(isl.dim_type.param))
-    if domain.is_empty():
-        return 0
-    ends = limited(lambda: [domain.dim_min_val(place), domain.dim_max_val(place)], list)
-    if not ends or not all(end.is_int() for end in ends):
-        return FAR
-    low, high = (end.to_python() for end in ends)
-    return high - low

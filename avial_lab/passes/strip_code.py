@@ -26,7 +26,7 @@ from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.model import Access, Array, Statement
-from avial_lab.polyhedra.orders import stride_of
+from avial_lab.polyhedra.moves import stride_of
 from avial_lab.polyhedra.parts import shorter, together
 from avial_lab.polyhedra.strips import Strip, Strips
 

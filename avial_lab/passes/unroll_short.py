@@ -16,7 +16,14 @@ from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.interleave_rows import Values, copy_with, variable_of
 from avial_lab.passes.mark_parallel import nearest_loops
-from avial_lab.passes.operations import LOOPS, operations_in, operations_named
+from avial_lab.passes.operations import (
+    LOOPS,
+    attributes_of,
+    constant_of,
+    operations_in,
+    operations_named,
+    replaced,
+)
 
 MOST_ITERATIONS = 5
 """Neighbours along one dimension, as stencils have them."""
@@ -106,3 +113,33 @@ def write_out(loop: ir.Operation, steps: range) -> None:
     for result, value in zip(loop.results, handed, strict=True):
         result.replace_all_uses_with(value)
     loop.erase()
+
+
+def say_places(around: ir.Operation) -> None:
+    """Steps that were written out in it become numbers of accesses' maps: neighbours are known by
+    them.
+
+    before:  affine.load %A[%j + %c2]                 after:   affine.load %A[%j + 2]
+    """
+    for op in operations_in(around):
+        if op.name in ("affine.load", "affine.store"):
+            _say_places(op)
+
+
+def _say_places(access: ir.Operation) -> None:
+    first = 1 + (access.name == "affine.store")
+    fixed, operands = list(access.operands)[:first], list(access.operands)[first:]
+    numbers = [constant_of(value) for value in operands]
+    form = ir.AffineMapAttr(access.attributes["map"]).value
+    if form.n_symbols or all(number is None for number in numbers):
+        return
+    kept = [value for value, number in zip(operands, numbers, strict=True) if number is None]
+    places = iter(range(len(kept)))
+    inner = [
+        ir.AffineDimExpr.get(next(places)) if number is None else ir.AffineConstantExpr.get(number)
+        for number in numbers
+    ]
+    chosen = ir.AffineMap.get(len(kept), 0, inner)
+    results = [each.compose(chosen) for each in form.results]
+    made = ir.AffineMapAttr.get(ir.AffineMap.get(len(kept), 0, results))
+    replaced(access, access.name, [*fixed, *kept], attributes_of(access) | {"map": made})

@@ -17,16 +17,13 @@ from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import free_nests, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import (
-    attributes_of,
-    constant_of,
     functions_in,
     loops_in,
     operations_in,
-    replaced,
 )
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.program import is_pure
-from avial_lab.passes.unroll_short import MOST_OPERATIONS, steps_of, write_out
+from avial_lab.passes.unroll_short import MOST_OPERATIONS, say_places, steps_of, write_out
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
 
@@ -93,9 +90,7 @@ def _write_out_in(loop: ir.Operation) -> None:
             _write_out_in(each)
         return
     tell(loop, NAME, told)
-    for op in operations_in(loop):
-        if op.name in ("affine.load", "affine.store"):
-            _say_places(op)
+    say_places(loop)
 
 
 def _small_triangles(loop: ir.Operation, inside: Sequence[ir.Operation]) -> ir.Operation | None:
@@ -120,29 +115,6 @@ def _small_triangles(loop: ir.Operation, inside: Sequence[ir.Operation]) -> ir.O
         trial.erase()
         return None
     return trial
-
-
-def _say_places(access: ir.Operation) -> None:
-    """Steps that were written out become numbers of the map: neighbours are known by them.
-
-    before:  affine.load %A[%j + %c2]                 after:   affine.load %A[%j + 2]
-    """
-    first = 1 + (access.name == "affine.store")
-    fixed, operands = list(access.operands)[:first], list(access.operands)[first:]
-    numbers = [constant_of(value) for value in operands]
-    form = ir.AffineMapAttr(access.attributes["map"]).value
-    if form.n_symbols or all(number is None for number in numbers):
-        return
-    kept = [value for value, number in zip(operands, numbers, strict=True) if number is None]
-    places = iter(range(len(kept)))
-    inner = [
-        ir.AffineDimExpr.get(next(places)) if number is None else ir.AffineConstantExpr.get(number)
-        for number in numbers
-    ]
-    chosen = ir.AffineMap.get(len(kept), 0, inner)
-    results = [each.compose(chosen) for each in form.results]
-    made = ir.AffineMapAttr.get(ir.AffineMap.get(len(kept), 0, results))
-    replaced(access, access.name, [*fixed, *kept], attributes_of(access) | {"map": made})
 
 
 def _is_over_elements(loop: ir.Operation, inside: Sequence[ir.Operation]) -> bool:

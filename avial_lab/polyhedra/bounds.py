@@ -1,6 +1,7 @@
 """How often a loop runs, and what decides that.
 
 A loop -> its number of iterations where it is a constant; the values its bounds are made of.
+A set of iterations -> how many there are at most along one dimension.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.rounding import FAR
 from avial_lab.accesses.views import defining
 from avial_lab.polyhedra.affine import Affine
+from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.indices import evaluate
 from avial_lab.polyhedra.model import Loop, LoopKind
 from avial_lab.polyhedra.nesting import defined_in
@@ -39,6 +43,23 @@ def trip_count(loop: Loop) -> int | None:
     if len(lows) < len(found.lows) or len(highs) < len(found.highs):
         return None
     return max(0, -((max(lows) - min(highs)) // loop.step))
+
+
+def most_iterations(domain: isl.Set, place: int, step: int = 1) -> int:
+    """From the least to the greatest value of one dimension, in steps."""
+    return _extent(domain, place) // step + 1
+
+
+def _extent(domain: isl.Set, place: int) -> int:
+    """From the least to the greatest value of one dimension; FAR where nobody knows."""
+    domain = domain.project_out(isl.dim_type.param, 0, domain.dim(isl.dim_type.param))
+    if domain.is_empty():
+        return 0
+    ends = limited(lambda: [domain.dim_min_val(place), domain.dim_max_val(place)], list)
+    if not ends or not all(end.is_int() for end in ends):
+        return FAR
+    low, high = (end.to_python() for end in ends)
+    return high - low
 
 
 def bounds_of(loop: Loop) -> Bounds:

@@ -21,10 +21,12 @@ from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
-from avial_lab.polyhedra.budget import limited, remembered
+from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import dependences
-from avial_lab.polyhedra.model import Access, Scop
+from avial_lab.polyhedra.model import Scop
+from avial_lab.polyhedra.moves import move_of
 from avial_lab.polyhedra.reductions import exact_families
+from avial_lab.polyhedra.reuse import nearer
 from avial_lab.polyhedra.sinking import Times, innermost, keeps, schedule_of, starts_of, sunk
 from avial_lab.polyhedra.units import Immovable, Unit
 
@@ -39,25 +41,24 @@ MOST_MOVES = 8
 """Loops that are moved in one nest: more than any nest has that somebody wrote."""
 
 
-def better_order(scop: Scop, units: Sequence[Unit]) -> isl.UnionMap | None:
-    """Times in which some innermost loop jumps less, and none more; None if there are none.
+def better_order(scop: Scop, units: Sequence[Unit], near: int = 0) -> isl.UnionMap | None:
+    """Times in which some innermost loop jumps less, and none more; and, with a cache of `near`
+    bytes, in which less is brought there anew. None if there are none.
 
     Loops are moved inwards one by one, each time the one that saves most. Raises Immovable where
     isl finds it too hard.
     """
-    if not any(_may_gain(unit) for unit in units):
+    first = next(starts_of(units))
+    if not any(_may_gain(unit) for unit in units) and not any(nearer(units, first, near)):
         return None
     ordered = limited(lambda: order_among(scop, units), lambda: None, limit=OPERATIONS)
     if ordered is None:
         raise Immovable("isl gave up on what has to stay in order")
     times, best = _start(units, ordered), None
     for _ in range(MOST_MOVES):
-        now = jumps_of(units, times)
-        moved = [(sum(then.values()), k, each) for k, each in enumerate(sunk(times))
-                 if _is_better(then := jumps_of(units, each), now)]  # fmt: skip
         legal = (
             (each, schedule)
-            for _, _, each in sorted(moved, key=lambda item: item[:2])
+            for each in (*_with_fewer_jumps(units, times), *nearer(units, times, near))
             if _is_kept(schedule := schedule_of(units, each), ordered)
         )
         found = next(legal, None)
@@ -65,6 +66,13 @@ def better_order(scop: Scop, units: Sequence[Unit]) -> isl.UnionMap | None:
             break
         times, best = found
     return best
+
+
+def _with_fewer_jumps(units: Sequence[Unit], times: Times) -> list[Times]:
+    now = jumps_of(units, times)
+    moved = [(sum(then.values()), k, each) for k, each in enumerate(sunk(times))
+             if _is_better(then := jumps_of(units, each), now)]  # fmt: skip
+    return [each for _, _, each in sorted(moved, key=lambda item: item[:2])]
 
 
 def first_order(units: Sequence[Unit], ordered: isl.UnionMap) -> isl.UnionMap:
@@ -113,55 +121,6 @@ def jumps(unit: Unit, dim: int) -> int:
 def steps(unit: Unit, dim: int) -> int:
     """Accesses of `unit` that go to the element beside when its loop `dim` alone goes on."""
     return sum(move_of(access, dim) == 1 for s in unit.statements for access in s.accesses)
-
-
-def move_of(access: Access, dim: int) -> int | None:
-    """0 where it stays at its element, 1 where it goes to the one beside, None for any other."""
-    stride = stride_of(access, dim)
-    return None if stride is None else abs(stride)
-
-
-def stride_of(access: Access, dim: int) -> int | None:
-    """0 where it stays at its element, 1 or -1 where it goes to the one after or before, None for
-    any other.
-    """
-    factors = factors_of(access, dim)
-    if factors is None or any(factors[:-1]):
-        return None
-    last = factors[-1] if factors else 0
-    return last if abs(last) <= 1 else None
-
-
-def factors_of(access: Access, dim: int) -> tuple[int, ...] | None:
-    """By how much each subscript changes with every value of the loop; None where that varies."""
-    return _factors(access.relation, dim)
-
-
-@remembered
-def _factors(relation: isl.Map, dim: int) -> tuple[int, ...] | None:
-    rank = relation.dim(OUT)
-    found: list[int] = []
-    for place in range(rank):
-        rest = relation.project_out(OUT, place + 1, rank - place - 1).project_out(OUT, 0, place)
-        if not rest.is_single_valued():
-            return None
-        pieces = isl.PwMultiAff.from_map(rest).get_pw_aff(0).get_pieces()
-        factors = {_factor(aff, dim) for _, aff in pieces}
-        factor = factors.pop() if len(factors) == 1 else None
-        if factor is None:
-            return None
-        found.append(factor)
-    return tuple(found)
-
-
-def _factor(aff: isl.Aff, dim: int) -> int | None:
-    """By how much the subscript changes with every value of the loop; None where that varies."""
-    divs = isl.dim_type.div
-    for k in range(aff.dim(divs)):
-        fixed = not aff.get_div(k).involves_dims(IN, dim, 1)
-        if not (fixed or aff.get_coefficient_val(divs, k).is_zero()):
-            return None
-    return aff.get_coefficient_val(IN, dim).to_python()
 
 
 def order_among(scop: Scop, units: Sequence[Unit]) -> isl.UnionMap:

@@ -28,8 +28,9 @@ from avial_lab.polyhedra.contractions import (
 )
 from avial_lab.polyhedra.eliminations import within_ranges
 from avial_lab.polyhedra.model import Access, Statement
+from avial_lab.polyhedra.moves import factors_of, stride_of
 from avial_lab.polyhedra.nesting import defined_in
-from avial_lab.polyhedra.orders import OPERATIONS, factors_of, stride_of
+from avial_lab.polyhedra.orders import OPERATIONS
 
 
 class NoProduct(Exception):

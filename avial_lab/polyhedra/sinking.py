@@ -53,15 +53,15 @@ def sunk(times: Times) -> Iterator[Times]:
     """
     for loop in _all_loops(times):
         moved = {name: _with_last(time, loop) for name, time in times.items()}
-        if all(_loops(moved[name]) == _loops(time) for name, time in times.items()):
+        if all(loops_at(moved[name]) == loops_at(time) for name, time in times.items()):
             continue
         yield moved
-        alone = [name for name, time in times.items() if _loops(time)[-1:] == [loop]]
+        alone = [name for name, time in times.items() if loops_at(time)[-1:] == [loop]]
         for inner in dict.fromkeys(filter(None, (_after(time, loop) for time in times.values()))):
             host = next(time for time in moved.values() if inner in time)
             along = (*host[: host.index(inner)], loop, -1)
             # Loops moved before may have left others around `inner` than these units have.
-            fit = [name for name in alone if set(_loops(along)) == set(_loops(times[name]))]
+            fit = [name for name in alone if set(loops_at(along)) == set(loops_at(times[name]))]
             counts = [*range(1, min(len(fit), MOST_ALONG) + 1), len(fit)]
             for count in dict.fromkeys(filter(None, counts)):
                 for chosen in combinations(fit, count):
@@ -69,12 +69,12 @@ def sunk(times: Times) -> Iterator[Times]:
 
 
 def _all_loops(times: Times) -> list[ir.Operation]:
-    return list(dict.fromkeys(loop for time in times.values() for loop in _loops(time)))
+    return list(dict.fromkeys(loop for time in times.values() for loop in loops_at(time)))
 
 
 def _after(time: Sequence[int | ir.Operation], loop: ir.Operation) -> ir.Operation | None:
     """The next loop inside `loop`."""
-    inner = _loops(time)
+    inner = loops_at(time)
     place = inner.index(loop) + 1 if loop in inner else len(inner)
     return inner[place] if place < len(inner) else None
 
@@ -87,13 +87,13 @@ def _with_last(
     return (*(item for item in time if item != loop), loop)
 
 
-def _loops(time: Sequence[int | ir.Operation]) -> list[ir.Operation]:
+def loops_at(time: Sequence[int | ir.Operation]) -> list[ir.Operation]:
     return [item for item in time if isinstance(item, ir.Operation)]
 
 
 def innermost(unit: Unit, times: Times) -> int | None:
     """Which of the unit's loops is innermost."""
-    inner = _loops(times[unit.name])
+    inner = loops_at(times[unit.name])
     return next(k for k, x in enumerate(unit.loops) if x.op == inner[-1]) if inner else None
 
 

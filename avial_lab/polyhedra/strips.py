@@ -21,7 +21,7 @@ from functools import reduce
 
 import islpy as isl
 
-from avial_lab.polyhedra.orders import factors_of, stride_of
+from avial_lab.polyhedra.moves import factors_of, stride_of
 from avial_lab.polyhedra.parts import Edge, Part
 from avial_lab.polyhedra.ranges import Range, range_of
 from avial_lab.polyhedra.units import Unit

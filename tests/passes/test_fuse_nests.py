@@ -117,7 +117,8 @@ def outer(text: str, cpu: Cpu) -> str:
     with context:
         machine = Machine([("before", text), ("after", after)], context)
     rng = np.random.default_rng(0)
-    arrays = {name: rng.integers(0, 1 << 40, (40, 37)) for name in "ABC"}
+    rows = 46 if "46x37" in text else 40
+    arrays = {name: rng.integers(0, 1 << 40, (rows if name == "A" else 40, 37)) for name in "ABC"}
     before = machine.call("before", arrays)
     for name, array in machine.call("after", arrays).items():
         np.testing.assert_array_equal(array, before[name])
@@ -127,6 +128,34 @@ def outer(text: str, cpu: Cpu) -> str:
 def test_outermost_loops_alone_are_one() -> None:
     after = outer(RECURRENCES.replace("ROW", "%i"), CACHE)
     assert after.count("affine.for") == 3
+
+
+WINDOWS = (
+    RECURRENCES.replace("%A: memref<40x37xi64>", "%A: memref<46x37xi64>")
+    .replace(
+        """        %y = affine.load %A[%i, %j] : memref<40x37xi64>
+        %z = arith.addi %x, %y : i64
+        affine.store %z, %C[%i, %j] : memref<40x37xi64>
+""",
+        """        affine.store %x, %C[%i, %j] : memref<40x37xi64>
+        affine.for %p = 0 to ROWS {
+          %y = affine.load %A[%i + %p, %j] : memref<46x37xi64>
+          %c = affine.load %C[%i, %j] : memref<40x37xi64>
+          %z = arith.addi %c, %y : i64
+          affine.store %z, %C[%i, %j] : memref<40x37xi64>
+        }
+""",
+    )
+    .replace("%A[%i, %j] : memref<40x37xi64>", "%A[%i, %j] : memref<46x37xi64>")
+    .replace("ROW,", "%i,")
+)
+
+
+@pytest.mark.parametrize(("rows", "loops"), [(2, 4), (7, 5)])
+def test_a_window_of_rows_needs_no_more_than_it_has(rows: int, loops: int) -> None:
+    """Of seven rows and one of B and C each, four times that is more than there is room for."""
+    after = outer(WINDOWS.replace("ROWS", str(rows)), CACHE)
+    assert after.count("affine.for") == loops
 
 
 @pytest.mark.parametrize("row", ["%i + 1", "%i - 1", "2"])

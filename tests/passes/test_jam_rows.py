@@ -20,7 +20,7 @@ from tests.polyhedra.test_properties import SLOW
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(
     rows=row_loops((1, 3), (1, 2, 3, 4, 5, 8, 11, 12, 25), st.integers(1, 7)),
-    count=st.sampled_from([2, 3, 4, 12]),
+    count=st.sampled_from([0, 2, 3, 4, 12]),
 )
 def test_random_rows(rows: Rows, count: int) -> None:
     _, done = changed(rows, (JamRows(count),))
@@ -38,6 +38,13 @@ def test_rows_left_over(height: int, width: int) -> None:
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
     _, done = changed(rows, (IndependentAccesses(), JamRows()))
     assert done or 1 in (height, width)  # a loop of one iteration goes nowhere
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 7, 12])
+def test_all_of_few_go_at_once(height: int) -> None:
+    module, done = changed(Rows(height, 17, ((True, (SUM_DOWN,)),)), (JamRows(),))
+    assert done or height == 1
+    assert height == 1 or str(module.body.operations[0]).count("affine.for") == 1
 
 
 @pytest.mark.parametrize("height", [48, 49, 59, 60, 83])

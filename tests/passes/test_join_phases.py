@@ -67,6 +67,17 @@ def test_what_becomes_one(text: str, phases: list[list[str]]) -> None:
     assert joined(text) == phases
 
 
+def test_nests_of_three_loops_become_one() -> None:
+    kind = "memref<40x50x60xf64>"
+    nest = """affine.for %i = 0 to 40 {{ affine.for %j = 0 to 50 {{ affine.for %k = 0 to 60 {{
+      %a = affine.load %{0}[%i, %j, %k] : {2}
+      %b = arith.mulf %a, %a : f64
+      affine.store %b, %{1}[%i, %j, %k] : {2} }} }} }}"""
+    nests = "\n".join(nest.format(*arrays, kind) for arrays in ("AB", "BC", "CC"))
+    text = f"func.func @f(%A: {kind}, %B: {kind}, %C: {kind}) {{\n{nests}\nreturn }}"
+    assert joined(text) == [["S1", "S2", "S3"]]
+
+
 def test_what_waits_for_all_stays() -> None:
     text = both(1000, ROWS, COLUMNS.replace("%w", "%x").replace("{of}", "%x[%j]"))
     assert joined(text) == [["S1"], ["S2"]]

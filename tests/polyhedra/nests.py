@@ -6,8 +6,8 @@ parameter. `trace(nest, n)` runs it in plain Python; `affine_text` and `scf_text
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from hypothesis import strategies as st
@@ -141,15 +141,21 @@ def _nearby(depth: int) -> st.SearchStrategy[Expression]:
     )
 
 
+def _near_read(depth: int) -> st.SearchStrategy[Access]:
+    return st.sampled_from("AB").flatmap(lambda array: _near_access(depth, array, writes=False))
+
+
+def _near_access(depth: int, array: str, *, writes: bool) -> st.SearchStrategy[Access]:
+    subscripts = st.tuples(*[_nearby(depth)] * RANKS[array])
+    return st.builds(Access, st.just(array), st.just(writes), subscripts)
+
+
 def _near_accesses(depth: int) -> st.SearchStrategy[tuple[Access, ...]]:
     """A read and a write, or only one of them, of nearby elements."""
 
-    def one(array: str, *, writes: bool) -> st.SearchStrategy[Access]:
-        subscripts = st.tuples(*[_nearby(depth)] * RANKS[array])
-        return st.builds(Access, st.just(array), st.just(writes), subscripts)
-
-    reads = st.lists(st.sampled_from("AB").flatmap(lambda a: one(a, writes=False)), max_size=2)
-    writes = st.lists(st.sampled_from("AB").flatmap(lambda a: one(a, writes=True)), max_size=1)
+    reads = st.lists(_near_read(depth), max_size=2)
+    written = st.sampled_from("AB").flatmap(lambda a: _near_access(depth, a, writes=True))
+    writes = st.lists(written, max_size=1)
     return st.tuples(writes, reads, writes).map(lambda parts: tuple(chain(*parts)))
 
 
@@ -171,6 +177,25 @@ def _near_loops(depth: int) -> st.SearchStrategy[tuple[For, ...]]:
 
 near_nests: st.SearchStrategy[Nest] = _near_loops(0)
 """Loops over all of their arrays, with dependences between neighbours or none."""
+
+
+def _three_loops(body: Sequence[Access]) -> Nest:
+    nest: Nest = tuple(body)
+    for depth in (2, 1, 0):
+        low, high = (Expression((0,) * depth, of_n, 0) for of_n in (0, 1))
+        nest = (For((low,), (high,), 1, nest),)
+    return nest
+
+
+_ELEMENT = Access("B", True, (Expression((0, 1, 0), 0, 0), Expression((0, 0, 1), 0, 0)))
+
+plane_sums: st.SearchStrategy[Nest] = st.lists(
+    st.sampled_from([replace(_ELEMENT, writes=False), *[None] * 3]).flatmap(
+        lambda own: st.just(own) if own else _near_read(3)
+    ),
+    min_size=1, max_size=3,
+).map(lambda reads: _three_loops([*reads, _ELEMENT]))  # fmt: skip
+"""All of B written in each iteration of the outermost loop, from its elements and neighbours."""
 
 
 # -- running
