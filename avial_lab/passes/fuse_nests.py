@@ -51,6 +51,9 @@ class FuseNests:
     Only of arrays with an element for each iteration: A comes from memory once. Not where the
     second nest needs what the first computes later.
 
+    Single loops are one where iterations of both may run in any order, and what they share is in no
+    cache of a core's own.
+
     before:  affine.for %i { for %j { y[i, j] = … y[i, j - 1] } }
              affine.for %i { for %k { z[i, n - k] = … y[i, n - k] } }
     after:   affine.for %i { for %j { y[i, j] = … }  for %k { z[i, n - k] = … y[i, n - k] } }
@@ -76,7 +79,7 @@ class FuseNests:
             if _is_open(op):
                 nest = op
                 while before and (
-                    _fuse(before[-1], nest, read)
+                    _fuse(before[-1], nest, read, self.cpu.l2_bytes)
                     or _fuse_outer(before[-1], nest, read, self.cpu.l2_bytes)
                 ):
                     nest = before.pop()
@@ -104,9 +107,7 @@ def _is_open(op: ir.Operation) -> bool:
 
 
 def _nest(op: ir.Operation) -> list[ir.Operation] | None:
-    """The loops of a perfect nest of two or more around accesses and arithmetic, which hand nothing
-    on.
-    """
+    """The loops of a perfect nest around accesses and arithmetic, which hand nothing on."""
     loops: list[ir.Operation] = []
     while _is_open(op):
         loops.append(op)
@@ -117,20 +118,22 @@ def _nest(op: ir.Operation) -> list[ir.Operation] | None:
             op = body[0]
             continue
         plain = all(inner.name in ACCESSES or is_pure(inner) for inner in body)
-        return loops if plain and len(loops) > 1 else None
+        return loops if plain else None
     return None
 
 
-def _fuse(one: ir.Operation, other: ir.Operation, read: _Read) -> bool:
+def _fuse(one: ir.Operation, other: ir.Operation, read: _Read, room: int) -> bool:
     first, second = _nest(one), _nest(other)
     if first is None or second is None:
         return False
     if len(first) != len(second) or not _same_loops(first, second):
         return False
     scop = read()
-    shared = _shared(*(_inside(nest[0], scop) for nest in (first, second)))
+    shared = _shared(_inside(one, scop), _inside(other, scop), room)
     names = " ".join(map(loop_name, first))
     if not shared:
+        return False
+    if len(first) == 1 and not (_in_any_order(one, scop) and _in_any_order(other, scop)):
         return False
     if not _may_be_one(first[0], second[0], scop):
         tell(first[0], NAME, f"two nests over {names} stay apart: one waits for the other")
@@ -157,8 +160,10 @@ def _inside(loop: ir.Operation, scop: Scop) -> list[Statement]:
     return [s for s in scop.statements if holds(loop, s.op)]
 
 
-def _shared(first: Sequence[Statement], second: Sequence[Statement]) -> list[str]:
-    """Elements, one for each iteration, that both meet in the same iteration."""
+def _shared(first: Sequence[Statement], second: Sequence[Statement], room: int) -> list[str]:
+    """Elements, one for each iteration, that both meet in the same iteration; of one loop those of
+    arrays that are more than `room` bytes.
+    """
     one, other = (
         [a for s in nest for a in s.accesses if a.exact and a.array.kind is ArrayKind.MEMORY]
         for nest in (first, second)
@@ -171,6 +176,7 @@ def _shared(first: Sequence[Statement], second: Sequence[Statement]) -> list[str
         for a in one
         if a.array in met
         and _has_its_own(a.relation)
+        and (a.relation.dim(IN) > 1 or _exceeds(a.array, room))
         and any(_same(a.relation, each) for each in met[a.array])
     }
     return list(found)
@@ -178,8 +184,22 @@ def _shared(first: Sequence[Statement], second: Sequence[Statement]) -> list[str
 
 @remembered
 def _has_its_own(elements: isl.Map) -> bool:
-    """Whether each iteration of several loops meets an element that no other does."""
-    return elements.dim(IN) > 1 and limited(elements.is_injective, lambda: False)
+    """Whether each iteration meets an element that no other does."""
+    return limited(elements.is_injective, lambda: False)
+
+
+def _exceeds(array: Array, room: int) -> bool:
+    """Whether it is known to be more bytes."""
+    size = _size_of(array)
+    return size is not None and prod(size) > room
+
+
+def _size_of(array: Array) -> tuple[int, ...] | None:
+    """Its extents, and the bytes of an element; None where nobody knows them all."""
+    shape = [extent for extent in array.shape if extent is not None]
+    if array.value is None or len(shape) < array.rank:
+        return None
+    return (*shape, itemsize_of(ir.MemRefType(array.value.type).element_type))
 
 
 @remembered
@@ -218,10 +238,7 @@ def _fuse_outer(first: ir.Operation, second: ir.Operation, read: _Read, room: in
     scop = read()
     before, after = _inside(first, scop), _inside(second, scop)
     shared = _brought_twice(before, after, room)
-    if not shared or not all(
-        not carried_among(scop.loops_of(nest)[0], inside)
-        for nest, inside in ((first, before), (second, after))
-    ):
+    if not shared or not all(_in_any_order(nest, scop) for nest in (first, second)):
         return False
     if not needs_own_iteration(before, after):
         return False
@@ -229,6 +246,11 @@ def _fuse_outer(first: ir.Operation, second: ir.Operation, read: _Read, room: in
     tell(first, NAME, told)
     _merge([first], [second])
     return True
+
+
+def _in_any_order(nest: ir.Operation, scop: Scop) -> bool:
+    """Whether the iterations of its outermost loop may run in any order, as on several threads."""
+    return not carried_among(scop.loops_of(nest)[0], _inside(nest, scop))
 
 
 def _is_plain_inside(loop: ir.Operation) -> bool:
@@ -285,11 +307,11 @@ def _need_of(access: Access) -> _Need | None:
     array = access.array
     if array.kind is ArrayKind.VALUE:
         return _Need(0, 0)
-    shape = [extent for extent in array.shape if extent is not None]
-    if array.value is None or len(shape) < array.rank:
+    size = _size_of(array)
+    if size is None:
         return None
-    item = itemsize_of(ir.MemRefType(array.value.type).element_type)
-    whole = part = prod(shape) * item
+    *shape, item = size
+    whole = part = prod(size)
     domain = access.relation.domain()
     counts = [most_iterations(domain, loop) for loop in range(access.relation.dim(IN))]
     moves = [f for k in range(len(counts)) if (f := factors_of(access, k)) is not None]

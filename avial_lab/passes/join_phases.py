@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import func
 
+from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FUSED, PHASES, on_cpu, touched_by
 from avial_lab.passes.mark_parallel import nearest_loops
 from avial_lab.passes.notes import listed
-from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.operations import functions_in, nbytes_of, operations_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.phases import SPLIT, Captured, alone_in, remap
 from avial_lab.passes.program import is_pure, text_attribute
@@ -138,12 +139,16 @@ def as_joined(
 
 
 def have_common(a: ir.Operation, b: ir.Operation) -> bool:
-    """Whether both are given some array of two dimensions or more: of others there is nothing to
-    try.
+    """Whether both are given some array of two dimensions or more, or one that is not in a core's
+    own cache: of others there is nothing to try.
     """
     given = (set(touched_by([each], 1) + touched_by([each], 2)) for each in (a, b))
     kinds = [ir.MemRefType(buffer_of(value).type) for value in set.intersection(*given)]
-    return any(len(kind.shape) > 1 for kind in kinds)
+    return any(len(kind.shape) > 1 or _exceeds(kind, this_cpu().l2_bytes) for kind in kinds)
+
+
+def _exceeds(kind: ir.MemRefType, nbytes: int) -> bool:
+    return kind.has_static_shape and nbytes_of(kind) > nbytes
 
 
 class _Trial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -117,8 +118,10 @@ def outer(text: str, cpu: Cpu) -> str:
     with context:
         machine = Machine([("before", text), ("after", after)], context)
     rng = np.random.default_rng(0)
-    rows = 46 if "46x37" in text else 40
-    arrays = {name: rng.integers(0, 1 << 40, (rows if name == "A" else 40, 37)) for name in "ABC"}
+    shapes = re.findall(r"%([ABC]): memref<([\dx]+)xi64>", text)
+    arrays = {
+        name: rng.integers(0, 1 << 40, tuple(map(int, shape.split("x")))) for name, shape in shapes
+    }
     before = machine.call("before", arrays)
     for name, array in machine.call("after", arrays).items():
         np.testing.assert_array_equal(array, before[name])
@@ -169,3 +172,37 @@ def test_what_a_cache_does_not_gain_by_stays(nbytes: int) -> None:
     """Rows that have no room, and arrays that are there anyway."""
     after = outer(RECURRENCES.replace("ROW", "%i"), replace(CACHE, l2_bytes=nbytes))
     assert after.count("affine.for") == 4
+
+
+VECTORS = """
+  func.func @f(%A: memref<2000xi64>, %B: memref<2000xi64>, %C: memref<2000xi64>)
+      attributes {avial.apart, avial.name = "f"} {
+    affine.for %i = 1 to 2000 {
+      %x = affine.load %A[%i] : memref<2000xi64>
+      %y = arith.muli %x, %x : i64
+      affine.store %y, %B[%i] : memref<2000xi64>
+    }
+    affine.for %i = 1 to 2000 {
+      %x = affine.load %B[READ] : memref<2000xi64>
+      %y = affine.load %C[OLD] : memref<2000xi64>
+      %z = arith.addi %x, %y : i64
+      affine.store %z, %C[WRITTEN] : memref<2000xi64>
+    }
+    return
+  }"""
+
+
+@pytest.mark.parametrize(
+    ("read", "old", "written", "l2_bytes", "loops"),
+    [
+        pytest.param("%i", "%i", "%i", 1 << 13, 1, id="large"),
+        pytest.param("%i", "%i", "%i", 1 << 14, 2, id="in the cache anyway"),
+        pytest.param("%i - 1", "%i", "%i", 1 << 13, 2, id="of another iteration"),
+        pytest.param("%i", "0", "0", 1 << 13, 2, id="a sum, in the order of its terms"),
+        pytest.param("%i", "%i - 1", "%i", 1 << 13, 2, id="a scan"),
+    ],
+)
+def test_single_loops(read: str, old: str, written: str, l2_bytes: int, loops: int) -> None:
+    text = VECTORS.replace("READ", read).replace("OLD", old).replace("WRITTEN", written)
+    after = outer(text, replace(CACHE, l2_bytes=l2_bytes))
+    assert after.count("affine.for") == loops

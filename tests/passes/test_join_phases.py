@@ -78,6 +78,17 @@ def test_nests_of_three_loops_become_one() -> None:
     assert joined(text) == [["S1", "S2", "S3"]]
 
 
+@pytest.mark.parametrize(("count", "phases"), [(1000, 2), (10_000_000, 1)])
+def test_single_loops_over_what_is_in_no_cache_become_one(count: int, phases: int) -> None:
+    loop = """affine.for %i = 0 to {2} {{
+      %a = affine.load %{0}[%i] : memref<{2}xf64>
+      %b = arith.mulf %a, %a : f64
+      affine.store %b, %{1}[%i] : memref<{2}xf64> }}"""
+    loops = "\n".join(loop.format(*arrays, count) for arrays in ("AB", "BC"))
+    arguments = ", ".join(f"%{name}: memref<{count}xf64>" for name in "ABC")
+    assert len(joined(f"func.func @f({arguments}) {{\n{loops}\nreturn }}")) == phases
+
+
 def test_what_waits_for_all_stays() -> None:
     text = both(1000, ROWS, COLUMNS.replace("%w", "%x").replace("{of}", "%x[%j]"))
     assert joined(text) == [["S1"], ["S2"]]
