@@ -46,7 +46,7 @@ class Ahead:
         program would not have read.
         """
         written = self.written
-        own = {inner for op in written for inner in (op, *operations_in(op))}
+        own = dict.fromkeys(inner for op in written for inner in (op, *operations_in(op)))
         read = {memory for op in own for value in op.operands for memory in memory_of(value)}
         left: list[ir.Operation] = []
         needs: list[ir.Operation] = []

@@ -111,6 +111,19 @@ def test_how_far_packing_moves(case: str) -> None:
         assert loops_around_packing(made) == inside + stays
 
 
+def test_the_same_text_each_time() -> None:
+    """Wherever in memory the operations are, by which sets of them are ordered."""
+    made: set[str] = set()
+    contexts: list[ir.Context] = []
+    for _ in range(12):
+        contexts.append(ir.Context())
+        with contexts[-1]:
+            text = text_of("something else is written before it", "f64", (37, 41, 29))
+            passes = (BlockLoops(terms=8, block=16, cpu=WIDE),)
+            made.add(str(blocked(text, passes, contexts[-1])))
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize("kind", ["f64", "f32"])
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_packed_ahead_is_the_same(case: str, kind: str) -> None:
