@@ -9,14 +9,17 @@ in loops, TOPLAS 16 (1994), unroll-and-jam.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 
 from mlir import ir
 
+from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.interleave_rows import put_side_by_side
+from avial_lab.passes.interleave_rows import put_side_by_side, variable_of
 from avial_lab.passes.jam_rows import loops_over_columns
 from avial_lab.passes.notes import loop_name, tell
+from avial_lab.passes.operations import nbytes_of
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.dependences import carried_among
@@ -33,6 +36,11 @@ MOST_LOADS = 9
 SHARED = 0.3
 """Of all loads, that rows have to have in common: where it was less, stores decided."""
 
+PAGE = 4096
+"""Bytes in which a core looks for a direction to fetch lines ahead of a loop: it finds none where
+several rows begin on the same page.
+"""
+
 
 @dataclass(frozen=True)
 class ShareLoads:
@@ -43,8 +51,11 @@ class ShareLoads:
                B[i, j] = …  B[i + 1, j] = …  B[i + 2, j] = …  B[i + 3, j] = … } }
 
     Only where iterations of both loops meet nowhere, and where rows have a good part of what they
-    load in common. Rows that are left over run one by one.
+    load in common; and not short rows of arrays that are in no cache of a core's own. Rows that are
+    left over run one by one.
     """
+
+    cpu: Cpu = field(default_factory=this_cpu, repr=False)
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
@@ -58,16 +69,21 @@ class ShareLoads:
         for region in op.regions:
             for block in region.blocks:
                 for inner in [view.operation for view in block.operations]:
-                    if inner.name != "affine.for" or not _share(inner, phase):
+                    if inner.name != "affine.for" or not _share(inner, phase, self.cpu):
                         self._share_in(inner, phase)
 
 
-def _share(loop: ir.Operation, phase: ir.Operation) -> bool:
+def _share(loop: ir.Operation, phase: ir.Operation, cpu: Cpu) -> bool:
     """Whether its rows run side by side now."""
     columns = loops_over_columns(loop)
     if not columns or not all(INDEPENDENT in op.attributes for op in columns):
         return False
     if not all(_is_worth_it(loop, each) for each in columns) or not _meet_nowhere(loop):
+        return False
+    accesses = [
+        op for each in columns for op in body_of(each) if op.name in ("affine.load", "affine.store")
+    ]
+    if any(_share_pages(op, variable_of(loop), cpu.l2_bytes) for op in accesses):
         return False
     tell(phase, NAME, f"{ROWS} rows of {loop_name(loop)} at once, which load the same elements")
     put_side_by_side(loop, ROWS)
@@ -87,6 +103,22 @@ def _is_worth_it(loop: ir.Operation, columns: ir.Operation) -> bool:
         return False
     each = _elements(loads, loop, 1)
     return 0 < each <= MOST_LOADS and _elements(loads, loop, ROWS) <= (1 - SHARED) * ROWS * each
+
+
+def _share_pages(access: ir.Operation, row: ir.Value, room: int) -> bool:
+    """Whether rows of an array of more than `room` bytes begin on the same page."""
+    array, *where = list(access.operands)[access.name == "affine.store" :]
+    kind = ir.MemRefType(array.type)
+    if not kind.has_static_shape or nbytes_of(kind) <= room:
+        return False
+    form = _map(access)
+    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+    symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
+    next_row = [each + (value == row) for each, value in zip([*dims, *symbols], where, strict=True)]
+    after = ir.AffineMap.get(form.n_dims, form.n_symbols, next_row)
+    moved = [k for k, each in enumerate(form.results) if each.compose(after) != each]
+    apart = nbytes_of(kind) // prod(kind.shape[: moved[-1] + 1]) if moved else PAGE
+    return apart < PAGE
 
 
 def _map(load: ir.Operation) -> ir.AffineMap:

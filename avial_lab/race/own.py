@@ -62,8 +62,6 @@ class OwnRank:
         """Raises AvialError where the run fails."""
         if self.manifest.uses_mpi:  # else it is done when the program is called
             self._write()
-        for name, memory in self.kept.items():
-            np.copyto(memory, self.before.setdefault(name, np.full_like(memory, 0xFF)))
         self.runs += 1
         self.outcome = engine.run(
             self.program,
@@ -82,11 +80,13 @@ class OwnRank:
     def _write(self) -> None:
         for piece, given in zip(self.pieces, self.given, strict=True):
             np.copyto(piece, given)
+        for name, memory in self.kept.items():
+            np.copyto(memory, self.before.setdefault(name, np.full_like(memory, 0xFF)))
 
 
 @dataclass(frozen=True)
 class _Fresh(LoadedProgram):
-    """What it is given is written right before it runs, as that of a function in C: what the engine
+    """All its memory is written right before it runs, as that of a function in C: what the engine
     does before takes some hundred µs, in which others on the machine take lines of the last cache.
     """
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.cpu import Cpu
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.share_loads import ROWS, ShareLoads
 from avial_lab.pipelines import run_passes
@@ -79,3 +80,27 @@ def test_little_in_common_or_much_to_hold(loads: list[str]) -> None:
 @pytest.mark.parametrize("store", ["%A[%i, %j]", "%A[%i + 2, %j]"])
 def test_rows_that_wait_for_rows_stay_in_order(store: str) -> None:
     assert f"step {ROWS}" not in shared(stencil(2, 20, COLUMN, store))
+
+
+def at_once(text: str, cpu: Cpu) -> bool:
+    with ir.Context():
+        module = ir.Module.parse(text)
+        run_passes(module.operation, (IndependentAccesses(), ShareLoads(cpu)))
+        return f"step {ROWS}" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("columns", "l2_bytes", "side_by_side"),
+    [(512, 1 << 15, True), (511, 1 << 15, False), (511, 1 << 20, True)],
+)
+def test_rows_on_one_page_go_one_by_one(columns: int, l2_bytes: int, side_by_side: bool) -> None:
+    """But where the array is in a cache."""
+    text = stencil(2, 21, COLUMN).replace(f"{SIDE}x{SIDE}xf64", f"{SIDE}x{columns}xf64")
+    assert at_once(text, Cpu(l2_bytes=l2_bytes)) == side_by_side
+
+
+@pytest.mark.parametrize(("height", "side_by_side"), [(40, True), (10, False)])
+def test_planes_of_short_rows_are_on_pages_of_their_own(height: int, side_by_side: bool) -> None:
+    text = stencil(2, 21, ["%A[%i - 1, 1, %j]", "%A[%i, 1, %j]"], "%B[%i, 1, %j]")
+    text = text.replace(f"{SIDE}x{SIDE}xf64", f"{SIDE}x{height}x{SIDE}xf64")
+    assert at_once(text, Cpu(l2_bytes=1 << 10)) == side_by_side
