@@ -15,7 +15,8 @@ from avial_lab.errors import ScheduleError
 OPTIONAL = (
     "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
     "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
-    "fuse-nests", "promote-scalars", "reorder-sums", "independent-accesses", "partial-sums",
+    "fuse-nests", "flatten-sums", "promote-scalars", "reorder-sums", "independent-accesses",
+    "partial-sums",
     "tile-time", "jam-rows", "vectorise-rows", "interleave-rows", "transpose-tiles",
     "thread-loops", "split-drivers", "flatten-rows", "check-distances", "near-arguments",
     "pack-rows", "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps",

@@ -62,7 +62,7 @@ from avial_lab.passes.expand_math import ExpandMath
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.expm1_to_libm import Expm1ToLibm
 from avial_lab.passes.extremes_to_llvm import ExtremesToLlvm
-from avial_lab.passes.flatten_rows import FlattenRows
+from avial_lab.passes.flatten_rows import FlattenRows, FlattenSums
 from avial_lab.passes.free_allocations import FreeAllocations
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases
@@ -155,6 +155,7 @@ OURS: dict[str, type] = {
     "jam-rows": JamRows,
     "transpose-tiles": TransposeTiles,
     "flatten-rows": FlattenRows,
+    "flatten-sums": FlattenSums,
     "check-distances": CheckDistances,
     "near-arguments": NearArguments,
     "pack-rows": PackRows,

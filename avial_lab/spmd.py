@@ -36,7 +36,7 @@ from avial_lab.passes.empty_loops import EmptyLoops
 from avial_lab.passes.emulate_gpu import EmulateGpu
 from avial_lab.passes.expand_arrays import ExpandArrays
 from avial_lab.passes.expand_scalars import ExpandScalars
-from avial_lab.passes.flatten_rows import FlattenRows
+from avial_lab.passes.flatten_rows import FlattenRows, FlattenSums
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.hold_rows import HoldRows
@@ -220,6 +220,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         OrderLoops(),
         FuseNests(),
         TileTime(**effort.options("tile-time")),
+        FlattenSums(),
         PromoteScalars(),
         ReorderSums(),
         IndependentAccesses(),

@@ -20,15 +20,17 @@ from avial_lab.dialects.avial import rebuilt_with
 from avial_lab.passes.elements import Element
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT
+from avial_lab.passes.interleave_rows import variable_of
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import attributes_of, lies_whole, loops_in
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.thread_loops import functions_and_phases
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.dependences import carried_among
-from avial_lab.polyhedra.nesting import body_of
+from avial_lab.polyhedra.nesting import body_of, parent_of
 
 NAME = "flatten-rows"
+SUMS = "flatten-sums"
 
 LONG = 512
 """Elements of a row that lose little at their ends."""
@@ -51,29 +53,64 @@ class FlattenRows:
         with module.context:
             for function, phase in functions_and_phases(module):
                 for loop in list(filter(_is_short_row, loops_in(function))):
-                    _flatten(loop, phase)
+                    _flatten(loop, phase, NAME)
 
     def __str__(self) -> str:
         return NAME
 
 
-def _flatten(row: ir.Operation, phase: ir.Operation) -> None:
+@dataclass(frozen=True)
+class FlattenSums:
+    """The same for what rows and columns add to the same elements, in its order.
+
+    before:  affine.for %i = 0 to 56 { affine.for %j = 0 to 56 { s[%c] += A[%c, %i, %j] } }
+    after:   affine.for %i = 0 to 56 * 56 { s[%c] += A'[%c, %i] }
+
+    A sum in vectors has their elements to add up once, and not for each row.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for function, phase in functions_and_phases(module):
+                for loop in list(filter(_is_short_sum, loops_in(function))):
+                    _flatten(loop, phase, SUMS)
+
+    def __str__(self) -> str:
+        return SUMS
+
+
+def _flatten(row: ir.Operation, phase: ir.Operation, name: str) -> None:
     """Make one loop of the row and those around it, as long as it is short."""
     names = [loop_name(row)]
-    while _is_short_row(row):
-        around = row.parent
+    is_short = _is_short_sum if name == SUMS else _is_short_row
+    while is_short(row):
+        around = parent_of(row)
         assert around is not None, "a loop stands in a function"
-        rows = _Rows(around.operation, row)
+        rows = _Rows(around, row)
         if not rows.lie_side_by_side():
             break
         names.append(loop_name(rows.loop))
         row = rows.written()
     if len(names) > 1:
-        tell(phase, NAME, f"rows of {listed(names[::-1])} are one, as they lie in memory")
+        tell(phase, name, f"rows of {listed(names[::-1])} are one, as they lie in memory")
 
 
 def _is_short_row(op: ir.Operation) -> bool:
-    count = _columns(op) if INDEPENDENT in op.attributes else None
+    return INDEPENDENT in op.attributes and _is_short(op)
+
+
+def _is_short_sum(op: ir.Operation) -> bool:
+    """Whether it is one in a loop that stores to the same element in all iterations of both."""
+    around = parent_of(op)
+    if around is None or around.name != "affine.for" or not _is_short(op):
+        return False
+    both = [variable_of(each) for each in (around, op)]
+    stores = (inner for inner in body_of(op) if inner.name == "affine.store")
+    return any(not any(value in both for value in _subscripts(store)) for store in stores)
+
+
+def _is_short(op: ir.Operation) -> bool:
+    count = _columns(op)
     return count is not None and count <= LONG
 
 
@@ -106,13 +143,14 @@ class _Rows:
             return False
         if not all(_is_plain(op) for op in (*self._before, *self._body)):
             return False
-        if self._before and not self._runs():
+        in_order = INDEPENDENT not in self.row.attributes
+        if self._before and (in_order or not self._runs()):
             return False
         uses = [use.owner.operation for value in self._variables for use in value.uses]
         through = all(
             op in self._body and _is_access(op) and self._shift(op) is not None for op in uses
         )
-        return through and self._meet_nowhere()
+        return through and (in_order or self._meet_nowhere())
 
     @cached_property
     def _before(self) -> list[ir.Operation]:
@@ -131,8 +169,7 @@ class _Rows:
 
     @cached_property
     def _variables(self) -> tuple[ir.Value, ir.Value]:
-        i, j = (each.regions[0].blocks[0].arguments[0] for each in (self.loop, self.row))
-        return i, j
+        return variable_of(self.loop), variable_of(self.row)
 
     def _goes_along(self, op: ir.Operation) -> bool:
         return _is_access(op) and any(value in self._variables for value in _subscripts(op))
@@ -184,7 +221,9 @@ class _Rows:
                 self._rewrite(op, flat[_array(op)], columns)
             else:
                 op.move_before(self.row)
-        attributes = attributes_of(self.loop) | {INDEPENDENT: self.row.attributes[INDEPENDENT]}
+        attributes = attributes_of(self.loop)
+        if INDEPENDENT in self.row.attributes:
+            attributes[INDEPENDENT] = self.row.attributes[INDEPENDENT]
         for end in ("lowerBoundMap", "upperBoundMap"):
             attributes[end] = _times(self.loop.attributes[end], columns)
         self.row.erase()

@@ -31,7 +31,7 @@ from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import Array, ArrayKind, Statement
-from avial_lab.polyhedra.moves import move_of
+from avial_lab.polyhedra.moves import walks
 from avial_lab.polyhedra.nesting import inits_of
 from avial_lab.polyhedra.reductions import forbidding, reductions
 from avial_lab.polyhedra.updates import links
@@ -197,8 +197,7 @@ def side_by_side(own: Loop, scop: Scop) -> bool:
     jumps to one by one, and are slower than the order of the program.
     """
     return all(
-        access.array.kind is not ArrayKind.MEMORY
-        or move_of(access, statement.loops.index(own)) is not None
+        access.array.kind is not ArrayKind.MEMORY or walks(access, statement.loops.index(own))
         for statement in scop.within(own)
         for access in statement.accesses
     )

@@ -7,6 +7,9 @@ Access, dimension of its iterations -> change of its subscripts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import islpy as isl
 
 from avial_lab.polyhedra.budget import remembered
@@ -30,6 +33,28 @@ def stride_of(access: Access, dim: int) -> int | None:
         return None
     last = factors[-1] if factors else 0
     return last if abs(last) <= 1 else None
+
+
+def walks(access: Access, dim: int) -> bool:
+    """Whether it stays at its element or goes to the one beside in memory; also where that begins
+    a new row, as in a view of several dimensions as one.
+    """
+    if move_of(access, dim) is not None:
+        return True
+    shape = [extent for extent in access.array.shape if extent is not None]
+    if factors_of(access, dim) is not None or len(shape) < access.array.rank:
+        return False
+    factor = _factors(access.relation.apply_range(_addresses(access.relation, shape)), dim)
+    return factor is not None and abs(factor[0]) <= 1
+
+
+def _addresses(relation: isl.Map, shape: Sequence[int]) -> isl.Map:
+    """{ A[i, j] -> [n * i + j] } for an array of these extents that `relation` goes to."""
+    elements = relation.get_space().range()
+    address = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(elements))
+    for k in range(len(shape)):
+        address = address.set_coefficient_val(IN, k, isl.Val(prod(shape[k + 1 :])))
+    return isl.Map.from_aff(address)
 
 
 def factors_of(access: Access, dim: int) -> tuple[int, ...] | None:

@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 from mlir import ir
 
-from avial_lab.passes.flatten_rows import FlattenRows
+from avial_lab.passes.flatten_rows import FlattenRows, FlattenSums
 from avial_lab.passes.independent_accesses import IndependentAccesses
+from avial_lab.passes.promote_scalars import PromoteScalars
+from avial_lab.passes.reorder_sums import ReorderSums
 from avial_lab.pipelines import run_passes
 from tests.passes.rewriting import assert_same_bits
 
@@ -59,3 +61,48 @@ def test_parts_of_planes_hold_the_same_bits() -> None:
         shape = (PLANES, ROWS, columns)
         arrays = {name: rng.normal(size=shape).astype(np.float32) for name in "ABC"}
         assert_same_bits(texts, afters, arrays)
+
+
+def sums(columns: int, first: tuple[int, int], end: tuple[int, int], away: int) -> str:
+    """Of A and of C `away` rows from there, into an element of B; C becomes A."""
+    store = f"affine.store %x, %B[%p, %i, %j] : memref<{PLANES}x{ROWS}x{columns}xf32>"
+    text = planes(columns, first, end, away).replace("math.fma %a, %c, %k", "math.fma %a, %c, %b")
+    load = "%b = affine.load %B[0, 2, 0]"
+    return (
+        text.replace("%k = affine.load %A[0, 1", "%k = affine.load %B[0, 2")
+        .replace(f"%k = affine.load %B[0, 2, {columns - 1}]", load)
+        .replace(store, store.replace("[%p, %i, %j]", "[0, 2, 0]"))
+    )
+
+
+def test_sums_hold_the_same_bits() -> None:
+    corners = [((0, 0), (PLANES, ROWS)), ((0, 0), (PLANES, ROWS - 2)), ((1, 2), (4, 3))]
+    rng = np.random.default_rng(7)
+    for columns in (1, 2, 7, 13):
+        texts = [
+            sums(columns, first, end, away)
+            for (first, end), away in itertools.product(corners, (0, 1, -1, 2))
+            if first[1] + away >= 0 and end[1] + away <= ROWS
+        ]
+        afters: list[str] = []
+        for text in texts:
+            with ir.Context():
+                module = ir.Module.parse(text)
+                run_passes(module.operation, (FlattenSums(),))
+                afters.append(str(module))
+        assert [text.count("affine.for") for text in afters].count(1) == 1
+        assert all(text.count("affine.for") <= 2 for text in afters)
+        shape = (PLANES, ROWS, columns)
+        arrays = {name: rng.normal(size=shape).astype(np.float32) for name in "ABC"}
+        assert_same_bits(texts, afters, arrays)
+
+
+def test_a_sum_of_short_rows_is_added_up_in_vectors() -> None:
+    """What reorder-sums asks of a row, whether the next element is beside, holds of a view, too."""
+    text = sums(7, (0, 0), (PLANES, ROWS), 0).replace(
+        "{avial.apart}", '{avial.apart, avial.task = "S1"}'
+    )
+    with ir.Context():
+        module = ir.Module.parse(text)
+        run_passes(module.operation, (FlattenSums(), PromoteScalars(), ReorderSums()))
+        assert "reassoc" in str(module)
