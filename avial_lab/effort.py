@@ -16,15 +16,15 @@ OPTIONAL = (
     "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
     "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
     "fuse-nests", "flatten-sums", "promote-scalars", "reorder-sums", "independent-accesses",
-    "partial-sums",
-    "tile-time", "jam-rows", "vectorise-rows", "interleave-rows", "transpose-tiles",
+    "partial-sums", "thread-sums", "tile-time", "jam-rows", "vectorise-rows", "interleave-rows",
+    "transpose-tiles",
     "thread-loops", "split-drivers", "flatten-rows", "check-distances", "near-arguments",
     "pack-rows", "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps",
     "unroll-sums", "hold-rows",
 )  # fmt: skip
 """Passes of the stages `placed` and `loops` that a program can do without: it is slower then, and
 its values are the same; within rounding where a pass adds up sums in another order (share-rows,
-block-loops, block-substitutions, join-sums, reorder-sums, partial-sums).
+block-loops, block-substitutions, join-sums, reorder-sums, partial-sums, thread-sums).
 """
 
 WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIONAL)}, or all"

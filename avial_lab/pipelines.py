@@ -104,6 +104,7 @@ from avial_lab.passes.stream_stores import StreamStores
 from avial_lab.passes.strict_arithmetic import StrictArithmetic
 from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
+from avial_lab.passes.thread_sums import ThreadSums
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.transpose_tiles import TransposeTiles
 from avial_lab.passes.unroll_short import UnrollShort
@@ -166,6 +167,7 @@ OURS: dict[str, type] = {
     "reorder-sums": ReorderSums,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,
+    "thread-sums": ThreadSums,
     "split-drivers": SplitDrivers,
     "promote-scalars": PromoteScalars,
     "independent-accesses": IndependentAccesses,

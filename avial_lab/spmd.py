@@ -68,6 +68,7 @@ from avial_lab.passes.split_drivers import SplitDrivers
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.stream_stores import StreamStores
 from avial_lab.passes.thread_loops import ThreadLoops
+from avial_lab.passes.thread_sums import ThreadSums
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.passes.transpose_tiles import TransposeTiles
 from avial_lab.passes.unroll_short import UnrollShort
@@ -225,6 +226,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         ReorderSums(),
         IndependentAccesses(),
         PartialSums(),
+        ThreadSums(),
         MarkParallel(),
         HoldRows(),
         JamRows(**effort.options("jam-rows")),

@@ -197,10 +197,10 @@ class _Parts:
         end = affine.AffineMinOp(self.loop.attributes[BOUNDS[1]], bounds)
         return plus(pieces(minus(end.result, self.low), self.size), 1)
 
-    def _over_parts(self) -> _Inside:
+    def _over_parts(self) -> Inside:
         """A loop over the first rows of the parts."""
-        made = _loop_like(self.loop, self.size)
-        return _Inside(made, ir.Location.name("from", self.loop.location))
+        made = loop_like(self.loop, self.size)
+        return Inside(made, ir.Location.name("from", self.loop.location))
 
     def _place(self) -> ir.AffineExpr:
         """The number of the part that starts with a row."""
@@ -246,7 +246,7 @@ class _Parts:
             upper_bound_operands=[*highs[:dims], start, *highs[dims:]],
         ).operation
         variable = self.loop.regions[0].blocks[0].arguments[0]
-        with _Inside(rows, variable.location) as row:
+        with Inside(rows, variable.location) as row:
             variable.replace_all_uses_with(row)
             end = row.owner.operations[len(row.owner.operations) - 1].operation
             for op in body_of(self.loop):
@@ -277,7 +277,7 @@ class _Parts:
 
 
 @dataclass
-class _Inside:
+class Inside:
     """The body of an empty loop, as a place to write to; gives its variable."""
 
     loop: ir.Operation
@@ -316,12 +316,12 @@ def _width_of(array: ir.Value) -> int | ir.Value:
     return times(pieces(elements, LINE), LINE)
 
 
-def _columns_of(each: _Sum) -> _Inside:
+def _columns_of(each: _Sum) -> Inside:
     """A loop over the columns that are added to; its iterations are independent."""
-    return _Inside(_loop_like(each.row, 1), each.row.regions[0].blocks[0].arguments[0].location)
+    return Inside(loop_like(each.row, 1), each.row.regions[0].blocks[0].arguments[0].location)
 
 
-def _loop_like(loop: ir.Operation, step: int) -> ir.Operation:
+def loop_like(loop: ir.Operation, step: int) -> ir.Operation:
     """A loop with the same bounds, that hands nothing on; its body is still empty."""
     lows, highs, _ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
     attributes = {name: loop.attributes[name] for name in BOUNDS} | {
