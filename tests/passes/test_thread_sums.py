@@ -4,8 +4,6 @@ exact; and what is no such sum stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from mlir import ir
@@ -24,9 +22,8 @@ LEAST = 8
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_sums, "LEAST", LEAST)
-    return
 
 
 def sums(kind: str, low: str, high: str, more: str = "") -> str:
@@ -53,8 +50,10 @@ def sums(kind: str, low: str, high: str, more: str = "") -> str:
     }}"""
 
 
-def in_parts(text: str, context: ir.Context) -> ir.Module:
-    module = ir.Module.parse(text, context)
+def in_parts(text: str) -> ir.Module:
+    """In a context of its own."""
+    with ir.Context():
+        module = ir.Module.parse(text)
     run_passes(module.operation, (PromoteScalars(), ReorderSums(), ThreadSums()))
     assert module.operation.verify()
     return module
@@ -78,11 +77,10 @@ BOUNDS = {
 @pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
 @pytest.mark.parametrize("kind", ["i64", "i32", "f64", "f32"])
 def test_the_same_sums(kind: str, bounds: tuple[str, str]) -> None:
-    context = ir.Context()
     text = sums(kind, *bounds)
-    module = in_parts(text, context)
+    module = in_parts(text)
     assert parts_in(module) == 1
-    machine = Machine([("before", text), ("after", str(module))], context)
+    machine = Machine([("before", text), ("after", str(module))], ir.Context())
     rng = np.random.default_rng(3)
     dtype = np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
     for low, high in ((0, 70), (0, 0), (5, 5), (9, 40), (64, 70), (3, 7), (70, 10)):
@@ -95,8 +93,8 @@ def test_the_same_sums(kind: str, bounds: tuple[str, str]) -> None:
 
 
 def test_it_says_how_many_terms_are_in_another_order() -> None:
-    with ir.Context() as context:
-        module = in_parts(sums("f64", "0", "70"), context)
+    module = in_parts(sums("f64", "0", "70"))
+    with module.context:
         function = module.body.operations[0]
         assert ir.IntegerAttr(function.attributes[SUMS]).value == 70
         assert "in parts of 8 terms, then of those" in str(module)
@@ -104,9 +102,7 @@ def test_it_says_how_many_terms_are_in_another_order() -> None:
 
 def test_nothing_is_added_to_a_sum_of_nothing() -> None:
     """−0.0 stays what it is."""
-    context = ir.Context()
-    text = sums("f64", "0", "70")
-    machine = Machine([("after", str(in_parts(text, context)))], context)
+    machine = Machine([("after", str(in_parts(sums("f64", "0", "70"))))], ir.Context())
     arrays = {"A": np.full(70, -0.0), "B": np.full(70, 1.0), "s": np.full(2, -0.0)}
     got = machine.call("after", arrays | {"low": np.int64(0), "high": np.int64(70)})
     assert np.signbit(got["s"]).all()
@@ -129,17 +125,14 @@ STAYS = {
 
 @pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
 def test_what_stays(text: str) -> None:
-    with ir.Context() as context:
-        assert parts_in(in_parts(text, context)) == 0
+    assert parts_in(in_parts(text)) == 0
 
 
 def test_a_strict_program_keeps_its_order() -> None:
-    with ir.Context() as context:
-        text = f"module attributes {{avial.strict}} {{ {sums('f64', '0', '70')} }}"
-        assert parts_in(in_parts(text, context)) == 0
+    text = f"module attributes {{avial.strict}} {{ {sums('f64', '0', '70')} }}"
+    assert parts_in(in_parts(text)) == 0
 
 
 def test_a_part_may_store_what_is_its_own() -> None:
-    with ir.Context() as context:
-        text = sums("f64", "0", "70", "affine.store %p, %B[%i] : memref<?xf64>")
-        assert parts_in(in_parts(text, context)) == 1
+    text = sums("f64", "0", "70", "affine.store %p, %B[%i] : memref<?xf64>")
+    assert parts_in(in_parts(text)) == 1
