@@ -38,8 +38,11 @@ SHARED = 0.3
 
 PAGE = 4096
 """Bytes in which a core looks for a direction to fetch lines ahead of a loop: it finds none where
-several rows begin on the same page.
+several rows begin on the same page, but for those that share their lines.
 """
+
+LINE = 64
+"""Bytes of a cache."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,9 @@ def _is_worth_it(loop: ir.Operation, columns: ir.Operation) -> bool:
 
 
 def _share_pages(access: ir.Operation, row: ir.Value, room: int) -> bool:
-    """Whether rows of an array of more than `room` bytes begin on the same page."""
+    """Whether rows of an array of more than `room` bytes lie on the same page, and not in the same
+    lines.
+    """
     array, *where = list(access.operands)[access.name == "affine.store" :]
     kind = ir.MemRefType(array.type)
     if not kind.has_static_shape or nbytes_of(kind) <= room:
@@ -118,7 +123,7 @@ def _share_pages(access: ir.Operation, row: ir.Value, room: int) -> bool:
     after = ir.AffineMap.get(form.n_dims, form.n_symbols, next_row)
     moved = [k for k, each in enumerate(form.results) if each.compose(after) != each]
     apart = nbytes_of(kind) // prod(kind.shape[: moved[-1] + 1]) if moved else PAGE
-    return apart < PAGE
+    return LINE <= apart < PAGE
 
 
 def _map(load: ir.Operation) -> ir.AffineMap:

@@ -35,7 +35,7 @@ def nearer(units: Sequence[Unit], times: Times, near: int) -> Iterator[Times]:
     the same loops. (A loop over other elements may be one for threads, and stays outside.)
     """
     orders = {tuple(loops_at(times[unit.name])) for unit in units}
-    if len(orders) > 1:
+    if len(orders) != 1:
         return
     (order,) = orders
     if len(order) < 3:

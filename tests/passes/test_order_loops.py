@@ -142,6 +142,11 @@ CASES = {
           affine.store %s, %C[%i, %j] : memref<50x70xf64> } } }""",
         ["i t j"],
     ),
+    "nothing is stored": (
+        """affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
+          affine.load %C[%i, %j] : memref<50x70xf64> } }""",
+        [],
+    ),
     "beside what never runs": (
         """affine.for %j = 0 to 70 { affine.for %i = 0 to 50 {
           affine.store %x, %C[%i, %j] : memref<50x70xf64>

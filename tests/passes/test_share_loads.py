@@ -104,3 +104,10 @@ def test_planes_of_short_rows_are_on_pages_of_their_own(height: int, side_by_sid
     text = stencil(2, 21, ["%A[%i - 1, 1, %j]", "%A[%i, 1, %j]"], "%B[%i, 1, %j]")
     text = text.replace(f"{SIDE}x{SIDE}xf64", f"{SIDE}x{height}x{SIDE}xf64")
     assert at_once(text, Cpu(l2_bytes=1 << 10)) == side_by_side
+
+
+def test_rows_in_the_same_lines_go_side_by_side() -> None:
+    """Of an array that lies across, whose next row is the next element."""
+    text = stencil(2, 21, TURNED, "%B[%j, %i]")
+    assert at_once(text, Cpu(l2_bytes=1 << 10))
+    assert not at_once(text.replace("%B[%j, %i]", "%B[%i, %j]"), Cpu(l2_bytes=1 << 10))
