@@ -17,6 +17,7 @@ from avial_lab.arrays import Number, Storage
 from avial_lab.binary import Binary
 from avial_lab.errors import AvialError
 from avial_lab.runtime import engine
+from avial_lab.runtime.exchange import pieces_of
 from avial_lab.runtime.job import Options
 from avial_lab.runtime.journal import Journal
 from avial_lab.runtime.outcome import Outcome
@@ -46,6 +47,8 @@ class OwnRank:
         self.pieces = [aligned_copy(piece) for piece in pieces]
         self.options = Options(threads=Threads(threads))
         self.kept: dict[str, np.ndarray] = {}
+        # What the engine puts into memory of its own it does before the program is called.
+        self.filled = {piece.storage for piece in pieces_of(self.manifest.inputs, rank)}
         self.before: dict[str, np.ndarray] = {}
         self.outcome = Outcome(rank)
         self.runs = 0
@@ -62,6 +65,8 @@ class OwnRank:
         """Raises AvialError where the run fails."""
         if self.manifest.uses_mpi:  # else it is done when the program is called
             self._write()
+        for name in self.kept.keys() & self.filled:
+            self._spoil(name)
         self.runs += 1
         self.outcome = engine.run(
             self.program,
@@ -80,8 +85,12 @@ class OwnRank:
     def _write(self) -> None:
         for piece, given in zip(self.pieces, self.given, strict=True):
             np.copyto(piece, given)
-        for name, memory in self.kept.items():
-            np.copyto(memory, self.before.setdefault(name, np.full_like(memory, 0xFF)))
+        for name in self.kept.keys() - self.filled:
+            self._spoil(name)
+
+    def _spoil(self, name: str) -> None:
+        memory = self.kept[name]
+        np.copyto(memory, self.before.setdefault(name, np.full_like(memory, 0xFF)))
 
 
 @dataclass(frozen=True)

@@ -457,3 +457,20 @@ def test_ceilings_are_those_of_a_machine() -> None:
     assert 1e8 < ceilings.bytes_per_s < 1e13
     assert all(1e8 < rate < 1e14 for _, rate in ceilings.cache_bytes_per_s)
     assert ceilings.vector_bits in (128, 256, 512)
+
+
+@pytest.mark.parametrize("name", ["trmm", "jacobi-1d"])
+def test_what_is_given_of_a_part_of_an_array_is_there_in_each_run(name: str) -> None:
+    """The engine puts it into memory of its own, whose other elements are written wrong."""
+    start = kernel_program(name, size="MINI")
+    built = program.compile(
+        start.text,
+        arrays=start.arrays,
+        scalars=start.scalars,
+        function=start.function,
+        ranks=1,
+    )
+    runner = OwnEntry(built.binary, 1).runner(start.before)
+    for _ in range(2):
+        runner.run()
+        Answer(start).check(runner.arrays)
