@@ -470,7 +470,8 @@ def test_what_is_given_of_a_part_of_an_array_is_there_in_each_run(name: str) -> 
         function=start.function,
         ranks=1,
     )
-    runner = OwnEntry(built.binary, 1).runner(start.before)
-    for _ in range(2):
-        runner.run()
-        Answer(start).check(runner.arrays)
+    root = str(peer_folder(start.kernel).parent.parent)
+    with closing(Booth(OwnEntry(built.binary, 1), start.before, threads=1, places=[root])) as booth:
+        for _ in range(2):
+            booth.run()
+            Answer(start).check(booth.arrays())
