@@ -31,8 +31,8 @@ loops       a rank's loops, fast
             interleave_rows, transpose_tiles, thread_loops, split_drivers, flatten_rows,
             check_distances, near_arguments, pack_rows, share_loads, inline_copies, stream_stores,
             whole_vectors
-                row_code, ast_loops, elements, loop_bounds, loop_work, loop_functions,
-                loop_invariants, cut_at_element, lane_strides, lane_code
+                row_code, ast_loops, elements, loop_bounds, loop_parts, loop_work,
+                loop_functions, loop_invariants, cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions
                 join_terms, block_sizes, block_code, contraction_code, term_places, panels,
                 packing, register_tiles, gemm_calls, strip_code, table_code, shared_code, index_code

@@ -8,7 +8,7 @@ coalescing, where no subscript has to be divided again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,10 +50,7 @@ class FlattenRows:
     """
 
     def __call__(self, module: ir.Operation) -> None:
-        with module.context:
-            for function, phase in functions_and_phases(module):
-                for loop in list(filter(_is_short_row, loops_in(function))):
-                    _flatten(loop, phase, NAME)
+        _flatten_in(module, NAME, _is_short_row)
 
     def __str__(self) -> str:
         return NAME
@@ -70,19 +67,27 @@ class FlattenSums:
     """
 
     def __call__(self, module: ir.Operation) -> None:
-        with module.context:
-            for function, phase in functions_and_phases(module):
-                for loop in list(filter(_is_short_sum, loops_in(function))):
-                    _flatten(loop, phase, SUMS)
+        _flatten_in(module, SUMS, _is_short_sum)
 
     def __str__(self) -> str:
         return SUMS
 
 
-def _flatten(row: ir.Operation, phase: ir.Operation, name: str) -> None:
-    """Make one loop of the row and those around it, as long as it is short."""
+_IsShort = Callable[[ir.Operation], bool]
+
+
+def _flatten_in(module: ir.Operation, name: str, is_short: _IsShort) -> None:
+    with module.context:
+        for function, phase in functions_and_phases(module):
+            for loop in list(filter(is_short, loops_in(function))):
+                names = _flatten(loop, is_short)
+                if len(names) > 1:
+                    tell(phase, name, f"rows of {listed(names)} are one, as they lie in memory")
+
+
+def _flatten(row: ir.Operation, is_short: _IsShort) -> list[str]:
+    """Make one loop of the row and those around it, as long as it is short; their names."""
     names = [loop_name(row)]
-    is_short = _is_short_sum if name == SUMS else _is_short_row
     while is_short(row):
         around = parent_of(row)
         assert around is not None, "a loop stands in a function"
@@ -91,8 +96,7 @@ def _flatten(row: ir.Operation, phase: ir.Operation, name: str) -> None:
             break
         names.append(loop_name(rows.loop))
         row = rows.written()
-    if len(names) > 1:
-        tell(phase, name, f"rows of {listed(names[::-1])} are one, as they lie in memory")
+    return names[::-1]
 
 
 def _is_short_row(op: ir.Operation) -> bool:

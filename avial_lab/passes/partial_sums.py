@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import affine, arith, memref
+from mlir.dialects import arith, memref
 
 from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.dialects.program import is_strict
-from avial_lab.passes.arrays_apart import arrays_apart
-from avial_lab.passes.independent_accesses import INDEPENDENT
-from avial_lab.passes.index_code import minus, pieces, plus, times
+from avial_lab.passes.index_code import pieces, times
 from avial_lab.passes.jam_rows import (
     BOUNDS,
     MANY_ROWS,
@@ -26,21 +23,25 @@ from avial_lab.passes.jam_rows import (
     loops_over_columns,
 )
 from avial_lab.passes.loop_bounds import operands_of_ends
-from avial_lab.passes.mark_parallel import PARALLEL, columns_of, free_nests
+from avial_lab.passes.loop_parts import (
+    PARTS,
+    Inside,
+    LoopParts,
+    added,
+    cut_in,
+    loop_like,
+    nothing,
+)
+from avial_lab.passes.mark_parallel import PARALLEL, columns_of
 from avial_lab.passes.notes import listed, loop_name, tell
-from avial_lab.passes.operations import functions_in
-from avial_lab.passes.phases import OF_TASK
-from avial_lab.passes.reorder_sums import longest_of, note_terms
+from avial_lab.passes.reorder_sums import longest_of
 from avial_lab.polyhedra import ArrayKind, Loop, Scop, read_scop
 from avial_lab.polyhedra.dependences import carried_among
 from avial_lab.polyhedra.model import ReductionKind, Statement
-from avial_lab.polyhedra.nesting import body_of, holds
+from avial_lab.polyhedra.nesting import holds
 from avial_lab.polyhedra.reductions import forbidding, reductions
 
 NAME = "partial-sums"
-PARTS = 32
-"""Of the rows: enough for any number of threads that memory can feed."""
-
 LEAST = 2 * MANY_ROWS
 """Rows in a part, so that its sums are little beside what it reads."""
 
@@ -68,13 +69,7 @@ class PartialSums:
     """
 
     def __call__(self, module: ir.Operation) -> None:
-        if is_strict(module):
-            return
-        with module.context:
-            for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
-                if arrays_apart(function):
-                    terms = max(map(_in_parts, list(free_nests(function))), default=0)
-                    note_terms(function, terms)
+        cut_in(module, _in_parts)
 
     def __str__(self) -> str:
         return NAME
@@ -98,7 +93,7 @@ def _in_parts(loop: ir.Operation) -> int:
     (own,) = scop.loops_of(loop)
     terms = longest_of(own, scop) if high is None else high - low
     with loop.location, ir.InsertionPoint(loop):
-        _Parts(loop, sums, low, high, size).write()
+        _Parts(LoopParts(loop, low, high, size), sums).write()
     return terms
 
 
@@ -161,63 +156,40 @@ def _range(row: ir.Operation) -> tuple[object, ...]:
 
 @dataclass
 class _Parts:
-    """Writes the parts of `loop`, each of `size` rows, and takes it away.
+    """Writes the parts of a loop, with sums of their own, and takes it away."""
 
-    Where a rank runs some of the rows only, its first part starts anywhere: with `low` and `size`
-    the parts still have numbers of their own, below a count that follows from `high`.
-    """
-
-    loop: ir.Operation
+    of: LoopParts
     sums: Sequence[_Sum]
-    low: int
-    high: int | None
-    size: int
 
     def write(self) -> None:
-        count = self._count()
+        count = self.of.count()
         self.parts = {each.name: _rows_for(each, count) for each in self.sums}
-        with self._over_parts() as start:
+        with self.of.over() as start:
             for each in self.sums:
                 self._clear(each, start)
-            self._rows(start)
+            self.of.moved(start)
+            for each in self.sums:
+                for op in each.accesses:
+                    self._turn(op, each, start)
         start.owner.owner.attributes[PARALLEL] = ir.UnitAttr.get()
         for each in self.sums:
-            with self._over_parts() as start:
+            with self.of.over() as start:
                 self._add_up(each, start)
         for part in self.parts.values():
             memref.DeallocOp(part)
-        self.loop.erase()
-
-    def _count(self) -> int | ir.Value:
-        """How many parts there are at most, one for a first that starts in the middle."""
-        if self.high is not None:
-            return -(-(self.high - self.low) // self.size) + 1
-        lows, highs, _ = ir.DenseI32ArrayAttr(self.loop.attributes["operandSegmentSizes"])
-        bounds = list(self.loop.operands)[lows : lows + highs]
-        end = affine.AffineMinOp(self.loop.attributes[BOUNDS[1]], bounds)
-        return plus(pieces(minus(end.result, self.low), self.size), 1)
-
-    def _over_parts(self) -> Inside:
-        """A loop over the first rows of the parts."""
-        made = loop_like(self.loop, self.size)
-        return Inside(made, ir.Location.name("from", self.loop.location))
-
-    def _place(self) -> ir.AffineExpr:
-        """The number of the part that starts with a row."""
-        return ir.AffineExpr.get_floor_div(ir.AffineDimExpr.get(0) - self.low, self.size)
+        self.of.loop.erase()
 
     @property
     def _form(self) -> dict[str, ir.Attribute]:
         return {
             "map": ir.AffineMapAttr.get(
-                ir.AffineMap.get(2, 0, [self._place(), ir.AffineDimExpr.get(1)])
+                ir.AffineMap.get(2, 0, [self.of.number, ir.AffineDimExpr.get(1)])
             )
         }
 
     def _clear(self, each: _Sum, start: ir.Value) -> None:
         kind = ir.MemRefType(each.array.type).element_type
-        nothing = -0.0 if isinstance(kind, ir.FloatType) else 0
-        zero = arith.constant(kind, nothing)
+        zero = nothing(kind)
         with _columns_of(each) as column:
             self._store(zero, each, start, column)
 
@@ -229,31 +201,6 @@ class _Parts:
         kind = ir.MemRefType(each.array.type).element_type
         operands = [self.parts[each.name], start, column]
         return ir.Operation.create("affine.load", [kind], operands, self._form).result
-
-    def _rows(self, start: ir.Value) -> None:
-        """The rows from `start` on, as they were, but for where they add to."""
-        lows, *_ = ir.DenseI32ArrayAttr(self.loop.attributes["operandSegmentSizes"])
-        highs = list(self.loop.operands)[lows:]
-        upper = ir.AffineMapAttr(self.loop.attributes["upperBoundMap"]).value
-        dims = upper.n_dims
-        ends = [*upper.results, ir.AffineDimExpr.get(dims) + self.size]
-        rows = affine.AffineForOp(
-            ir.AffineMap.get_identity(1),
-            ir.AffineMap.get(dims + 1, upper.n_symbols, ends),
-            1,
-            iter_args=[],
-            lower_bound_operands=[start],
-            upper_bound_operands=[*highs[:dims], start, *highs[dims:]],
-        ).operation
-        variable = self.loop.regions[0].blocks[0].arguments[0]
-        with Inside(rows, variable.location) as row:
-            variable.replace_all_uses_with(row)
-            end = row.owner.operations[len(row.owner.operations) - 1].operation
-            for op in body_of(self.loop):
-                op.move_before(end)
-        for each in self.sums:
-            for op in each.accesses:
-                self._turn(op, each, start)
 
     def _turn(self, op: ir.Operation, each: _Sum, start: ir.Value) -> None:
         """Let `op` add to the part's own sums."""
@@ -268,32 +215,11 @@ class _Parts:
     def _add_up(self, each: _Sum, start: ir.Value) -> None:
         where = {"map": ir.AffineMapAttr.get(ir.AffineMap.get_identity(1))}
         kind = ir.MemRefType(each.array.type).element_type
-        add = "arith.addf" if isinstance(kind, ir.FloatType) else "arith.addi"
         with _columns_of(each) as column:
             part = self._load(each, start, column)
             old = ir.Operation.create("affine.load", [kind], [each.array, column], where).result
-            total = ir.Operation.create(add, [kind], [old, part]).result
+            total = added(old, part)
             ir.Operation.create("affine.store", [], [total, each.array, column], where)
-
-
-@dataclass
-class Inside:
-    """The body of an empty loop, as a place to write to; gives its variable."""
-
-    loop: ir.Operation
-    location: ir.Location
-
-    def __enter__(self) -> ir.Value:
-        block = self.loop.regions[0].blocks[0]
-        block.arguments[0].set_location(self.location)
-        with ir.InsertionPoint(block):
-            end = ir.Operation.create("affine.yield")
-        self.point = ir.InsertionPoint(end)
-        self.point.__enter__()
-        return block.arguments[0]
-
-    def __exit__(self, *error: object) -> None:
-        self.point.__exit__(*error)
 
 
 def _rows_for(each: _Sum, count: int | ir.Value) -> ir.Value:
@@ -319,18 +245,3 @@ def _width_of(array: ir.Value) -> int | ir.Value:
 def _columns_of(each: _Sum) -> Inside:
     """A loop over the columns that are added to; its iterations are independent."""
     return Inside(loop_like(each.row, 1), each.row.regions[0].blocks[0].arguments[0].location)
-
-
-def loop_like(loop: ir.Operation, step: int) -> ir.Operation:
-    """A loop with the same bounds, that hands nothing on; its body is still empty."""
-    lows, highs, _ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
-    attributes = {name: loop.attributes[name] for name in BOUNDS} | {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([lows, highs, 0]),
-        "step": ir.IntegerAttr.get(ir.IndexType.get(), step),
-    }
-    if INDEPENDENT in loop.attributes:
-        attributes[INDEPENDENT] = loop.attributes[INDEPENDENT]
-    bounds = list(loop.operands)[: lows + highs]
-    made = ir.Operation.create("affine.for", operands=bounds, attributes=attributes, regions=1)
-    made.regions[0].blocks.append(ir.IndexType.get(), arg_locs=[loop.location])
-    return made

@@ -136,3 +136,19 @@ def test_a_strict_program_keeps_its_order() -> None:
 def test_a_part_may_store_what_is_its_own() -> None:
     text = sums("f64", "0", "70", "affine.store %p, %B[%i] : memref<?xf64>")
     assert parts_in(in_parts(text)) == 1
+
+
+def test_sums_of_vectors_stay() -> None:
+    kind = "vector<4xf64>"
+    text = f"""
+    func.func @f(%A: memref<70x{kind}>, %s: memref<1x{kind}>)
+        attributes {{avial.apart, avial.task = "f"}} {{
+      affine.for %i = 0 to 70 {{
+        %a = affine.load %A[%i] : memref<70x{kind}>
+        %x = affine.load %s[0] : memref<1x{kind}>
+        %y = arith.addf %x, %a : {kind}
+        affine.store %y, %s[0] : memref<1x{kind}>
+      }}
+      return
+    }}"""
+    assert parts_in(in_parts(text)) == 0

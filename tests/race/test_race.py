@@ -29,7 +29,7 @@ from avial_lab.race.facts import sheet_facts
 from avial_lab.race.machine import CacheLevel, Machine
 from avial_lab.race.native import any_compiler, peer_folder, peer_source
 from avial_lab.race.table import ALONE, Heat, Lane, Sheet, means
-from avial_lab.suite import kernel_program
+from avial_lab.suite import KernelProgram, kernel_program
 
 CEILINGS = Ceilings(
     1, "f64", flops_per_s=10e9, bytes_per_s=1e9, vector_bits=256, cache_bytes_per_s=((2, 5e9),)
@@ -298,8 +298,7 @@ def test_a_wrong_peer_is_a_lane_without_times(monkeypatch: pytest.MonkeyPatch) -
     assert only.ratio is None
 
 
-def test_threads_reach_our_own_program() -> None:
-    start = kernel_program("gesummv", size="MINI")
+def own_booth(start: KernelProgram, *, threads: int = 1) -> Booth:
     built = program.compile(
         start.text,
         arrays=start.arrays,
@@ -308,10 +307,15 @@ def test_threads_reach_our_own_program() -> None:
         ranks=1,
     )
     root = str(peer_folder(start.kernel).parent.parent)
-    with closing(Booth(OwnEntry(built.binary, 1), start.before, threads=1, places=[root])) as booth:
+    return Booth(OwnEntry(built.binary, threads), start.before, threads=1, places=[root])
+
+
+def test_threads_reach_our_own_program() -> None:
+    start = kernel_program("gesummv", size="MINI")
+    with closing(own_booth(start)) as booth:
         Answer(start).check(booth.arrays())
     with pytest.raises(AvialError, match="100000 threads for a rank make no sense"):
-        Booth(OwnEntry(built.binary, 100_000), start.before, threads=1, places=[root])
+        own_booth(start, threads=100_000)
 
 
 def test_our_own_options_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,15 +467,7 @@ def test_ceilings_are_those_of_a_machine() -> None:
 def test_what_is_given_of_a_part_of_an_array_is_there_in_each_run(name: str) -> None:
     """The engine puts it into memory of its own, whose other elements are written wrong."""
     start = kernel_program(name, size="MINI")
-    built = program.compile(
-        start.text,
-        arrays=start.arrays,
-        scalars=start.scalars,
-        function=start.function,
-        ranks=1,
-    )
-    root = str(peer_folder(start.kernel).parent.parent)
-    with closing(Booth(OwnEntry(built.binary, 1), start.before, threads=1, places=[root])) as booth:
+    with closing(own_booth(start)) as booth:
         for _ in range(2):
             booth.run()
             Answer(start).check(booth.arrays())
