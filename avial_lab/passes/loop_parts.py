@@ -20,10 +20,18 @@ from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.operations import functions_in
 from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.reorder_sums import note_terms
+from avial_lab.polyhedra.model import ReductionKind
 from avial_lab.polyhedra.nesting import body_of, end_of
+from avial_lab.polyhedra.updates import Combination
 
 PARTS = 32
 """Enough for any number of threads that memory can feed."""
+
+CHOSEN = {
+    "avial.argmin": arith.CmpFPredicate.OLT,
+    "avial.argmax": arith.CmpFPredicate.OGT,
+}
+"""What a comparison and a choice take: the first of equals, and no NaN."""
 
 
 def cut_in(module: ir.Operation, in_parts: Callable[[ir.Operation], int]) -> None:
@@ -143,5 +151,16 @@ def nothing(kind: ir.Type) -> ir.Value:
 
 
 def added(value: ir.Value, other: ir.Value) -> ir.Value:
-    add = arith.addf if isinstance(value.type, ir.FloatType) else arith.addi
+    kind = value.type
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    add = arith.addf if isinstance(element, ir.FloatType) else arith.addi
     return add(value, other)
+
+
+def together(how: Combination, total: ir.Value, part: ir.Value) -> ir.Value:
+    """The total so far and that of the next part."""
+    if how.kind is ReductionKind.SUM:
+        return added(total, part)
+    if how.op in CHOSEN:
+        return arith.select(arith.cmpf(CHOSEN[how.op], part, total), part, total)
+    return ir.Operation.create(how.op, [total.type], [total, part]).result

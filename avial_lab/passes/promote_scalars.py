@@ -62,8 +62,7 @@ class PromoteScalars:
                 for loop, groups in _promotable(nest)
             ]
             for loop, groups in found:
-                with loop.location, ir.InsertionPoint(loop):
-                    branch = _promote(loop, groups)
+                _, branch = promote(loop, groups)
                 if branch is not None:
                     _ask_before(branch)
 
@@ -85,11 +84,11 @@ Group = tuple[ir.Operation, ...]
 
 def _promotable(nest: ir.Operation) -> list[tuple[ir.Operation, list[Group]]]:
     """The innermost loops of `nest` and what stays in registers there."""
-    candidates = [(loop, groups) for loop in innermost_loops(nest) if (groups := _fixed(loop))]
+    candidates = [(loop, groups) for loop in innermost_loops(nest) if (groups := fixed_in(loop))]
     if not candidates:
         return []
     scop = read_scop(nest)
-    kept = [(loop, _apart(scop, loop, groups)) for loop, groups in candidates]
+    kept = [(loop, apart_in(scop, loop, groups)) for loop, groups in candidates]
     for loop, groups in kept:
         if groups:
             names = listed(dict.fromkeys(_element(scop, group) for group in groups))
@@ -101,7 +100,8 @@ def _element(scop: Scop, group: Group) -> str:
     return next(str(s.accesses[0]) for s in scop.statements if s.op in group)
 
 
-def _fixed(loop: ir.Operation) -> list[Group]:
+def fixed_in(loop: ir.Operation) -> list[Group]:
+    """What stands right in the body of `loop` and goes to an element that stays the same."""
     groups: dict[tuple[object, ...], list[ir.Operation]] = {}
     for op in (view.operation for view in loop.regions[0].blocks[0].operations):
         if op.name in ACCESSES:
@@ -118,7 +118,7 @@ def _place(access: ir.Operation) -> tuple[str, list[ir.Value]]:
     return form, list(access.operands)[access.name in STORES :]
 
 
-def _apart(scop: Scop, loop: ir.Operation, groups: Sequence[Group]) -> list[Group]:
+def apart_in(scop: Scop, loop: ir.Operation, groups: Sequence[Group]) -> list[Group]:
     """Those of `groups` whose element nothing else in the loop writes, nor reads where they do."""
     statements = [s for s in scop.statements if any(each.op == loop for each in s.loops)]
     accesses = [(s, access) for s in statements for access in s.accesses]
@@ -146,28 +146,32 @@ def _is_apart(group: Group, accesses: Sequence[tuple[Statement, Access]]) -> boo
 # -- rewriting -------------------------------------------------------------------------------------
 
 
-def _promote(loop: ir.Operation, groups: Sequence[Group]) -> ir.Operation | None:
-    """The same loop with `groups` in registers, where it runs at all; the branch that asks for it,
-    if any does.
+def promote(
+    loop: ir.Operation, groups: Sequence[Group]
+) -> tuple[ir.Operation, ir.Operation | None]:
+    """The same loop with `groups` in registers, in its place, where it runs at all; the branch that
+    asks for it, if any does.
     """
-    branch = None
-    if surely_runs(loop) or all(_met_before(loop, group) for group in groups):
-        results = _written_around(loop, groups)
-    else:
-        kinds = [result.type for result in loop.results]
-        branch = _where_it_runs(loop, kinds)
-        finish = "affine.yield" if branch.name == "affine.if" else "scf.yield"
-        with ir.InsertionPoint(branch.regions[0].blocks.append()):
-            values = _written_around(loop, groups)
-            ir.Operation.create(finish, operands=values)
-        if kinds:
-            with ir.InsertionPoint(branch.regions[1].blocks.append()):
-                ir.Operation.create(finish, operands=inits_of(loop))
-        results = list(branch.results)
-    for old, new in zip(loop.results, results, strict=True):
+    branch, results = None, list(loop.results)
+    with loop.location, ir.InsertionPoint(loop):
+        if surely_runs(loop) or all(_met_before(loop, group) for group in groups):
+            made = _written_around(loop, groups)
+            values = list(made.results)[: len(results)]
+        else:
+            kinds = [result.type for result in results]
+            branch = _where_it_runs(loop, kinds)
+            finish = "affine.yield" if branch.name == "affine.if" else "scf.yield"
+            with ir.InsertionPoint(branch.regions[0].blocks.append()):
+                made = _written_around(loop, groups)
+                ir.Operation.create(finish, operands=list(made.results)[: len(results)])
+            if kinds:
+                with ir.InsertionPoint(branch.regions[1].blocks.append()):
+                    ir.Operation.create(finish, operands=inits_of(loop))
+            values = list(branch.results)
+    for old, new in zip(results, values, strict=True):
         old.replace_all_uses_with(new)
     loop.erase()
-    return branch
+    return made, branch
 
 
 def _ask_before(branch: ir.Operation) -> None:
@@ -191,8 +195,8 @@ def _ask_before(branch: ir.Operation) -> None:
     _ask_before(branch)
 
 
-def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> Sequence[ir.Value]:
-    """Loads, the loop and stores, at the insertion point; what the loop itself results in."""
+def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> ir.Operation:
+    """Loads, the loop and stores, at the insertion point; the loop, with its own results first."""
     written = [k for k, group in enumerate(groups) if any(op.name in STORES for op in group)]
     values = [_load(group[0]) for group in groups]
     new = with_more(loop, [values[k] for k in written])
@@ -207,7 +211,7 @@ def _written_around(loop: ir.Operation, groups: Sequence[Group]) -> Sequence[ir.
         copy.operands[0] = value
     for op in (op for group in groups for op in group):
         op.erase()
-    return list(new.results)[:count]
+    return new
 
 
 def _load(access: ir.Operation) -> ir.Value:

@@ -104,11 +104,11 @@ def _reorder(nest: ir.Operation) -> int:
         tell(loop, NAME, f"sums over {loop_name(loop)} are added up in parts, as vectors")
         for op in links_of_sums:
             _allow(op)
-        terms = max(terms, _of_one_element(own, scop, longest))
+        terms = max(terms, terms_on_one(own, scop, longest))
     return terms
 
 
-def _of_one_element(own: Loop, scop: Scop, longest: int) -> int:
+def terms_on_one(own: Loop, scop: Scop, longest: int) -> int:
     """How many terms a sum over `own`, of so many itself, has with those that the loops around add
     to the same element.
     """

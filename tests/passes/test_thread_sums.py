@@ -1,5 +1,5 @@
 """Sums in parts for threads: integers come out the same, floating-point numbers where sums are
-exact; and what is no such sum stays as it is.
+exact, the least and the greatest always; and what is no such sum stays as it is.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.accesses.rounding import FAR
 from avial_lab.passes import thread_sums
 from avial_lab.passes.mark_parallel import PARALLEL
 from avial_lab.passes.operations import operations_in
@@ -97,7 +98,7 @@ def test_it_says_how_many_terms_are_in_another_order() -> None:
     with module.context:
         function = module.body.operations[0]
         assert ir.IntegerAttr(function.attributes[SUMS]).value == 70
-        assert "in parts of 8 terms, then of those" in str(module)
+        assert "in parts of 8 iterations, then of those" in str(module)
 
 
 def test_nothing_is_added_to_a_sum_of_nothing() -> None:
@@ -106,6 +107,115 @@ def test_nothing_is_added_to_a_sum_of_nothing() -> None:
     arrays = {"A": np.full(70, -0.0), "B": np.full(70, 1.0), "s": np.full(2, -0.0)}
     got = machine.call("after", arrays | {"low": np.int64(0), "high": np.int64(70)})
     assert np.signbit(got["s"]).all()
+
+
+CHOOSE = {
+    "maximumf": "%y = arith.maximumf %x, %a : f64",
+    "minimumf": "%y = arith.minimumf %a, %x : f64",
+    "greater": "%c = arith.cmpf ogt, %a, %x : f64\n%y = arith.select %c, %a, %x : f64",
+    "less": "%c = arith.cmpf olt, %a, %x : f64\n%y = arith.select %c, %a, %x : f64",
+}
+
+
+@pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("choice", CHOOSE.values(), ids=CHOOSE)
+def test_the_least_and_the_greatest_to_the_bit(choice: str, bounds: tuple[str, str]) -> None:
+    """Of NaN, infinities and zeros of both signs, too."""
+    text = sums("f64", *bounds).replace("%y = arith.addf %x, %a : f64", choice)
+    module = in_parts(text)
+    assert parts_in(module) == 1
+    machine = Machine([("before", text), ("after", str(module))], ir.Context())
+    rng = np.random.default_rng(4)
+    some = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
+    for few in ([0, 1], [0, 1, 6], [0, 1, 2, 3], [2, 3, 4, 5], range(7), [6]):
+        for low, high in ((0, 70), (0, 0), (9, 40), (64, 70), (70, 10)):
+            arrays = {
+                "A": rng.choice(some[few], 70),
+                "B": np.ones(70),
+                "s": rng.choice(some[few], 2),
+            }
+            known = arrays | {"low": np.int64(low), "high": np.int64(high)}
+            want, got = (machine.call(f, known)["s"][:1] for f in ("before", "after"))
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("kind", ["maxsi", "minsi", "maxui", "minui"])
+def test_the_least_and_the_greatest_of_integers(kind: str) -> None:
+    text = sums("i32", "0", "70").replace("%y = arith.addi", f"%y = arith.{kind}")
+    module = in_parts(text)
+    assert parts_in(module) == 1
+    machine = Machine([("before", text), ("after", str(module))], ir.Context())
+    rng = np.random.default_rng(5)
+    arrays = {
+        name: rng.integers(-9, 9, n).astype("i4") for name, n in (("A", 70), ("B", 70), ("s", 2))
+    }
+    known = arrays | {"low": np.int64(0), "high": np.int64(0)}
+    want, got = (machine.call(f, known)["s"] for f in ("before", "after"))
+    np.testing.assert_array_equal(got, want)
+
+
+def nest(inside: str, *loops: str) -> str:
+    """Of rows of A, in these loops."""
+    return f"""
+    func.func @f(%A: memref<40x9xf64>, %B: memref<40x9xf64>, %s: memref<2xf64>, %n: index)
+        attributes {{avial.apart, avial.task = "f"}} {{
+      {"".join(f"affine.for {each} {{" for each in loops)}
+        {inside}
+      {"}" * len(loops)}
+      return
+    }}"""
+
+
+ROW = """affine.for %j = 0 to {columns} {{
+  %a = affine.load %A[%i, %j] : memref<40x9xf64>
+  %x = affine.load %s[0] : memref<2xf64>
+  %y = arith.addf %x, %a : f64
+  affine.store %y, %s[0] : memref<2xf64>
+  {more}
+}}"""
+STORED = "affine.store %a, %B[%i, %j] : memref<40x9xf64>"
+
+ROWS, AGAIN = "%i = 0 to 40", "%r = 0 to 3"
+
+NESTS = {
+    "a row for each": (nest(ROW.format(columns=9, more=""), ROWS), 1),
+    "rows whose length is known when it runs": (nest(ROW.format(columns="%n", more=""), ROWS), 1),
+    "what is its own is stored": (nest(ROW.format(columns=9, more=STORED), ROWS), 1),
+    "again and again": (nest(ROW.format(columns=9, more=""), AGAIN, ROWS), 1),
+    "few rows again and again": (nest(ROW.format(columns=9, more=""), AGAIN, "%i = 0 to 2"), 1),
+    "rows of few elements": (nest(ROW.format(columns=1, more=""), "%i = 0 to 15"), 0),
+}
+
+
+@pytest.mark.parametrize(("text", "parts"), NESTS.values(), ids=NESTS)
+def test_nests_that_add_up(text: str, parts: int) -> None:
+    module = in_parts(text)
+    assert parts_in(module) == parts
+    machine = Machine([("before", text), ("after", str(module))], ir.Context())
+    rng = np.random.default_rng(6)
+    for columns in (0, 1, 9):
+        shapes = (("A", (40, 9)), ("B", (40, 9)), ("s", 2))
+        arrays = {name: rng.integers(-9, 9, shape).astype("f8") for name, shape in shapes}
+        known = arrays | {"n": np.int64(columns)}
+        want, got = (machine.call(f, known) for f in ("before", "after"))
+        for name in arrays:
+            np.testing.assert_array_equal(got[name], want[name])
+
+
+def test_terms_of_a_nest_are_those_of_all_its_loops() -> None:
+    for columns, terms in ((9, 40 * 9 * 3), ("%n", FAR)):
+        module = in_parts(nest(ROW.format(columns=columns, more=""), AGAIN, ROWS))
+        with module.context:
+            noted = ir.IntegerAttr(module.body.operations[0].attributes[SUMS]).value
+        assert noted == terms
+
+
+def test_sums_of_rows_that_threads_divide_stay() -> None:
+    """One element for each row: rows are parts already."""
+    own = ("%B[%i, 0] : memref<40x9xf64>", "%s[0] : memref<2xf64>")
+    text = nest(ROW.format(columns=9, more="").replace(*own[::-1]), ROWS)
+    assert parts_in(in_parts(text)) == 0
 
 
 STAYS = {
@@ -119,7 +229,25 @@ STAYS = {
     "another factor than one": sums("f64", "0", "70").replace(
         "%y = arith.addf %x, %a : f64", "%h = arith.addf %x, %a : f64\n%y = arith.mulf %h, %a : f64"
     ),
-    "the greatest": sums("i64", "0", "70").replace("%y = arith.addi", "%y = arith.maxsi"),
+    "a product": sums("i64", "0", "70").replace("%y = arith.addi", "%y = arith.muli"),
+    "of zeros either": sums("f64", "0", "70").replace("%y = arith.addf", "%y = arith.maxnumf"),
+    "the last of equals": sums("f64", "0", "70").replace(
+        "%y = arith.addf %x, %a : f64",
+        "%c = arith.cmpf oge, %a, %x : f64\n%y = arith.select %c, %a, %x : f64",
+    ),
+    "the place of the greatest": nest(
+        """%a = affine.load %A[%i, 0] : memref<40x9xf64>
+        %x = affine.load %s[0] : memref<2xf64>
+        %p = affine.load %s[1] : memref<2xf64>
+        %c = arith.cmpf ogt, %a, %x : f64
+        %k = arith.index_cast %i : index to i64
+        %at = arith.sitofp %k : i64 to f64
+        %y = arith.select %c, %a, %x : f64
+        %q = arith.select %c, %at, %p : f64
+        affine.store %y, %s[0] : memref<2xf64>
+        affine.store %q, %s[1] : memref<2xf64>""",
+        ROWS,
+    ),
 }  # fmt: skip
 
 
