@@ -17,7 +17,7 @@ OPTIONAL = (
     "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
     "fuse-nests", "flatten-sums", "promote-scalars", "reorder-sums", "independent-accesses",
     "partial-sums", "thread-sums", "tile-time", "jam-rows", "vectorise-rows", "interleave-rows",
-    "transpose-tiles",
+    "reorder-extremes", "transpose-tiles",
     "thread-loops", "split-drivers", "flatten-rows", "check-distances", "near-arguments",
     "pack-rows", "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps",
     "unroll-sums", "hold-rows",

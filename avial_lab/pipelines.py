@@ -90,6 +90,7 @@ from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
 from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
 from avial_lab.passes.raise_loops import RaiseLoops
+from avial_lab.passes.reorder_extremes import ReorderExtremes
 from avial_lab.passes.reorder_sums import ReorderSums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.reset_globals import ResetGlobals
@@ -165,6 +166,7 @@ OURS: dict[str, type] = {
     "stream-stores": StreamStores,
     "whole-vectors": WholeVectors,
     "reorder-sums": ReorderSums,
+    "reorder-extremes": ReorderExtremes,
     "mark-parallel": MarkParallel,
     "thread-loops": ThreadLoops,
     "thread-sums": ThreadSums,

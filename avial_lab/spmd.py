@@ -59,6 +59,7 @@ from avial_lab.passes.phases import alone_in
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.promote_scalars import PromoteScalars
+from avial_lab.passes.reorder_extremes import ReorderExtremes
 from avial_lab.passes.reorder_sums import ReorderSums, reordered_sums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
@@ -232,6 +233,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
         JamRows(**effort.options("jam-rows")),
         VectoriseRows(**effort.options("vectorise-rows")),
         InterleaveRows(**effort.options("interleave-rows")),
+        ReorderExtremes(),
         TransposeTiles(),
         ThreadLoops(),
         SplitDrivers(),

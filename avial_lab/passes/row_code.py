@@ -65,11 +65,14 @@ class RowCode:
 
     # -- whether there is such code
 
-    def is_known(self, others: Sequence[ir.Operation] = ()) -> bool:
+    def is_known(self, others: Sequence[ir.Operation] = (), kind: ir.Type | None = None) -> bool:
         """Whether all of the body is elements that lie side by side, of one width, and arithmetic
-        on them; `others` are accesses whose elements may lie anywhere.
+        on them; `others` are accesses whose elements may lie anywhere. `kind`: that of an element,
+        where maybe none is stored.
         """
-        bits = bits_of(self.stores[0].operands[0].type) if self.stores else None
+        stored = (op.operands[0].type for op in self.stores)
+        kind = next(stored, None) if kind is None else kind
+        bits = bits_of(kind) if kind is not None else None
         return bits in WIDTHS and all(self._is_known(op, bits, others) for op in self.body)
 
     def loads_first(self) -> bool:
@@ -141,6 +144,7 @@ class RowCode:
     def around(self) -> dict[ir.Value, ir.Value]:
         """Vectors of what is computed outside."""
         inside = {value for op in self.body for value in op.results}
+        inside.update(self.loop.regions[0].blocks[0].arguments)
         taken = (
             value
             for op in self.body

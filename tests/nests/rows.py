@@ -102,10 +102,14 @@ class _Writer:
         form = f"arith.{operation}{'f' if self._real else 'i'}"
         return self._set(f"{form} {', '.join(operands)} : {self.kind}")
 
-    def _extreme(self, stem: str, *operands: str) -> str:
-        if self._real:
-            return self._do(f"{stem}{self._one_of('imum', 'num')}", *operands)
-        return self._do(f"{stem}s", *operands)
+    def _extreme(self, stem: str, old: str, new: str) -> str:
+        how = self._one_of("imum", "num", "by comparing") if self._real else "s"
+        if how != "by comparing":
+            return self._do(f"{stem}{how}", old, new)
+        is_so = self._set(
+            f"arith.cmpf {'olt' if stem == 'min' else 'ogt'}, {new}, {old} : {self.kind}"
+        )
+        return self._set(f"arith.select {is_so}, {new}, {old} : {self.kind}")
 
     def _number(self, value: int) -> str:
         return self._set(f"arith.constant {value}{'.0' * self._real} : {self.kind}")
