@@ -18,6 +18,7 @@ from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES
 from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.interleave_rows import INDEPENDENT_ROWS
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL
@@ -28,8 +29,10 @@ from avial_lab.polyhedra import Access, Array, ArrayKind, Dependence, Scop, Stat
 from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.budget import limited, remembered
 from avial_lab.polyhedra.dependences import carried_among, dependences_between
+from avial_lab.polyhedra.model import ReductionKind
 from avial_lab.polyhedra.moves import factors_of
 from avial_lab.polyhedra.nesting import body_of, holds
+from avial_lab.polyhedra.reductions import reductions
 
 NAME = "fuse-nests"
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
@@ -51,8 +54,9 @@ class FuseNests:
     Only of arrays with an element for each iteration: A comes from memory once. Not where the
     second nest needs what the first computes later.
 
-    Single loops are one where iterations of both may run in any order, and what they share is in no
-    cache of a core's own.
+    Single loops are one where iterations of both may run in any order, but for sums, or both only
+    combine what they load; and what they share is in no cache of a core's own. In a strict module
+    sums have an order, too.
 
     before:  affine.for %i { for %j { y[i, j] = … y[i, j - 1] } }
              affine.for %i { for %k { z[i, n - k] = … y[i, n - k] } }
@@ -133,7 +137,7 @@ def _fuse(one: ir.Operation, other: ir.Operation, read: _Read, room: int) -> boo
     names = " ".join(map(loop_name, first))
     if not shared:
         return False
-    if len(first) == 1 and not (_in_any_order(one, scop) and _in_any_order(other, scop)):
+    if len(first) == 1 and not _may_be_divided(one, other, scop):
         return False
     if not _may_be_one(first[0], second[0], scop):
         tell(first[0], NAME, f"two nests over {names} stay apart: one waits for the other")
@@ -251,6 +255,29 @@ def _fuse_outer(first: ir.Operation, second: ir.Operation, read: _Read, room: in
 def _in_any_order(nest: ir.Operation, scop: Scop) -> bool:
     """Whether the iterations of its outermost loop may run in any order, as on several threads."""
     return not carried_among(scop.loops_of(nest)[0], _inside(nest, scop))
+
+
+def _may_be_divided(one: ir.Operation, other: ir.Operation, scop: Scop) -> bool:
+    """Whether threads and vectors may have parts of both loops, as one: what keeps their iterations
+    in order are sums, or they do nothing but look for the least, the greatest and their like.
+    """
+    if is_strict(one):
+        return _in_any_order(one, scop) and _in_any_order(other, scop)
+    both: list[tuple[bool, bool]] = []
+    for nest in (one, other):
+        (own,), inside = scop.loops_of(nest), _inside(nest, scop)
+        carried = carried_among(own, inside)
+        found = [r for r in reductions(own, scop, carried) if r.fixed and not r.companions]
+        if not {id(d) for d in carried} <= {id(d) for r in found for d in r.relaxed}:
+            return False
+        written = {a.array for s in inside for a in s.accesses if a.writes}
+        both.append(
+            (
+                all(each.kind is ReductionKind.SUM for each in found),
+                written <= {each.array for each in found},
+            )
+        )
+    return any(map(all, zip(*both, strict=True)))
 
 
 def _is_plain_inside(loop: ir.Operation) -> bool:

@@ -14,6 +14,7 @@ from mlir.dialects import func
 
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
+from avial_lab.dialects.program import STRICT, is_strict
 from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FUSED, PHASES, on_cpu, touched_by
@@ -187,6 +188,8 @@ class _Nests:
                 kinds = [value.type for value in captured.arguments]
                 function = func.FuncOp("trial", (kinds, []))
             function.attributes[APART] = ir.UnitAttr.get()
+            if is_strict(phase):
+                module.operation.attributes[STRICT] = ir.UnitAttr.get()
             names = [value.location for value in captured.arguments]
             block = ir.Block.create_at_start(function.regions[0], kinds, names)
             inside: dict[ir.Value, ir.Value] = dict(

@@ -198,7 +198,7 @@ VECTORS = """
         pytest.param("%i", "%i", "%i", 1 << 13, 1, id="large"),
         pytest.param("%i", "%i", "%i", 1 << 14, 2, id="in the cache anyway"),
         pytest.param("%i - 1", "%i", "%i", 1 << 13, 2, id="of another iteration"),
-        pytest.param("%i", "0", "0", 1 << 13, 2, id="a sum, in the order of its terms"),
+        pytest.param("%i", "0", "0", 1 << 13, 1, id="a sum"),
         pytest.param("%i", "%i - 1", "%i", 1 << 13, 2, id="a scan"),
     ],
 )
@@ -206,3 +206,48 @@ def test_single_loops(read: str, old: str, written: str, l2_bytes: int, loops: i
     text = VECTORS.replace("READ", read).replace("OLD", old).replace("WRITTEN", written)
     after = outer(text, replace(CACHE, l2_bytes=l2_bytes))
     assert after.count("affine.for") == loops
+
+
+SUMS = """
+  func.func @f(%A: memref<2000xi64>, %B: memref<2000xi64>, %C: memref<2000xi64>)
+      attributes {avial.apart, avial.name = "f"} {
+    affine.for %i = 1 to 2000 {
+      %x = affine.load %A[%i] : memref<2000xi64>
+      %y = affine.load %B[0] : memref<2000xi64>
+      %z = arith.FIRST %x, %y : i64
+      affine.store %z, %B[0] : memref<2000xi64>
+    }
+    affine.for %i = 1 to 2000 {
+      %x = affine.load %A[%i] : memref<2000xi64>
+      %y = affine.load %C[0] : memref<2000xi64>
+      %z = arith.SECOND %x, %y : i64
+      affine.store %z, %C[0] : memref<2000xi64>
+      STORE
+    }
+    return
+  }"""
+STORE = "affine.store %x, %C[%i] : memref<2000xi64>"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "store", "loops"),
+    [
+        pytest.param("addi", "addi", "", 1, id="sums"),
+        pytest.param("maxsi", "minui", "", 1, id="the greatest and the least"),
+        pytest.param("addi", "maxsi", "", 1, id="a sum and the greatest"),
+        pytest.param("addi", "addi", STORE, 1, id="a sum with what is stored"),
+        # In one loop with it they would run one by one, where vectors cannot look for the greatest.
+        pytest.param("maxsi", "addi", STORE, 2, id="the greatest with what is stored"),
+        pytest.param("shli", "addi", "", 2, id="what has an order"),
+    ],
+)
+def test_what_loops_add_up(first: str, second: str, store: str, loops: int) -> None:
+    text = SUMS.replace("FIRST", first).replace("SECOND", second).replace("STORE", store)
+    text = text.replace("%C[0]", "%B[1]" if store else "%C[0]")
+    assert outer(text, replace(CACHE, l2_bytes=1 << 13)).count("affine.for") == loops
+
+
+def test_sums_of_a_strict_module_stay_apart() -> None:
+    text = SUMS.replace("FIRST", "addi").replace("SECOND", "addi").replace("STORE", "")
+    text = f"module attributes {{avial.strict}} {{ {text} }}"
+    assert outer(text, replace(CACHE, l2_bytes=1 << 13)).count("affine.for") == 2
