@@ -213,8 +213,8 @@ def test_terms_of_a_nest_are_those_of_all_its_loops() -> None:
 
 def test_sums_of_rows_that_threads_divide_stay() -> None:
     """One element for each row: rows are parts already."""
-    own = ("%B[%i, 0] : memref<40x9xf64>", "%s[0] : memref<2xf64>")
-    text = nest(ROW.format(columns=9, more="").replace(*own[::-1]), ROWS)
+    row = ROW.format(columns=9, more="")
+    text = nest(row.replace("%s[0] : memref<2xf64>", "%B[%i, 0] : memref<40x9xf64>"), ROWS)
     assert parts_in(in_parts(text)) == 0
 
 
