@@ -22,6 +22,11 @@ KEPT = 1 << 14
 OPERATIONS = 200_000
 """isl operations one computation may take; about a second where every one is costly."""
 
+_FAILED = (isl.Error, TypeError)
+"""What a computation ends with at the limit: a number whose text isl refuses is None, and
+`to_python` reads that as one.
+"""
+
 _PROBE = isl.Set("{ [i, j] : 0 <= i <= j <= 5 }")
 
 TOO_HARD = "isl gave up after {limit} operations; taken to be possible"
@@ -39,7 +44,7 @@ def limited(compute: Callable[[], T], otherwise: Callable[[], T], *, limit: int 
     context.reset_operations()
     try:
         return compute()
-    except isl.Error:
+    except _FAILED:
         if not _spent():
             raise
     finally:

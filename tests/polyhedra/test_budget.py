@@ -34,6 +34,16 @@ def test_an_answer_that_is_remembered_leaves_as_much_for_the_next_question() -> 
     forget()
 
 
+def test_a_number_that_is_not_read_to_its_end_is_none() -> None:
+    """isl has no text for it at the limit, and says nothing."""
+    found = {
+        n: limited(lambda: isl.Set(TEXT).dim_max_val(0).to_python(), lambda: None, limit=n)
+        for n in range(1, 3000)
+    }
+    assert set(found.values()) == {None, 49}
+    assert found[2999] == 49
+
+
 NEST = """
 func.func @f(%A: memref<9x9xf64>, %B: memref<9x9xf64>) {
   affine.for %i = 0 to 9 {
