@@ -213,7 +213,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     joins = blocks and effort.keeps("join-sums") and not (effort.strict or effort.blas)
     optional: tuple[Pass, ...] = (
         SplitWraps(),
-        *([] if effort.blas else [UnrollSums()]),  # a BLAS takes small products too
+        *([] if effort.blas else [UnrollSums(blocks)]),  # a BLAS takes small products too
         ExpandScalars(blocks, sums=joins),
         *([JoinSums()] if joins else []),
         *([ExpandArrays()] if blocks else []),

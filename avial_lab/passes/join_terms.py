@@ -14,6 +14,7 @@ from mlir import ir
 from mlir.dialects import affine, memref
 
 from avial_lab.passes.expand_scalars import extent_of
+from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.notes import name_of
 from avial_lab.passes.operations import lies_whole, operations_in
 from avial_lab.polyhedra import Scop
@@ -45,18 +46,27 @@ def joined_terms(nest: ir.Operation, scop: Scop, found: Contraction) -> ir.Opera
     after:   affine.for %t = 0 to 144 {
                Y[%o, %j] += F[%o, %t / 9, %t / 3 mod 3, %t mod 3] * X[%t / 9, …, %j + %t mod 3] }
 
-    The terms are met in the same order. A convolution is a product of matrices after that.
+    The terms are met in the same order. A convolution is a product of matrices after that. Loops
+    around that add more of them (%c outside of %j) go inside first.
     """
-    ranges = list(_in_each_other(scop, found))[::-1]
-    if len(ranges) < 2:
+    inner = list(_in_each_other(scop, found))[::-1]
+    outer = list(_around(scop, found, inner))[::-1] if inner else []
+    if len(inner) + len(outer) < 2:
         return None
-    for each in ranges:
+    for each in (*outer, *inner):
         each.loop.attributes[_MARK] = ir.UnitAttr.get()
     copy = nest.clone(ip=ir.InsertionPoint(nest)).operation
-    for each in ranges:
+    for each in (*outer, *inner):
         del each.loop.attributes[_MARK]
     loops = [op for op in (copy, *operations_in(copy)) if _MARK in op.attributes]
-    joined = [_Range(op, each.low, each.count) for op, each in zip(loops, ranges, strict=True)]
+    joined = [
+        _Range(op, each.low, each.count) for op, each in zip(loops, (*outer, *inner), strict=True)
+    ]
+    for k in reversed(range(len(outer))):
+        first = body_of(joined[k].loop)[0]
+        if joined[k].loop == copy and first != joined[k + 1].loop:
+            copy = first
+        _move_inside(joined[k].loop, joined[k + 1].loop)
     return _join(copy, joined)
 
 
@@ -71,6 +81,57 @@ def _in_each_other(scop: Scop, found: Contraction) -> Iterator[_Range]:
             return
         yield _Range(loop, *extent)
         loop, inner = parent_of(loop), loop
+
+
+def _around(scop: Scop, found: Contraction, ranges: Sequence[_Range]) -> Iterator[_Range]:
+    """The loops of more terms around loops over elements, from the inside on, that may as well
+    stand right around those of `ranges`: there is nothing else in them, and each element is that of
+    one iteration of the others.
+    """
+    if found.before or found.after or not _has_elements_of_its_own(found):
+        return
+    terms = [loop.op for loop in loops_of_terms(found)]
+    passed: list[ir.Operation] = []
+    inner, loop = ranges[0].loop, parent_of(ranges[0].loop)
+    while loop is not None and loop.name == "affine.for" and body_of(loop) == [inner]:
+        if loop not in terms:
+            passed.append(loop)
+        else:
+            extent = extent_of(scop, loop)
+            variable = loop.regions[0].blocks[0].arguments[0]
+            if extent is None or len(loop.results) or not _is_box(scop, loop, *extent):
+                return
+            if any(variable in operands_of_ends(each) for each in passed):
+                return
+            yield _Range(loop, *extent)
+        if loop == scop.op:
+            return
+        loop, inner = parent_of(loop), loop
+
+
+def _has_elements_of_its_own(found: Contraction) -> bool:
+    """Whether only iterations of the loops of terms store to the same element."""
+    stored = found.store.accesses[0]
+    terms = loops_of_terms(found)
+    places = [k for k, loop in enumerate(found.store.loops) if loop in terms]
+
+    def injective() -> bool:
+        elements = stored.relation
+        for k in reversed(places):
+            elements = elements.project_out(isl.dim_type.in_, k, 1)
+        return elements.is_injective()
+
+    return limited(injective, lambda: False)
+
+
+def _move_inside(loop: ir.Operation, inner: ir.Operation) -> None:
+    """Let `loop` stand right around `inner`, which is in loops that are in it alone."""
+    (first,) = body_of(loop)
+    if first == inner:
+        return
+    first.move_before(loop)
+    loop.move_before(inner)
+    inner.move_before(loop.regions[0].blocks[0].operations[0].operation)
 
 
 def _is_box(scop: Scop, loop: ir.Operation, low: int, count: int) -> bool:

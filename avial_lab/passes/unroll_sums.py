@@ -6,13 +6,16 @@ Functions of loops -> the same operations in the same order, so the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.accesses.memory import ACCESSES, STORES
+from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
+from avial_lab.accesses.views import may_be
+from avial_lab.passes.arrays_apart import arrays_apart
 from avial_lab.passes.interleave_rows import variable_of
+from avial_lab.passes.jam_rows import ends_of
 from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import free_nests, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
@@ -26,6 +29,7 @@ from avial_lab.passes.program import is_pure
 from avial_lab.passes.unroll_short import MOST_OPERATIONS, say_places, steps_of, write_out
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
+from avial_lab.polyhedra.nesting import body_of, end_of, parent_of
 
 NAME = "unroll-sums"
 
@@ -36,6 +40,9 @@ MOST_OF_WINDOW = 32
 """Of a window that moves with the element along a row: its vectors wait for each other less than
 one element's terms do for being added up across a vector.
 """
+
+MANY = 8
+"""Times that a value is used again: it is worth to be packed for blocks."""
 
 LEAST_ELEMENTS = 4
 """As many as a vector has."""
@@ -57,27 +64,32 @@ class UnrollSums:
     after:   affine.for %b { … A[b, 1, 0] …  … A[b, 2, 0] …  … A[b, 2, 1] … }
 
     Elements whose places are known stay in registers. LLVM does that with loops whose ends are
-    numbers.
+    numbers. With `blocks`, what block-loops makes blocks of is left to it.
     """
+
+    blocks: bool = True
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
+                if arrays_apart(function):
+                    for nest in list(free_nests(function)):
+                        _terms_outside(nest, self.blocks)
                 for nest in list(free_nests(function)):
-                    _write_out_in(nest)
+                    _write_out_in(nest, self.blocks)
 
     def __str__(self) -> str:
         return NAME
 
 
-def _write_out_in(loop: ir.Operation) -> None:
+def _write_out_in(loop: ir.Operation, blocks: bool) -> None:
     """The short loops of this one, if it is one over elements; else of those inside."""
     inside = loops_in(loop)
     if not inside:
         return
     names = listed(dict.fromkeys(loop_name(each) for each in inside))
     told = f"{names} written out in each iteration of {loop_name(loop)}"
-    if _is_over_elements(loop, inside):
+    if _is_over_elements(loop, inside) and not (blocks and _is_contraction(loop)):
         for each in reversed(inside):  # those inside of another come after it
             steps = _terms_of(each, variable_of(loop))
             assert steps is not None
@@ -87,7 +99,7 @@ def _write_out_in(loop: ir.Operation) -> None:
         loop = small
     else:
         for each in list(nearest_loops(loop)):
-            _write_out_in(each)
+            _write_out_in(each, blocks)
         return
     tell(loop, NAME, told)
     say_places(loop)
@@ -134,6 +146,112 @@ def _is_over_elements(loop: ir.Operation, inside: Sequence[ir.Operation]) -> boo
     )
 
 
+def _is_contraction(loop: ir.Operation) -> bool:
+    """Whether loops around add more terms to the same elements, and many others use again what
+    moves with the element: blocks are better then, as for a layer of convolutions.
+
+        for o, c, i, j, p, q: y[o, i, j] += x[c, i + p, j + q] * w[o, c, p, q]
+    """
+    stores = [op for op in operations_in(loop) if op.name in STORES]
+    loads = [op for op in operations_in(loop) if op.name in LOADS]
+    more_terms = any(
+        any(_moves(op, variable_of(each)) for op in loads)
+        and not any(_moves(op, variable_of(each)) for op in stores)
+        for each in _loops_around(loop)
+        if _goes_round(each, 2)
+    )
+    return more_terms and _is_used_again(loop)
+
+
+def _terms_outside(loop: ir.Operation, blocks: bool) -> None:
+    """Let loops over elements stand inside of long ones that add up terms, where those inside of
+    these are written out: a sum over channels and a window is one over the window then, for each.
+
+        for j, c, p, q: y[j] += x[c, j + p, q] * w[c, p, q]
+        for c, j, p, q: y[j] += x[c, j + p, q] * w[c, p, q]
+    """
+    terms = body_of(loop)[0] if loop.name == "affine.for" else None
+    if terms is not None and _may_go_outside(terms, loop, blocks):
+        inside = body_of(terms)
+        terms.move_before(loop)
+        loop.move_before(end_of(terms))
+        for op in inside:
+            op.move_before(end_of(loop))
+        loop = terms
+    for inner in list(nearest_loops(loop)):
+        _terms_outside(inner, blocks)
+
+
+def _may_go_outside(terms: ir.Operation, loop: ir.Operation, blocks: bool) -> bool:
+    """Whether each iteration of `loop` adds up terms of its own, in the same order then."""
+    inside, variable = loops_in(terms), variable_of(loop)
+    if terms.name != "affine.for" or body_of(loop) != [terms] or not inside:
+        return False
+    few = not _goes_round(terms, MOST_TERMS + 1) or not _goes_round(loop, LEAST_ELEMENTS)
+    if few or len(loop.results) or variable in operands_of_ends(terms):
+        return False
+    if not all(_terms_of(each, variable) for each in inside):
+        return False
+    if not all(map(_may_be_copied, operations_in(terms))):
+        return False
+    accesses = [op for op in operations_in(terms) if op.name in ACCESSES]
+    stores = [op for op in accesses if op.name in STORES]
+    if len(stores) != 1 or not _is_element_of(stores[0], variable):
+        return False
+    if any(_moves(stores[0], variable_of(each)) for each in (terms, *inside)):
+        return False
+    kept = blocks and _goes_round(loop, MANY) and _is_used_again(loop)
+    return not kept and all(_is_apart_or_same(op, stores[0]) for op in accesses)
+
+
+def _is_element_of(store: ir.Operation, variable: ir.Value) -> bool:
+    """Whether it is to another element for each value of the variable, if nothing else changes."""
+    if store.name != "affine.store":
+        return False
+    form, where = ir.AffineMapAttr(store.attributes["map"]).value, list(store.operands)[2:]
+    values = [Affine.of("element" if v == variable else f"other {k}") for k, v in enumerate(where)]
+    forms = [evaluate(each, values[: form.n_dims], values[form.n_dims :]) for each in form.results]
+    return any(each is not None and dict(each.terms).get("element", 0) for each in forms)
+
+
+def _is_apart_or_same(access: ir.Operation, store: ir.Operation) -> bool:
+    """Whether it meets the element that is stored each time, or none of that memory."""
+    if access == store or not may_be(access.operands[0]) & may_be(store.operands[1]):
+        return True
+    return (
+        access.name == "affine.load"
+        and list(access.operands) == list(store.operands)[1:]
+        and access.attributes["map"] == store.attributes["map"]
+    )
+
+
+def _is_used_again(loop: ir.Operation) -> bool:
+    """Whether many iterations of a loop around use what moves with the element."""
+    loads, stores = (
+        [op for op in operations_in(loop) if op.name in names] for names in (LOADS, STORES)
+    )
+    stored = [op.operands[1] for op in stores]
+    right = [op for op in loads if _moves(op, variable_of(loop)) and op.operands[0] not in stored]
+    return any(
+        any(_moves(op, variable_of(each)) for op in stores)
+        and not all(_moves(op, variable_of(each)) for op in right)
+        for each in _loops_around(loop)
+        if _goes_round(each, MANY)
+    )
+
+
+def _goes_round(loop: ir.Operation, times: int) -> bool:
+    """Whether it is known to do so as often, or its parts for ranks together."""
+    low, high = ends_of(loop) or (0, None)
+    return high is not None and high - low >= times
+
+
+def _loops_around(loop: ir.Operation) -> Iterator[ir.Operation]:
+    while (around := parent_of(loop)) is not None and around.name == "affine.for":
+        yield around
+        loop = around
+
+
 def _terms_of(loop: ir.Operation, element: ir.Value) -> range | None:
     """The values of its variable, where they are few."""
     return steps_of(loop, MOST_OF_WINDOW if _is_window(loop, element) else MOST_TERMS)
@@ -172,9 +290,10 @@ def _written_out(op: ir.Operation, terms: Mapping[ir.Operation, int]) -> int:
     )
 
 
-def _moves(store: ir.Operation, variable: ir.Value) -> bool:
-    """Whether where it stores to is computed from the variable."""
-    return any(_is_from(index, variable) for index in list(store.operands)[2:])
+def _moves(access: ir.Operation, variable: ir.Value) -> bool:
+    """Whether where it loads from or stores to is computed from the variable."""
+    first = 2 if access.name in STORES else 1
+    return any(_is_from(index, variable) for index in list(access.operands)[first:])
 
 
 def _is_from(value: ir.Value, variable: ir.Value) -> bool:

@@ -152,6 +152,38 @@ def test_terms_outside(order: str) -> None:
     check(sizes, text, after)
 
 
+@pytest.mark.parametrize("order", ["ocjpq", "cojpq", "cjopq", "pcojq", "ocpjq", "cpoqj"])
+@pytest.mark.parametrize("sizes", [(33, 67, 4, 3, 3), (40, 57, 16, 3, 5)])
+def test_more_terms_around_elements_go_inside(order: str, sizes: tuple[int, ...]) -> None:
+    """A sum over channels and windows is one, wherever the channels stand."""
+    text = convolution(sizes, order=order)
+    after = blocked(text)
+    assert "avial.parallel" in after
+    check(sizes, text, after)
+
+
+WITH = {
+    "another sum in the same loops": (
+        "affine.store %new, %Y[%o, %j]",
+        """%s = affine.load %X[0, 0, %o] : XTYPE
+           %t = arith.addf %s, %new : f64
+           affine.store %t, %X[0, 0, %o] : XTYPE
+           affine.store %new, %Y[%o, %j]""",
+    ),
+    "elements of several iterations": ("%Y[%o, %j]", "%Y[%o, (%j + %c) mod 60]"),
+    "elements that several others add to": ("%Y[%o, %j]", "%Y[%o, %j floordiv 2]"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), WITH.values(), ids=WITH)
+@pytest.mark.parametrize("order", ["cojpq", "ocjpq"])
+def test_what_keeps_terms_outside_of_elements(old: str, new: str, order: str) -> None:
+    sizes = (33, 67, 4, 3, 3)
+    text = convolution(sizes, order=order).replace(old, new)
+    text = text.replace("XTYPE", "memref<4x3x70xf64>")
+    check(sizes, text, blocked(text))
+
+
 def test_loops_that_are_no_box_stay_loops():
     """Only the innermost is summed then, and has too few terms."""
     sizes = (9, 20, 5, 3, 3)
