@@ -11,14 +11,14 @@ from mlir import ir
 from avial_lab.passes.operations import operations_named
 from avial_lab.passes.unroll_sums import UnrollSums
 from avial_lab.pipelines import run_passes
-from tests.passes.rewriting import assert_same_bits, random_array
+from tests.passes.rewriting import assert_same_bits
 
 ENDS = {"o": 3, "j": 21, "c": 11, "p": 3}
 
 
-def windows(order: str, *, kind: str = "f64", place: str = "%o, %j", more: str = "") -> str:
+def windows(order: str, *, place: str = "%o, %j", more: str = "") -> str:
     """Y[o, j] += X[c, j + p] * W[o, c, p], in loops of that order."""
-    x, w, y = f"memref<11x24x{kind}>", f"memref<3x11x3x{kind}>", f"memref<3x24x{kind}>"
+    x, w, y = "memref<11x24xf64>", "memref<3x11x3xf64>", "memref<3x40xf64>"
     loops = " ".join(f"affine.for %{name} = 0 to {ENDS[name]} {{" for name in order)
     return f"""
       func.func @f(%X: {x}, %W: {w}, %Y: {y}) attributes {{avial.apart, avial.task = "f"}} {{
@@ -26,8 +26,8 @@ def windows(order: str, *, kind: str = "f64", place: str = "%o, %j", more: str =
           %x = affine.load %X[%c, %j + %p] : {x}
           %w = affine.load %W[%o, %c, %p] : {w}
           %old = affine.load %Y[{place}] : {y}
-          %t = arith.mulf %x, %w : {kind}
-          %new = arith.addf %old, %t : {kind}
+          %t = arith.mulf %x, %w : f64
+          %new = arith.addf %old, %t : f64
           affine.store %new, %Y[{place}] : {y}
           {more}
         {"}" * len(order)}
@@ -42,13 +42,13 @@ def written_out(text: str, **how: bool) -> ir.Module:
     return module
 
 
-def check(text: str, kind: str = "f64") -> str:
+def check(text: str) -> None:
     after = str(written_out(text))
     rng = np.random.default_rng(7)
-    shapes = {"X": (11, 24), "W": (3, 11, 3), "Y": (3, 24)}
-    arrays = {name: random_array(rng, shape, kind) for name, shape in shapes.items()}
+    shapes = {"X": (11, 24), "W": (3, 11, 3), "Y": (3, 40)}
+    # No NaN: all of Y would be one.
+    arrays = {name: rng.normal(size=shape) for name, shape in shapes.items()}
     assert_same_bits([text], [after], arrays)
-    return after
 
 
 @pytest.mark.parametrize("order", list(map("".join, permutations("ojcp"))))
@@ -65,13 +65,13 @@ def test_a_long_sum_of_windows_has_elements_inside() -> None:
 
 
 STAYS = {
-    "other elements for other terms": windows("ojcp", place="%o, (%j + %c) mod 24"),
+    "other elements for other terms": windows("ojcp", place="%o, %j + %c"),
     "an element for two": windows("ojcp", place="%o, %j floordiv 2"),
     "what another iteration adds to": windows(
-        "ojcp", more="affine.store %t, %Y[%o, %j + 1] : memref<3x24xf64>"
+        "ojcp", more="affine.store %t, %Y[%o, %j + 1] : memref<3x40xf64>"
     ),
     "what is loaded elsewhere": windows("ojcp").replace(
-        "%X[%c, %j + %p] : memref<11x24xf64>", "%Y[%o, %j + %p] : memref<3x24xf64>"
+        "%X[%c, %j + %p] : memref<11x24xf64>", "%Y[%o, %j + %p] : memref<3x40xf64>"
     ),
 }
 
