@@ -29,7 +29,7 @@ from avial_lab.passes.program import is_pure
 from avial_lab.passes.unroll_short import MOST_OPERATIONS, say_places, steps_of, write_out
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
-from avial_lab.polyhedra.nesting import body_of, end_of, parent_of
+from avial_lab.polyhedra.nesting import body_of, comes_from, end_of, parent_of
 
 NAME = "unroll-sums"
 
@@ -113,7 +113,7 @@ def _small_triangles(loop: ir.Operation, inside: Sequence[ir.Operation]) -> ir.O
     if loop.name != "affine.for" or few or not all(map(_may_be_copied, operations_in(loop))):
         return None
     ends = [end for each in inside for end in operands_of_ends(each)]
-    if len(loop.results) or not any(_is_from(e, variable_of(o)) for e in ends for o in inside):
+    if len(loop.results) or not any(comes_from(e, variable_of(o)) for e in ends for o in inside):
         return None
     with ir.InsertionPoint(loop):
         trial = loop.clone().operation
@@ -260,7 +260,7 @@ def _terms_of(loop: ir.Operation, element: ir.Value) -> range | None:
 def _is_window(loop: ir.Operation, element: ir.Value) -> bool:
     """Whether all that its terms load moves along a row as the element does, or not with that."""
     loads = [op for op in operations_in(loop) if op.name == "affine.load"]
-    moving = [op for op in loads if any(_is_from(v, element) for v in list(op.operands)[1:])]
+    moving = [op for op in loads if any(comes_from(v, element) for v in list(op.operands)[1:])]
     return bool(moving) and all(_slides(op, element, variable_of(loop)) for op in moving)
 
 
@@ -293,13 +293,4 @@ def _written_out(op: ir.Operation, terms: Mapping[ir.Operation, int]) -> int:
 def _moves(access: ir.Operation, variable: ir.Value) -> bool:
     """Whether where it loads from or stores to is computed from the variable."""
     first = 2 if access.name in STORES else 1
-    return any(_is_from(index, variable) for index in list(access.operands)[first:])
-
-
-def _is_from(value: ir.Value, variable: ir.Value) -> bool:
-    if value == variable:
-        return True
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and any(
-        _is_from(each, variable) for each in owner.operation.operands
-    )
+    return any(comes_from(index, variable) for index in list(access.operands)[first:])

@@ -22,7 +22,7 @@ from mlir import ir
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.polyhedra.dependences import Dependence, dependences
 from avial_lab.polyhedra.model import Access, Loop, Scop, Statement
-from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.polyhedra.nesting import comes_from, defined_in
 from avial_lab.polyhedra.orders import steps
 from avial_lab.polyhedra.ranges import Range, range_of
 from avial_lab.polyhedra.units import Unit, computed_by
@@ -283,9 +283,15 @@ def form_of(found: Contraction) -> object:
 
 
 def loops_of_terms(found: Contraction) -> list[Loop]:
-    """Those that add up one element, from the outermost on."""
-    stored = found.store.accesses[0]
-    return [loop for k, loop in enumerate(found.unit.loops) if not moves(stored, k)]
+    """Those that add up one element, from the outermost on: not one of a single iteration, whose
+    variable a subscript has.
+    """
+    stored, where = found.store.accesses[0], list(found.store.op.operands)[2:]
+    return [
+        loop
+        for k, loop in enumerate(found.unit.loops)
+        if not moves(stored, k) and not any(comes_from(each, loop.variable) for each in where)
+    ]
 
 
 # -- space -----------------------------------------------------------------------------------------

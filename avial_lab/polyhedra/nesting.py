@@ -47,6 +47,16 @@ def defined_in(op: ir.Operation, value: ir.Value) -> bool:
     return holds(op, inner)
 
 
+def comes_from(value: ir.Value, source: ir.Value) -> bool:
+    """Whether the one is computed from the other, or is it."""
+    if value == source:
+        return True
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and any(
+        comes_from(each, source) for each in owner.operation.operands
+    )
+
+
 def handed_through(loop: ir.Operation, number: int) -> tuple[ir.Operation, int] | None:
     """The loop inside that this carried value of a `for` is given to and comes back from, and which
     of its values it is there; None where the iteration does anything else with it.

@@ -187,6 +187,14 @@ def test_elements_that_several_iterations_around_add_to_keep_their_order() -> No
     check(sizes, text, blocked(text), Y=(33, 70))
 
 
+@pytest.mark.parametrize("order", ["ojcpq", "cojpq", "cpjoq", "cqojp", "ocpqj"])
+@pytest.mark.parametrize("sizes", [(33, 1, 40, 1, 1), (1, 67, 40, 3, 1), (33, 67, 16, 1, 3)])
+def test_loops_of_one_iteration(order: str, sizes: tuple[int, ...]) -> None:
+    """One over elements is none over terms because its element is always the same."""
+    text = convolution(sizes, order=order)
+    check(sizes, text, blocked(text))
+
+
 def test_loops_that_are_no_box_stay_loops():
     """Only the innermost is summed then, and has too few terms."""
     sizes = (9, 20, 5, 3, 3)
