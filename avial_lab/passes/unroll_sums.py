@@ -209,6 +209,8 @@ def _is_element_of(store: ir.Operation, variable: ir.Value) -> bool:
     if store.name != "affine.store":
         return False
     form, where = ir.AffineMapAttr(store.attributes["map"]).value, list(store.operands)[2:]
+    if any(v != variable and comes_from(v, variable) for v in where):
+        return False
     values = [Affine.of("element" if v == variable else f"other {k}") for k, v in enumerate(where)]
     forms = [evaluate(each, values[: form.n_dims], values[form.n_dims :]) for each in form.results]
     return any(each is not None and dict(each.terms).get("element", 0) for each in forms)

@@ -65,6 +65,9 @@ def test_a_long_sum_of_windows_has_elements_inside() -> None:
 
 
 STAYS = {
+    "an element for all": windows("ojcp", place="%o, %j + %back").replace(
+        "%x = affine.load", "%back = affine.apply affine_map<(d) -> (3 - d)>(%j)\n%x = affine.load"
+    ),
     "other elements for other terms": windows("ojcp", place="%o, %j + %c"),
     "an element for two": windows("ojcp", place="%o, %j floordiv 2"),
     "what another iteration adds to": windows(
