@@ -19,8 +19,8 @@ from avial_lab.passes.notes import name_of
 from avial_lab.passes.operations import lies_whole, operations_in
 from avial_lab.polyhedra import Scop
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.contractions import Contraction, loops_of_terms
-from avial_lab.polyhedra.nesting import body_of, defined_in, parent_of
+from avial_lab.polyhedra.contractions import Contraction, loops_of_terms, statements_behind
+from avial_lab.polyhedra.nesting import body_of, comes_from, defined_in, parent_of
 
 SET = isl.dim_type.set
 
@@ -86,7 +86,8 @@ def _in_each_other(scop: Scop, found: Contraction) -> Iterator[_Range]:
 def _around(scop: Scop, found: Contraction, ranges: Sequence[_Range]) -> Iterator[_Range]:
     """The loops of more terms around loops over elements, from the inside on, that may as well
     stand right around those of `ranges`: there is nothing else in them, and each element is that of
-    one iteration of the others.
+    one iteration of the others. Their terms are others for rows and for columns, or what is packed
+    would be the same again and again.
     """
     if found.before or found.after or not _has_elements_of_its_own(found):
         return
@@ -103,10 +104,19 @@ def _around(scop: Scop, found: Contraction, ranges: Sequence[_Range]) -> Iterato
                 return
             if any(variable in operands_of_ends(each) for each in passed):
                 return
+            if not all(_hangs_on(side, found, variable) for side in (found.left, found.right)):
+                return
             yield _Range(loop, *extent)
         if loop == scop.op:
             return
         loop, inner = parent_of(loop), loop
+
+
+def _hangs_on(side: Sequence[ir.Value], found: Contraction, variable: ir.Value) -> bool:
+    """Whether a value of that side is loaded from where the variable says."""
+    names = statements_behind(side, found)
+    loads = [s.op for s in (*found.unit.statements, *found.unit.sunk) if s.name in names]
+    return any(comes_from(each, variable) for op in loads for each in list(op.operands)[1:])
 
 
 def _has_elements_of_its_own(found: Contraction) -> bool:

@@ -170,7 +170,7 @@ def _terms_outside(loop: ir.Operation, blocks: bool) -> None:
         for j, c, p, q: y[j] += x[c, j + p, q] * w[c, p, q]
         for c, j, p, q: y[j] += x[c, j + p, q] * w[c, p, q]
     """
-    terms = body_of(loop)[0] if loop.name == "affine.for" else None
+    terms = next(iter(body_of(loop)), None)
     if terms is not None and _may_go_outside(terms, loop, blocks):
         inside = body_of(terms)
         terms.move_before(loop)
@@ -184,8 +184,10 @@ def _terms_outside(loop: ir.Operation, blocks: bool) -> None:
 
 def _may_go_outside(terms: ir.Operation, loop: ir.Operation, blocks: bool) -> bool:
     """Whether each iteration of `loop` adds up terms of its own, in the same order then."""
+    if {loop.name, terms.name} != {"affine.for"} or body_of(loop) != [terms]:
+        return False
     inside, variable = loops_in(terms), variable_of(loop)
-    if terms.name != "affine.for" or body_of(loop) != [terms] or not inside:
+    if not inside:
         return False
     few = not _goes_round(terms, MOST_TERMS + 1) or not _goes_round(loop, LEAST_ELEMENTS)
     if few or len(loop.results) or variable in operands_of_ends(terms):
