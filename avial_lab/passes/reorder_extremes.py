@@ -17,7 +17,6 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, scf, vector
 
-from avial_lab.accesses.views import may_be
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.contraction_code import spread
@@ -97,11 +96,8 @@ def _extremes_of(loop: ir.Operation) -> _Extremes | None:
         return None
     put_constants_before(loop)
     code = RowCode(loop, lanes)
-    if not code.is_known(kind=loop.results[0].type) or not (
-        _is_free(loop) and _may_run_again(code)
-    ):
-        return None
-    return _Extremes(code, known)
+    may_run_twice = code.is_known(kind=loop.results[0].type) and code.stays_as_read()
+    return _Extremes(code, known) if may_run_twice and _is_free(loop) else None
 
 
 def _combination(old: ir.Value, new: ir.Value) -> Combination | None:
@@ -122,12 +118,6 @@ def _is_free(loop: ir.Operation) -> bool:
     scop = read_scop(loop)
     (own,) = scop.loops_of(loop)
     return not forbidding(own, scop, carried_among(own, scop.statements))
-
-
-def _may_run_again(code: RowCode) -> bool:
-    written = {each for op in code.stores for each in may_be(op.operands[1])}
-    loads = (op for op in code.accesses if op not in code.stores)
-    return not any(written & may_be(op.operands[0]) for op in loads)
 
 
 # -- what becomes of them --------------------------------------------------------------------------

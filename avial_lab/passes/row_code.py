@@ -85,6 +85,12 @@ class RowCode:
                 written |= may_be(op.operands[1])
         return True
 
+    def stays_as_read(self) -> bool:
+        """Whether it stores to other arrays than it loads from: it may be computed again."""
+        written = {each for op in self.stores for each in may_be(op.operands[1])}
+        loads = (op for op in self.body if op.name == "affine.load")
+        return not any(written & may_be(op.operands[0]) for op in loads)
+
     def _is_known(self, op: ir.Operation, bits: int, others: Sequence[ir.Operation]) -> bool:
         if op.name in ("affine.load", "affine.store"):
             value = op.operands[0] if op.name == "affine.store" else op.results[0]

@@ -63,6 +63,9 @@ class UnrollSums:
     before:  affine.for %b { affine.for %i = 0 to 3 { affine.for %k = 0 to %i { … A[b, i, k] … } } }
     after:   affine.for %b { … A[b, 1, 0] …  … A[b, 2, 0] …  … A[b, 2, 1] … }
 
+    A long sum of short ones has the elements inside of its own loop first: %c { %j { %q { … } } }
+    of %j { %c { %q { … } } }.
+
     Elements whose places are known stay in registers. LLVM does that with loops whose ends are
     numbers. With `blocks`, what block-loops makes blocks of is left to it.
     """
@@ -79,7 +82,7 @@ class UnrollSums:
                     _write_out_in(nest, self.blocks)
 
     def __str__(self) -> str:
-        return NAME
+        return NAME if self.blocks else f"{NAME}{{blocks=false}}"
 
 
 def _write_out_in(loop: ir.Operation, blocks: bool) -> None:
@@ -177,6 +180,9 @@ def _terms_outside(loop: ir.Operation, blocks: bool) -> None:
         loop.move_before(end_of(terms))
         for op in inside:
             op.move_before(end_of(loop))
+        tell(
+            terms, NAME, f"{loop_name(loop)} inside of {loop_name(terms)}, which adds terms to each"
+        )
         loop = terms
     for inner in list(nearest_loops(loop)):
         _terms_outside(inner, blocks)

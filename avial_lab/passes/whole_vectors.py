@@ -17,7 +17,6 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
-from avial_lab.accesses.views import may_be
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
@@ -245,7 +244,7 @@ class _LongRow(_AlignedRow):
             low, high, _ = map(number, bounds_of(loop, 0))
             around = code.around()
             last = minus(high, lanes)
-            early = {} if _stays_as_read(code.body) else code.computed(last, around)
+            early = {} if code.stays_as_read() else code.computed(last, around)
             first = code.computed(low, around)
             if not early:
                 code.store(low, first)
@@ -313,9 +312,3 @@ def _exceeds(array: ir.Value, nbytes: int) -> bool:
     """Whether it may be larger than that."""
     kind = ir.MemRefType(array.type)
     return not kind.has_static_shape or nbytes_of(kind) > nbytes
-
-
-def _stays_as_read(body: Sequence[ir.Operation]) -> bool:
-    """Whether the row stores to other arrays than it loads from: it may be computed again."""
-    written = {m for op in body if op.name == "affine.store" for m in may_be(op.operands[1])}
-    return not any(written & may_be(op.operands[0]) for op in body if op.name == "affine.load")
