@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -138,6 +139,13 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("doctor", help="what is installed, and whether it works together")
     check.add_argument("--json", action="store_true")
     check.set_defaults(command=_doctor)
+
+    passes = commands.add_parser("passes", help="which passes there are, in which order, and why")
+    passes.add_argument(
+        "name", nargs="?", metavar="PASS", help="this one, with the IR before and after it"
+    )
+    passes.add_argument("--json", action="store_true", help="print the rows as JSON")
+    passes.set_defaults(command=_passes)
 
     cluster = commands.add_parser("cluster", help="the clusters on this machine; end some of them")
     cluster.add_argument("action", choices=("list", "stop"))
@@ -514,6 +522,21 @@ def _bench(options: argparse.Namespace) -> int:
     from avial_lab.bench import bench_self
 
     return bench_self(as_json=options.json is not None)
+
+
+def _passes(options: argparse.Namespace) -> int:
+    from avial_lab.plot.passes import pass_text, passes_facts, passes_text
+
+    text = pass_text(options.name) if options.name else ""  # an unknown name is an error
+    if options.json:
+        facts = [row for row in passes_facts() if options.name in (None, row["name"])]
+        print(json.dumps(facts, indent=2))
+    elif options.name:
+        print(text)
+    else:
+        columns = shutil.get_terminal_size((160, 0)).columns
+        print(passes_text(columns))
+    return 0
 
 
 def _install_kernel(options: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from avial_lab.accesses.views import is_memref
 from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode
 from avial_lab.cache import digest
+from avial_lab.catalogue import WHOLE
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
@@ -31,7 +32,6 @@ from avial_lab.parse import is_plain, parse_cell
 from avial_lab.parse.arguments import bind_arguments
 from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.mark_math import functions_chosen
-from avial_lab.passes.one_task import OneTask
 from avial_lab.passes.operations import operations_named
 from avial_lab.pipelines import (
     Stages,
@@ -365,7 +365,7 @@ def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
 
 def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
-    run_passes(whole, (*arithmetic(strict=strict), "lift-cf-to-scf", OneTask(why)))
+    run_passes(whole, (*arithmetic(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
     return whole
 
 

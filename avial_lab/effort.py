@@ -6,26 +6,12 @@ Options of `compile` -> Effort.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from avial_lab.catalogue import OPTIONAL, SIZES, Sizes
 from avial_lab.errors import ScheduleError
-
-OPTIONAL = (
-    "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
-    "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
-    "fuse-nests", "flatten-sums", "promote-scalars", "reorder-sums", "independent-accesses",
-    "partial-sums", "thread-sums", "tile-time", "jam-rows", "vectorise-rows", "interleave-rows",
-    "reorder-extremes", "transpose-tiles",
-    "thread-loops", "split-drivers", "flatten-rows", "check-distances", "near-arguments",
-    "pack-rows", "share-loads", "inline-copies", "stream-stores", "whole-vectors", "split-wraps",
-    "unroll-sums", "hold-rows",
-)  # fmt: skip
-"""Passes of the stages `placed` and `loops` that a program can do without: it is slower then, and
-its values are the same; within rounding where a pass adds up sums in another order (share-rows,
-block-loops, block-substitutions, join-sums, reorder-sums, partial-sums, thread-sums).
-"""
 
 WITHOUT = f"leave these passes out, to see what they are worth: {', '.join(OPTIONAL)}, or all"
 """For those who ask on a command line."""
@@ -44,62 +30,6 @@ BLAS = (
 """For those who ask on a command line."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """What an option of a pass may be: a number, or `numbers` of them as in `8x16`, each from
-    `least` to `most` and a multiple of `multiple`.
-    """
-
-    what: str
-    least: int
-    most: int
-    multiple: int = 1
-    numbers: tuple[int, ...] = (1,)
-
-    def check(self, name: str, text: str) -> int | str:
-        """The value in `text`; ScheduleError where it makes no sense, with the range."""
-        parts = text.split("x") if self.numbers != (1,) else [text]
-        right = len(parts) in self.numbers and all(
-            part.isdecimal()
-            and self.least <= int(part) <= self.most
-            and int(part) % self.multiple == 0
-            for part in parts
-        )
-        if not right:
-            raise ScheduleError(f"{name}={text} makes no sense", hint=f"{name}: {self}")
-        return text if self.numbers != (1,) else int(text)
-
-    def __str__(self) -> str:
-        each = f"from {self.least:,} to {self.most:,}"
-        if self.multiple > 1:
-            each += f", a multiple of {self.multiple}"
-        if self.numbers == (1,):
-            return f"{self.what}, {each}"
-        counts = " or ".join(map(str, self.numbers))
-        return f"{self.what}, {counts} numbers as in 8x16, each {each}"
-
-
-_CACHE = Size("bytes of the cache that tiles are cut for", 1 << 10, 1 << 32)
-
-SIZES: Mapping[str, Mapping[str, Size]] = {
-    "block-loops": {
-        "terms": Size("terms of a sum in one block", 1, 1 << 16),
-        "block": Size("rows in one block", 8, 1 << 13, multiple=8),
-        "steps": Size("steps of a factorisation in one block", 16, 1 << 12),
-    },
-    "block-substitutions": {"rows": Size("rows in one block", 8, 1 << 13, multiple=8)},
-    "tile-time": {
-        "l1": _CACHE,
-        "l2": _CACHE,
-        "widths": Size("slabs (and lines) along each face of a tile", 1, 1 << 16, numbers=(2, 3)),
-    },
-    "widen-halos": {"steps": Size("steps of time between two exchanges of halos", 1, 1 << 12)},
-    "jam-rows": {"rows": Size("rows at once", 2, 16)},
-    "vectorise-rows": {"lanes": Size("iterations in the lanes of vectors", 2, 64)},
-    "interleave-rows": {"rows": Size("rows side by side", 2, 64)},
-}
-"""Options of optional passes that are sizes, which otherwise follow from the machine's."""
-
 MODEL = "model"
 """In place of sizes: those that follow from the machine, whatever tuning found."""
 
@@ -109,9 +39,6 @@ SIZES_HELP = (
     "also where --tune found others"
 )
 """For those who ask on a command line."""
-
-Sizes = tuple[tuple[str, tuple[tuple[str, int | str], ...]], ...]
-"""For each pass, its options and their values."""
 
 
 @dataclass(frozen=True)
