@@ -96,7 +96,7 @@ def edited_build(question: Resume) -> Build:
         question.build,
         source=question.source,
         topology=question.built.schedule.topology,
-        dynamic=False,
+        options=replace(question.build.options, dynamic=False),
     )
 
 
@@ -179,7 +179,7 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
         yield from spmd.lower_loops(module, watch=watch)
     elif question.built.plan is not None:
         on = spmd.lower_mpi if name == "mpi" else spmd.lower_placed
-        yield from on(module, question.build.effort, watch=watch)
+        yield from on(module, question.build.options, watch=watch)
     else:
         on = pipelines.lower_mpi if name == "mpi" else pipelines.lower_placed
         yield from on(module, watch=watch)
@@ -196,7 +196,12 @@ def watched_stages(question: Resume, watch: Watch) -> Stages:
     if question.stage == "avial":
         build, built = edited_build(question), question.built
         on = spmd.lower_structured(
-            module, module, built.schedule.topology, build.division, build.effort, watch=watch
+            module,
+            module,
+            built.schedule.topology,
+            build.options.division,
+            build.options,
+            watch=watch,
         )
         yield from (item for item in on if item[0].name not in ("source", "avial"))
     else:

@@ -29,7 +29,7 @@ from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function
 from avial_lab.division import Division
-from avial_lab.effort import Effort
+from avial_lab.options import CompileOptions
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.fuse_phases import fused_in
@@ -99,7 +99,7 @@ def lower_structured(
     structured: ir.Operation,
     topology: Topology,
     division: Division,
-    effort: Effort,
+    effort: CompileOptions,
     *,
     watch: Watch | None = None,
 ) -> Stages:
@@ -122,15 +122,17 @@ def lower_structured(
     yield from lower_placed(work, effort, watch=watch)
 
 
-def to_one(topology: Topology, effort: Effort, *, given_up: bool) -> tuple[Pass, ...]:
+def to_one(topology: Topology, effort: CompileOptions, *, given_up: bool) -> tuple[Pass, ...]:
     """What makes several phases one: so that no rank waits for another, or that all do so less.
 
     With `given_up`, what was found to be parallel may stay on one of several ranks.
     """
     several = topology.ranks > 1
-    blocks = BlockLoops(**effort.options("block-loops")).steps if effort.keeps("block-loops") else 0
+    blocks = (
+        BlockLoops(**effort.sizes_of("block-loops")).steps if effort.keeps("block-loops") else 0
+    )
     ranks = {"ranks": topology.ranks}
-    fuse = {**effort.options("tile-time"), "steps": blocks, **ranks}
+    fuse = {**effort.sizes_of("tile-time"), "steps": blocks, **ranks}
     given: Given = {
         "share-rows": ranks if several and given_up else None,
         "keep-on-one": ranks if several and given_up else None,
@@ -141,7 +143,9 @@ def to_one(topology: Topology, effort: Effort, *, given_up: bool) -> tuple[Pass,
     return GROUP_PHASES.passes(given, without=effort.without, sizes=effort.sizes)
 
 
-def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
+def lower_placed(
+    work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None
+) -> Stages:
     """On from phases that are placed; `work` is changed."""
     to_mpi = PHASES_TO_MPI.passes()
     seconds = run_passes(work, to_mpi, watch=watch)
@@ -150,7 +154,7 @@ def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = No
     yield from lower_mpi(work, effort, watch=watch)
 
 
-def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
+def lower_mpi(work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None) -> Stages:
     """On from what every rank runs."""
     in_order = to_loops(effort)
     seconds = run_passes(work, in_order, watch=watch)
@@ -159,7 +163,7 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
     yield from lower_loops(work, watch=watch)
 
 
-def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
+def to_loops(effort: CompileOptions) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     blocks = effort.keeps("block-loops")
     # A BLAS takes no matrix that is mirrored as it is read.

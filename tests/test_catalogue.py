@@ -37,8 +37,8 @@ from avial_lab.catalogue import (
     documentation,
     rows,
 )
-from avial_lab.effort import Effort
 from avial_lab.errors import InternalError, PassError
+from avial_lab.options import CompileOptions
 from avial_lab.passes.normalise import _steps
 from avial_lab.pipelines import OURS, TO_HOST, TO_LLVM, arithmetic, parse_passes
 from avial_lab.simulator.reference import _CHECKED
@@ -114,12 +114,12 @@ def test_only_optional_passes_have_sizes() -> None:
 
 # -- what the stages run ---------------------------------------------------------------------------
 
-EFFORTS = (
-    Effort(),
-    Effort(strict=True),
-    Effort(blas=True),
-    Effort.of("block-loops"),
-    Effort.of("join-sums"),
+CHOICES = (
+    CompileOptions(),
+    CompileOptions(strict=True),
+    CompileOptions(blas=True),
+    CompileOptions.of(without="block-loops"),
+    CompileOptions.of(without="join-sums"),
 )
 
 
@@ -137,11 +137,11 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
         yield ARITHMETIC, names(arithmetic(strict=False))
     yield NORMALISE, names(_steps())
     yield WHOLE, names(WHOLE.passes({"one-task": {"why": ""}}))
-    for effort in EFFORTS:
-        yield LOOPS, names(to_loops(effort))
+    for options in CHOICES:
+        yield LOOPS, names(to_loops(options))
         for ranks, given_up in itertools.product((1, 2), (False, True)):
             machine = Topology.local(ranks, gpus=0)
-            yield GROUP_PHASES, names(to_one(machine, effort, given_up=given_up))
+            yield GROUP_PHASES, names(to_one(machine, options, given_up=given_up))
     yield PHASES_TO_MPI, names(PHASES_TO_MPI.passes())
     yield TASKS_TO_MPI, names(_CHECKED[:1])
     yield HOST, names(_CHECKED[1:])
@@ -173,18 +173,18 @@ def test_a_row_says_when_it_is_run_and_only_then() -> None:
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_an_optional_pass_can_be_left_out_alone(name: str) -> None:
     """What it is for goes with it: expand-arrays and join-sums with block-loops."""
-    effort, whole = Effort.of(name), Effort()
+    options, whole = CompileOptions.of(without=name), CompileOptions()
     gone = {"block-loops": {"join-sums", "expand-arrays"}}.get(name, set()) | {name}
     for machine in (Topology.local(ranks, gpus=0) for ranks in (1, 2)):
         with_it = [*names(to_one(machine, whole, given_up=True)), *names(to_loops(whole))]
-        without = [*names(to_one(machine, effort, given_up=True)), *names(to_loops(effort))]
+        without = [*names(to_one(machine, options, given_up=True)), *names(to_loops(options))]
         assert without == [each for each in with_it if each not in gone]
         if machine.ranks > 1:
             assert name in with_it
 
 
 def test_what_is_left_without_all_is_what_cannot_be_left_out() -> None:
-    all_left_out = Effort.of("all")
+    all_left_out = CompileOptions.of(without="all")
     assert names(to_loops(all_left_out)) == ["arrays-apart", "mark-parallel"]
     assert not to_one(Topology.local(2, gpus=0), all_left_out, given_up=True)
 
