@@ -13,9 +13,10 @@ from typing import Any
 from avial_lab.errors import ScheduleError
 
 OPTIONAL = (
-    "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases", "block-loops",
-    "block-substitutions", "expand-scalars", "join-sums", "expand-arrays", "order-loops",
-    "fuse-nests", "flatten-sums", "promote-scalars", "reorder-sums", "independent-accesses",
+    "normalise-tasks", "share-rows", "keep-on-one", "fuse-phases", "widen-halos", "join-phases",
+    "block-loops", "block-substitutions", "expand-scalars", "join-sums", "expand-arrays",
+    "order-loops", "fuse-nests", "flatten-sums", "promote-scalars", "reorder-sums",
+    "independent-accesses",
     "partial-sums", "thread-sums", "tile-time", "jam-rows", "vectorise-rows", "interleave-rows",
     "reorder-extremes", "transpose-tiles",
     "thread-loops", "split-drivers", "flatten-rows", "check-distances", "near-arguments",
@@ -82,6 +83,7 @@ class Size:
 _CACHE = Size("bytes of the cache that tiles are cut for", 1 << 10, 1 << 32)
 
 SIZES: Mapping[str, Mapping[str, Size]] = {
+    "normalise-tasks": {"least": Size("iterations of a body from which on it is", 1, 1 << 30)},
     "block-loops": {
         "terms": Size("terms of a sum in one block", 1, 1 << 16),
         "block": Size("rows in one block", 8, 1 << 13, multiple=8),

@@ -17,7 +17,6 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Protocol
@@ -26,12 +25,10 @@ from mlir import ir, passmanager
 from mlir.dialects import llvm
 
 from avial_lab.binary import (
-    Binary,
     MachineCode,
     Manifest,
     assembly_command,
     begun,
-    binary_of,
     compile_llvm_ir,
     has_fma,
 )
@@ -81,14 +78,15 @@ from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.mpi_to_llvm import MpiToLlvm
 from avial_lab.passes.near_arguments import NearArguments
 from avial_lab.passes.normalise import Normalise
+from avial_lab.passes.normalise_tasks import NormaliseTasks
 from avial_lab.passes.operations import operations_in, operations_named
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.pack_rows import PackRows
 from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.place_phases import PlacePhasesHere
-from avial_lab.passes.place_tasks import PlaceTasks, PlaceTasksHere
+from avial_lab.passes.place_tasks import PlaceTasksHere
 from avial_lab.passes.promote_scalars import PromoteScalars
-from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
+from avial_lab.passes.ptx import Kernels, compile_kernels, ptx_command
 from avial_lab.passes.raise_loops import RaiseLoops
 from avial_lab.passes.reorder_extremes import ReorderExtremes
 from avial_lab.passes.reorder_sums import ReorderSums
@@ -180,6 +178,7 @@ OURS: dict[str, type] = {
     "block-loops": BlockLoops,
     "block-substitutions": BlockSubstitutions,
     "tasks-to-mpi": TasksToMpi,
+    "normalise-tasks": NormaliseTasks,
     "emulate-gpu": EmulateGpu,
     "bools-to-bytes": BoolsToBytes,
     "copies-to-loops": CopiesToLoops,
@@ -206,6 +205,7 @@ OURS: dict[str, type] = {
 
 TO_HOST: tuple[Pass | str, ...] = (
     EmulateGpu(),
+    KeepIndependent(),
     EmptyLoops(),
     ExpandMath(),
     "convert-linalg-to-loops",
@@ -253,65 +253,7 @@ def arithmetic(*, strict: bool) -> tuple[Pass, ...]:
     return (ContractProducts(), MarkMath()) if has_fma() else (MarkMath(fused=False),)
 
 
-def lower(
-    module: ir.Module | ir.Operation,
-    schedule: Schedule,
-    *,
-    strict: bool = False,
-    watch: Watch | None = None,
-) -> Stages:
-    """The stages of `module` under `schedule`; `module` itself stays as it is.
-
-    Kernels are made beside the host's part, so that `gpu` and `ptx:…` come after `llvmir`; nothing
-    is made before it is asked for.
-    """
-    work = module.operation.clone().operation
-    yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
-    place = PlaceTasks(schedule)
-    passes = (*arithmetic(strict=strict), place)
-    seconds = run_passes(work, passes, watch=watch)
-    line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
-    yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
-    yield from lower_placed(work, watch=watch)
-
-
-def lower_placed(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
-    """On from tasks that are placed; `work` is changed."""
-    to_mpi = (TasksToMpi(),)
-    seconds = run_passes(work, to_mpi, watch=watch)
-    yield (
-        mlir_stage(
-            "mpi",
-            "one block of steps for each rank",
-            work,
-            our_line(to_mpi, "placed.mlir", "mpi.mlir"),
-            seconds,
-        ),
-        work,
-    )
-    yield from lower_mpi(work, watch=watch)
-
-
-def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
-    """On from what the ranks run: the host's part, and the kernels beside it."""
-    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
-        kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
-        seconds = run_passes(work, TO_HOST, watch=watch)
-        host = mlir_stage(
-            "host",
-            "what a CPU runs: kernels as loops, messages as calls",
-            work,
-            our_line(TO_HOST, "mpi.mlir", "host.mlir"),
-            seconds,
-        )
-        yield host, work
-        machine = yield from _to_tools(work, host.text, watch)
-        if kernels is not None:
-            yield from ((stage, None) for stage in _gpu_stages(kernels.result()))
-        yield object_stage(machine)
-
-
-def _to_tools(
+def to_tools(
     work: ir.Operation, host_text: str, watch: Watch | None
 ) -> Generator[tuple[Stage, ir.Operation | None], None, MachineCode]:
     """The stages down to what tools make machine code of; they do so while these are printed, and
@@ -337,7 +279,7 @@ def _translated(work: ir.Operation) -> Stage:
 
 def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
     """On from the host's part, whose text is `host_text`, to machine code."""
-    machine = yield from _to_tools(work, host_text, watch)
+    machine = yield from to_tools(work, host_text, watch)
     yield object_stage(machine)
 
 
@@ -376,15 +318,6 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     run_passes(module, ours, watch=watch)
     line = mlir_opt_line(TO_LLVM, "host.mlir", "-")
     return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"
-
-
-def build(
-    module: ir.Module | ir.Operation, schedule: Schedule, *, strict: bool = False
-) -> tuple[tuple[Stage, ...], Binary]:
-    """All stages in reading order, and what engines run."""
-    stages, code = finished(lower(module, schedule, strict=strict))
-    binary = binary_of(code, manifest_of(schedule), ptx=ptx_in(stages))
-    return in_reading_order(stages), binary
 
 
 def finished(stages: Stages) -> tuple[list[Stage], MachineCode]:
@@ -565,7 +498,7 @@ def gpu_text(module: ir.Operation) -> str:
     return str(part.get_asm(enable_debug_info=True))
 
 
-def _gpu_stages(kernels: Kernels) -> Iterator[Stage]:
+def gpu_stages(kernels: Kernels) -> Iterator[Stage]:
     line = f"python -m avial_lab.pipelines -p select-gpu-tasks mpi.mlir | {kernels.outline_command}"
     title = "; ".join(["kernels, outlined", *kernels.remarks])
     yield Stage("gpu", title, "mlir", kernels.outlined, line, kernels.seconds)

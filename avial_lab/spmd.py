@@ -9,6 +9,7 @@ names. (`pipelines.py` is the way for programs of tasks alone.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode, Manifest, binary_of
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
-from avial_lab.dialects.program import is_plain, program_function
+from avial_lab.dialects.program import PROGRAMS, is_plain, program_function
 from avial_lab.division import Division
 from avial_lab.effort import Effort
 from avial_lab.ownership import Plan, plan_run
@@ -41,7 +42,6 @@ from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FusePhases, fused_in
 from avial_lab.passes.hold_rows import HoldRows
 from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.independent_to_llvm import KeepIndependent
 from avial_lab.passes.inline_copies import InlineCopies
 from avial_lab.passes.interleave_rows import InterleaveRows
 from avial_lab.passes.jam_rows import JamRows
@@ -51,14 +51,17 @@ from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.mark_parallel import MarkParallel
 from avial_lab.passes.near_arguments import NearArguments
 from avial_lab.passes.normalise import Normalise
+from avial_lab.passes.normalise_tasks import NormaliseTasks
 from avial_lab.passes.notes import told_in
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.passes.pack_rows import PackRows
 from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.phases import alone_in
 from avial_lab.passes.place_phases import PlacePhases
+from avial_lab.passes.place_tasks import PlaceTasks
 from avial_lab.passes.program import text_attribute
 from avial_lab.passes.promote_scalars import PromoteScalars
+from avial_lab.passes.ptx import make_kernels
 from avial_lab.passes.reorder_extremes import ReorderExtremes
 from avial_lab.passes.reorder_sums import ReorderSums, reordered_sums
 from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
@@ -68,6 +71,8 @@ from avial_lab.passes.share_rows import ShareRows, shared_sums
 from avial_lab.passes.split_drivers import SplitDrivers
 from avial_lab.passes.split_wraps import SplitWraps
 from avial_lab.passes.stream_stores import StreamStores
+from avial_lab.passes.task_functions import tasks_by_function
+from avial_lab.passes.tasks_to_mpi import TasksToMpi
 from avial_lab.passes.thread_loops import ThreadLoops
 from avial_lab.passes.thread_sums import ThreadSums
 from avial_lab.passes.tile_time import TileTime
@@ -84,19 +89,24 @@ from avial_lab.pipelines import (
     Watch,
     arithmetic,
     finished,
+    gpu_stages,
+    gpu_text,
+    has_gpu_tasks,
     machine_stages,
+    manifest_of,
     mlir_stage,
+    object_stage,
     our_line,
+    ptx_in,
     run_passes,
+    to_tools,
 )
+from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
 
 Told = TypeVar("Told")
-
-TO_SPMD_HOST = (KeepIndependent(), *TO_HOST[1:-1])
-"""Kernels are loops already; without mpi-to-llvm, for such programs call the ownership runtime."""
 
 
 def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | str, ...]:
@@ -188,22 +198,56 @@ def to_one(topology: Topology, effort: Effort, *, given_up: bool) -> tuple[Pass,
     return tuple(each for each in found if effort.keeps(_name(each)))
 
 
+def lower_tasks(
+    module: ir.Module | ir.Operation,
+    schedule: Schedule,
+    effort: Effort,
+    *,
+    watch: Watch | None = None,
+) -> Stages:
+    """The stages of a program of tasks alone under `schedule`; `module` itself stays as it is."""
+    work = module.operation.clone().operation
+    yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
+    place = PlaceTasks(schedule)
+    passes = (*arithmetic(strict=effort.strict), place)
+    seconds = run_passes(work, passes, watch=watch)
+    line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
+    yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
+    yield from lower_placed(work, effort, watch=watch)
+
+
 def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
-    """On from phases that are placed; `work` is changed."""
-    to_mpi = (EmulateGpu(), ReplicateToMpi())
+    """On from tasks or phases that are placed; `work` is changed.
+
+    Where a schedule stands in the text the messages are known; else the ownership runtime, which
+    the entry calls, finds them.
+    """
+    scheduled = PROGRAMS in program_function(work).attributes
+    to_mpi = (TasksToMpi(),) if scheduled else (EmulateGpu(), ReplicateToMpi())
+    title = "one block of steps for each rank" if scheduled else "what every rank runs"
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
-    yield mlir_stage("mpi", "what every rank runs", work, line, seconds), work
+    yield mlir_stage("mpi", title, work, line, seconds), work
     yield from lower_mpi(work, effort, watch=watch)
 
 
 def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
-    """On from what every rank runs."""
-    in_order = to_loops(effort)
-    seconds = run_passes(work, in_order, watch=watch)
-    line = our_line(in_order, "mpi.mlir", "loops.mlir")
-    yield mlir_stage("loops", "loops in the order the machine likes", work, line, seconds), work
-    yield from lower_loops(work, watch=watch)
+    """On from what the ranks run: loops made fast, and beside them the kernels of GPU tasks, which
+    come after `llvmir`; nothing is made before it is asked for.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
+        kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
+        in_order = to_loops(effort)
+        seconds = run_passes(work, in_order, watch=watch)
+        line = our_line(in_order, "mpi.mlir", "loops.mlir")
+        title = "loops in the order the machine likes"
+        yield mlir_stage("loops", title, work, line, seconds), work
+        host = host_stage(work, watch=watch)
+        yield host, work
+        machine = yield from to_tools(work, host.text, watch)
+        if kernels is not None:
+            yield from ((stage, None) for stage in gpu_stages(kernels.result()))
+        yield object_stage(machine)
 
 
 def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
@@ -212,6 +256,7 @@ def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
     # A BLAS takes no matrix that is mirrored as it is read.
     joins = blocks and effort.keeps("join-sums") and not (effort.strict or effort.blas)
     optional: tuple[Pass, ...] = (
+        NormaliseTasks(**effort.options("normalise-tasks")),
         SplitWraps(),
         *([] if effort.blas else [UnrollSums(blocks)]),  # a BLAS takes small products too
         ExpandScalars(blocks, sums=joins),
@@ -255,11 +300,16 @@ def _name(each: Pass) -> str:
 
 def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
     """On from loops in their last order."""
-    seconds = run_passes(work, TO_SPMD_HOST, watch=watch)
-    line = our_line(TO_SPMD_HOST, "loops.mlir", "host.mlir")
-    host = mlir_stage("host", "loops that are cut to a rank's range", work, line, seconds)
+    host = host_stage(work, watch=watch)
     yield host, work
     yield from machine_stages(work, host.text, watch=watch)
+
+
+def host_stage(work: ir.Operation, *, watch: Watch | None = None) -> Stage:
+    """What a CPU runs, made of loops in their last order; `work` is changed."""
+    seconds = run_passes(work, TO_HOST, watch=watch)
+    line = our_line(TO_HOST, "loops.mlir", "host.mlir")
+    return mlir_stage("host", "what a CPU runs", work, line, seconds)
 
 
 @dataclass(frozen=True)
@@ -304,6 +354,7 @@ def finished_phases(stages: Stages) -> Finished:
                 hear(module)
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
+                joined.update(tasks_by_function(module))
             if stage.name == "loops" and isinstance(module, ir.Operation):
                 sums = reordered_sums(module)
                 hear(module)
@@ -327,8 +378,18 @@ def _tell_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) ->
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:
     """The names of the phases by their numbers, from what every rank runs."""
-    names = program_function(module).attributes["avial.phases"]
-    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(names))
+    attributes = program_function(module).attributes
+    if "avial.phases" not in attributes:
+        return ()
+    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(attributes["avial.phases"]))
+
+
+def scheduled_binary(
+    module: ir.Module | ir.Operation, schedule: Schedule, effort: Effort
+) -> tuple[Finished, Binary]:
+    """The way down of a program of tasks alone, and what engines run."""
+    done = finished_phases(lower_tasks(module, schedule, effort))
+    return done, binary_of(done.code, manifest_of(schedule), ptx=ptx_in(done.stages))
 
 
 def planned_binary(

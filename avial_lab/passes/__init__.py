@@ -25,12 +25,12 @@ mpi         what every rank runs
                 task_functions, phases, phase_touches, touches, affine_values
 
 loops       a rank's loops, fast
-            arrays_apart, split_wraps, unroll_sums, expand_scalars, join_sums, expand_arrays,
-            order_loops, fuse_nests, tile_time, promote_scalars, reorder_sums, independent_accesses,
-            partial_sums, thread_sums, mark_parallel, hold_rows, jam_rows, vectorise_rows,
-            interleave_rows, reorder_extremes, transpose_tiles, thread_loops, split_drivers,
-            flatten_rows, check_distances, near_arguments, pack_rows, share_loads, inline_copies,
-            stream_stores, whole_vectors
+            arrays_apart, normalise_tasks, split_wraps, unroll_sums, expand_scalars, join_sums,
+            expand_arrays, order_loops, fuse_nests, tile_time, promote_scalars, reorder_sums,
+            independent_accesses, partial_sums, thread_sums, mark_parallel, hold_rows, jam_rows,
+            vectorise_rows, interleave_rows, reorder_extremes, transpose_tiles, thread_loops,
+            split_drivers, flatten_rows, check_distances, near_arguments, pack_rows, share_loads,
+            inline_copies, stream_stores, whole_vectors
                 row_code, ast_loops, elements, loop_bounds, loop_parts, loop_work,
                 loop_functions, loop_invariants, cut_at_element, lane_strides, lane_code
             block_loops, block_substitutions

@@ -15,8 +15,8 @@ from mlir.dialects import func
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import tasks_of
 from avial_lab.errors import PassError
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import remap
+from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.phases import OF_TASK, remap
 from avial_lab.passes.program import is_pure, text_attribute
 
 
@@ -44,6 +44,8 @@ def outline_tasks(
     taken.add("main")
     known: dict[object, str] = {}
     calls: dict[str, TaskFunction] = {}
+    functions: dict[str, ir.Operation] = {}
+    served: dict[str, list[str]] = {}
     for task in tasks_of(function):
         name = text_attribute(task, "name")
         arch = _arch(task)
@@ -57,9 +59,32 @@ def outline_tasks(
                 symbol += "_"
             taken.add(symbol)
             known[key] = symbol
-            _outline(task, function, symbol, arch, captured)
+            functions[symbol] = _outline(task, function, symbol, arch, captured)
         calls[name] = TaskFunction(symbol, tuple(captured.arrays))
+        served.setdefault(symbol, []).append(name)
+    for symbol, names in served.items():
+        if len(names) > 1:
+            listed = [ir.StringAttr.get(name) for name in names]
+            functions[symbol].attributes[OF_TASKS] = ir.ArrayAttr.get(listed)
     return calls
+
+
+ARCH = "avial.arch"
+"""On the function of a task: what its target asks for."""
+
+OF_TASKS = "avial.tasks"
+"""On a function that several tasks call: the names of all of them."""
+
+
+def tasks_by_function(module: ir.Operation) -> dict[str, tuple[str, ...]]:
+    """For the first task of each function that several call: the names of all of them."""
+    return {
+        text_attribute(op, OF_TASK): tuple(
+            ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[OF_TASKS])
+        )
+        for op in functions_in(module)
+        if OF_TASKS in op.attributes
+    }
 
 
 def _arch(task: ir.Operation) -> str:
@@ -164,7 +189,7 @@ def _successor_number(op: ir.Operation, successor: ir.Block) -> int:
 
 def _outline(
     task: ir.Operation, before: ir.Operation, symbol: str, arch: str, captured: _Captured
-) -> None:
+) -> ir.Operation:
     """The function `symbol`, with the task's own body moved into it."""
     region = task.regions[0]
     if len(region.blocks) != 1:
@@ -177,7 +202,8 @@ def _outline(
         function = func.FuncOp(
             symbol, ([array.type for array in captured.arrays], []), visibility="private"
         )
-    function.attributes["avial.arch"] = ir.StringAttr.get(arch)
+    function.attributes[ARCH] = ir.StringAttr.get(arch)
+    function.attributes[OF_TASK] = task.attributes["name"]
     body = region.blocks[0]
     body.append_to(function.regions[0])
     inside: dict[ir.Value, ir.Value] = {}
@@ -199,3 +225,4 @@ def _outline(
     # The empty task keeps its place until the whole function goes.
     with ir.InsertionPoint(ir.Block.create_at_start(region, [])), task.location:
         ir.Operation.create("omp.terminator")
+    return function.operation
