@@ -286,7 +286,10 @@ def _make_local(module: ir.Operation) -> None:
 
 
 def _has_fixed_layout(kind: ir.Type) -> bool:
-    if not isinstance(kind, ir.MemRefType) or not kind.has_static_shape:
+    """Whether a bare pointer says all of an argument; a number is passed as it is."""
+    if not isinstance(kind, ir.MemRefType):
+        return isinstance(kind, ir.IndexType | ir.IntegerType | ir.FloatType)
+    if not kind.has_static_shape:
         return False
     strides, offset = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()

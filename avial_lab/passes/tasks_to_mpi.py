@@ -323,6 +323,7 @@ class _EntryWriter:
         called = self.calls[task]
         operands = [self.buffers[root] for root in called.arguments]
         with self.task_locations[task]:
+            operands += [arith.constant(number.type, number) for number in called.numbers]
             self._marked(func.CallOp([], called.symbol, operands).operation)
 
     def _post(self, index: str) -> None:
