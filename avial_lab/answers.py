@@ -47,11 +47,11 @@ from avial_lab.messages import (
 )
 from avial_lab.nests import nests_on
 from avial_lab.parse import is_plain, print_explained, print_module
-from avial_lab.pipelines import lower, text_of
+from avial_lab.pipelines import text_of
 from avial_lab.resumption import edited_build, is_program, resumed, watched_stages
 from avial_lab.simulator.reference import reference
 from avial_lab.simulator.trial import trial_arguments
-from avial_lab.spmd import lower_structured
+from avial_lab.spmd import lower_structured, lower_tasks
 from avial_lab.stages import Inside
 
 
@@ -134,7 +134,7 @@ def _look_at_all(build: Build, built: Built) -> Inside:
         why = built.verdicts[0].reasons[0] if plain else ""
         tasks = as_one(module, why, strict=strict) if plain else module.operation
         log = PassLog(text_of(tasks), "avial.mlir")
-        stages = lower(tasks, built.schedule, strict=strict, watch=log.watch)
+        stages = lower_tasks(tasks, built.schedule, build.options, watch=log.watch)
     return look_inside(stages, log, build.source.cell)
 
 

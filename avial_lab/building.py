@@ -37,7 +37,6 @@ from avial_lab.pipelines import (
     Stages,
     Watch,
     arithmetic,
-    build,
     in_reading_order,
     run_passes,
     text_of,
@@ -48,6 +47,7 @@ from avial_lab.spmd import (
     finished_phases,
     lower_structured,
     planned_binary,
+    scheduled_binary,
     take_apart,
     to_checked,
     verdicts_on,
@@ -146,13 +146,19 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
     schedule = schedule_tasks(graph, topology, policy=options.policy, sync=options.sync)
     watch.lap("schedule")
-    stages, binary = build(module, schedule, strict=options.strict)
+    done, binary = scheduled_binary(module, schedule, options)
     watch.lap("build")
+    sums, binding = done.sums, question.source.binding
     return Built(
         schedule,
-        stages,
+        in_reading_order(done.stages),
         binary,
         watch.seconds,
+        verdicts=tuple(
+            replace(verdict, done=done.told.get(verdict.name, ()))
+            for verdict in verdicts_in(module, question.source)
+        ),
+        reordered=reordered_storages(module, binding, divided=False, sums=sums) if sums else {},
         contracted=_contracts(question),
         functions=_functions(module, strict=options.strict),
     )
@@ -182,8 +188,7 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
             if not is_plain(module):
                 raise
             apart = Apart(as_one(module, error.message, strict=strict), whole=True)
-    built = build_tasks(question, apart.module, watch)
-    return replace(built, verdicts=verdicts_in(apart.module, question.source))
+    return build_tasks(question, apart.module, watch)
 
 
 def build_dynamic(question: Build, watch: Stopwatch) -> Built:

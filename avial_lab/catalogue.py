@@ -196,7 +196,7 @@ ARITHMETIC = Pipeline(
 
 PLAIN = Pipeline(
     "avial",
-    "a plain function as tasks",
+    "a plain function as tasks; at stage loops the body of a task, by normalise-tasks",
     (
         Row(
             "lift-cf-to-scf",
@@ -239,6 +239,7 @@ PLAIN = Pipeline(
             why="As soon as accesses can be read, and before loops are taken apart, so that the "
             "message is about the access and the loops of the text.",
             at="avial_lab.passes.check_accesses:CheckAccesses",
+            when="a function",
         ),
         Row(
             "distribute-loops",
@@ -265,6 +266,7 @@ PLAIN = Pipeline(
             "converges, and the rest into tasks.",
             why="Last: what it wraps is divided as it stands.",
             at="avial_lab.passes.drop_in:DropIn",
+            when="a function",
         ),
     ),
 )
@@ -558,6 +560,14 @@ LOOPS = Pipeline(
             what="Marks functions whose arrays share no memory.",
             why="First: the passes below work on functions with this mark.",
             at="avial_lab.passes.arrays_apart:ArraysApart",
+        ),
+        Row(
+            "normalise-tasks",
+            what="Brings the bodies of tasks into the form that the loops of phases have by now.",
+            why="After arrays-apart, whose mark it asks for; before all that works on loops.",
+            at="avial_lab.passes.normalise_tasks:NormaliseTasks",
+            optional=True,
+            sizes={"least": Size("iterations of a body from which on it is", 1, 1 << 30)},
         ),
         Row(
             "split-wraps",
@@ -854,14 +864,12 @@ HOST = Pipeline(
             why="First: what stands in them goes through all that follows. (Stage gpu begins "
             "before.)",
             at="avial_lab.passes.emulate_gpu:EmulateGpu",
-            when="tasks; phases have it at stage mpi",
         ),
         Row(
             "keep-independent",
             what="Moves the marks of loops into their bodies.",
             why="Before lower-affine, which drops what stands on a loop.",
             at="avial_lab.passes.independent_to_llvm:KeepIndependent",
-            when="phases, after stage loops",
         ),
         Row(
             "empty-loops",
@@ -937,7 +945,6 @@ HOST = Pipeline(
             what="Messages become calls of MPI; steps leave marks in journal and trace.",
             why="Last: the entry takes pointers behind it, and no memrefs.",
             at="avial_lab.passes.mpi_to_llvm:MpiToLlvm",
-            when="tasks; phases call the ownership runtime",
         ),
     ),
 )

@@ -17,7 +17,6 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Protocol
@@ -26,12 +25,10 @@ from mlir import ir, passmanager
 from mlir.dialects import llvm
 
 from avial_lab.binary import (
-    Binary,
     MachineCode,
     Manifest,
     assembly_command,
     begun,
-    binary_of,
     compile_llvm_ir,
     has_fma,
 )
@@ -40,7 +37,6 @@ from avial_lab.catalogue import (
     HOST,
     LLVM_FACTS,
     SELECT,
-    TASKS_TO_MPI,
     TO_LLVM_DIALECT,
     rows,
 )
@@ -52,8 +48,7 @@ from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.independent_to_llvm import MARKS
 from avial_lab.passes.operations import operations_in, operations_named
-from avial_lab.passes.place_tasks import PlaceTasks
-from avial_lab.passes.ptx import Kernels, compile_kernels, make_kernels, ptx_command
+from avial_lab.passes.ptx import Kernels, compile_kernels, ptx_command
 from avial_lab.passes.select_gpu_tasks import is_gpu_task
 from avial_lab.passes.signed_offsets import may_run_backwards
 from avial_lab.schedule import Schedule
@@ -71,7 +66,7 @@ class Pass(Protocol):
 OURS: dict[str, type] = {row.name: row.load(by_name=True) for row in rows() if row.is_ours}
 """Passes that can be named on a command line."""
 
-TO_HOST: tuple[Pass | str, ...] = HOST.passes({"keep-independent": None, "check-bounds": None})
+TO_HOST: tuple[Pass | str, ...] = HOST.passes({"check-bounds": None})
 
 TO_LLVM: tuple[str, ...] = TO_LLVM_DIALECT.passes()
 
@@ -101,65 +96,7 @@ def arithmetic(*, strict: bool) -> tuple[Pass, ...]:
     )
 
 
-def lower(
-    module: ir.Module | ir.Operation,
-    schedule: Schedule,
-    *,
-    strict: bool = False,
-    watch: Watch | None = None,
-) -> Stages:
-    """The stages of `module` under `schedule`; `module` itself stays as it is.
-
-    Kernels are made beside the host's part, so that `gpu` and `ptx:…` come after `llvmir`; nothing
-    is made before it is asked for.
-    """
-    work = module.operation.clone().operation
-    yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
-    place = PlaceTasks(schedule)
-    passes = (*arithmetic(strict=strict), place)
-    seconds = run_passes(work, passes, watch=watch)
-    line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
-    yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
-    yield from lower_placed(work, watch=watch)
-
-
-def lower_placed(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
-    """On from tasks that are placed; `work` is changed."""
-    to_mpi = TASKS_TO_MPI.passes()
-    seconds = run_passes(work, to_mpi, watch=watch)
-    yield (
-        mlir_stage(
-            "mpi",
-            "one block of steps for each rank",
-            work,
-            our_line(to_mpi, "placed.mlir", "mpi.mlir"),
-            seconds,
-        ),
-        work,
-    )
-    yield from lower_mpi(work, watch=watch)
-
-
-def lower_mpi(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
-    """On from what the ranks run: the host's part, and the kernels beside it."""
-    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
-        kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
-        seconds = run_passes(work, TO_HOST, watch=watch)
-        host = mlir_stage(
-            "host",
-            "what a CPU runs: kernels as loops, messages as calls",
-            work,
-            our_line(TO_HOST, "mpi.mlir", "host.mlir"),
-            seconds,
-        )
-        yield host, work
-        machine = yield from _to_tools(work, host.text, watch)
-        if kernels is not None:
-            yield from ((stage, None) for stage in _gpu_stages(kernels.result()))
-        yield object_stage(machine)
-
-
-def _to_tools(
+def to_tools(
     work: ir.Operation, host_text: str, watch: Watch | None
 ) -> Generator[tuple[Stage, ir.Operation | None], None, MachineCode]:
     """The stages down to what tools make machine code of; they do so while these are printed, and
@@ -185,7 +122,7 @@ def _translated(work: ir.Operation) -> Stage:
 
 def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
     """On from the host's part, whose text is `host_text`, to machine code."""
-    machine = yield from _to_tools(work, host_text, watch)
+    machine = yield from to_tools(work, host_text, watch)
     yield object_stage(machine)
 
 
@@ -222,15 +159,6 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     run_passes(module, ours, watch=watch)
     line = mlir_opt_line(TO_LLVM, "host.mlir", "-")
     return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"
-
-
-def build(
-    module: ir.Module | ir.Operation, schedule: Schedule, *, strict: bool = False
-) -> tuple[tuple[Stage, ...], Binary]:
-    """All stages in reading order, and what engines run."""
-    stages, code = finished(lower(module, schedule, strict=strict))
-    binary = binary_of(code, manifest_of(schedule), ptx=ptx_in(stages))
-    return in_reading_order(stages), binary
 
 
 def finished(stages: Stages) -> tuple[list[Stage], MachineCode]:
@@ -411,7 +339,7 @@ def gpu_text(module: ir.Operation) -> str:
     return str(part.get_asm(enable_debug_info=True))
 
 
-def _gpu_stages(kernels: Kernels) -> Iterator[Stage]:
+def gpu_stages(kernels: Kernels) -> Iterator[Stage]:
     line = f"python -m avial_lab.pipelines -p select-gpu-tasks mpi.mlir | {kernels.outline_command}"
     title = "; ".join(["kernels, outlined", *kernels.remarks])
     yield Stage("gpu", title, "mlir", kernels.outlined, line, kernels.seconds)

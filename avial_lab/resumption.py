@@ -177,12 +177,9 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
         yield from pipelines.machine_stages(module, question.text, watch=watch)
     elif name == "loops":
         yield from spmd.lower_loops(module, watch=watch)
-    elif question.built.plan is not None:
+    else:
         on = spmd.lower_mpi if name == "mpi" else spmd.lower_placed
         yield from on(module, question.build.options, watch=watch)
-    else:
-        on = pipelines.lower_mpi if name == "mpi" else pipelines.lower_placed
-        yield from on(module, watch=watch)
 
 
 def watched_stages(question: Resume, watch: Watch) -> Stages:
@@ -264,7 +261,7 @@ def _placed_by_hand(question: Resume) -> Built:
     """The tasks go where the text says; what has to be sent for it is found anew."""
     module, schedule = placed_by_hand(question)
     text = pipelines.text_of(module)
-    made, code = finished(pipelines.lower_placed(module))
+    made, code = finished(spmd.lower_placed(module, question.build.options))
     stages = _replaced(replace(question, text=text), made)
     binary = binary_of(code, pipelines.manifest_of(schedule), ptx=ptx_in(stages))
     built = replace(question.built, schedule=schedule, stages=stages, binary=binary)

@@ -9,6 +9,7 @@ names. (`pipelines.py` is the way for programs of tasks alone.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,16 +19,16 @@ from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode, Manifest, binary_of
 from avial_lab.catalogue import (
     GROUP_PHASES,
-    HOST,
     LOOPS,
     PHASES_TO_MPI,
     PLAIN,
+    TASKS_TO_MPI,
     WRITTEN,
     Given,
 )
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
-from avial_lab.dialects.program import is_plain, program_function
+from avial_lab.dialects.program import PROGRAMS, is_plain, program_function
 from avial_lab.division import Division
 from avial_lab.options import CompileOptions
 from avial_lab.ownership import Plan, plan_run
@@ -37,30 +38,37 @@ from avial_lab.passes.join_phases import joined_in
 from avial_lab.passes.notes import told_in
 from avial_lab.passes.phases import alone_in
 from avial_lab.passes.place_phases import PlacePhases
+from avial_lab.passes.place_tasks import PlaceTasks
 from avial_lab.passes.program import text_attribute
+from avial_lab.passes.ptx import make_kernels
 from avial_lab.passes.reorder_sums import reordered_sums
 from avial_lab.passes.share_rows import shared_sums
+from avial_lab.passes.task_functions import tasks_by_function
 from avial_lab.pipelines import (
+    TO_HOST,
     Pass,
     Stages,
     Watch,
     arithmetic,
     finished,
+    gpu_stages,
+    gpu_text,
+    has_gpu_tasks,
     machine_stages,
+    manifest_of,
     mlir_stage,
+    object_stage,
     our_line,
+    ptx_in,
     run_passes,
+    to_tools,
 )
+from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
 
 Told = TypeVar("Told")
-
-TO_SPMD_HOST: tuple[Pass | str, ...] = HOST.passes(
-    {"emulate-gpu": None, "check-bounds": None, "mpi-to-llvm": None}
-)
-"""Kernels are loops already; without mpi-to-llvm, for such programs call the ownership runtime."""
 
 
 def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | str, ...]:
@@ -128,11 +136,10 @@ def to_one(topology: Topology, effort: CompileOptions, *, given_up: bool) -> tup
     With `given_up`, what was found to be parallel may stay on one of several ranks.
     """
     several = topology.ranks > 1
-    blocks = (
-        BlockLoops(**effort.sizes_of("block-loops")).steps if effort.keeps("block-loops") else 0
-    )
+    blocking = BlockLoops(**effort.sizes_of("block-loops"))
+    steps = blocking.steps if effort.keeps("block-loops") else 0
     ranks = {"ranks": topology.ranks}
-    fuse = {**effort.sizes_of("tile-time"), "steps": blocks, **ranks}
+    fuse = {**effort.sizes_of("tile-time"), "steps": steps, **ranks}
     given: Given = {
         "share-rows": ranks if several and given_up else None,
         "keep-on-one": ranks if several and given_up else None,
@@ -143,24 +150,58 @@ def to_one(topology: Topology, effort: CompileOptions, *, given_up: bool) -> tup
     return GROUP_PHASES.passes(given, without=effort.without, sizes=effort.sizes)
 
 
+def lower_tasks(
+    module: ir.Module | ir.Operation,
+    schedule: Schedule,
+    effort: CompileOptions,
+    *,
+    watch: Watch | None = None,
+) -> Stages:
+    """The stages of a program of tasks alone under `schedule`; `module` itself stays as it is."""
+    work = module.operation.clone().operation
+    yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
+    place = PlaceTasks(schedule)
+    passes = (*arithmetic(strict=effort.strict), place)
+    seconds = run_passes(work, passes, watch=watch)
+    line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
+    yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
+    yield from lower_placed(work, effort, watch=watch)
+
+
 def lower_placed(
     work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None
 ) -> Stages:
-    """On from phases that are placed; `work` is changed."""
-    to_mpi = PHASES_TO_MPI.passes()
+    """On from tasks or phases that are placed; `work` is changed.
+
+    Where a schedule stands in the text the messages are known; else the ownership runtime, which
+    the entry calls, finds them.
+    """
+    scheduled = PROGRAMS in program_function(work).attributes
+    to_mpi = (TASKS_TO_MPI if scheduled else PHASES_TO_MPI).passes()
+    title = "one block of steps for each rank" if scheduled else "what every rank runs"
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
-    yield mlir_stage("mpi", "what every rank runs", work, line, seconds), work
+    yield mlir_stage("mpi", title, work, line, seconds), work
     yield from lower_mpi(work, effort, watch=watch)
 
 
 def lower_mpi(work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None) -> Stages:
-    """On from what every rank runs."""
-    in_order = to_loops(effort)
-    seconds = run_passes(work, in_order, watch=watch)
-    line = our_line(in_order, "mpi.mlir", "loops.mlir")
-    yield mlir_stage("loops", "loops in the order the machine likes", work, line, seconds), work
-    yield from lower_loops(work, watch=watch)
+    """On from what the ranks run: loops made fast, and beside them the kernels of GPU tasks, which
+    come after `llvmir`; nothing is made before it is asked for.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
+        kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
+        in_order = to_loops(effort)
+        seconds = run_passes(work, in_order, watch=watch)
+        line = our_line(in_order, "mpi.mlir", "loops.mlir")
+        title = "loops in the order the machine likes"
+        yield mlir_stage("loops", title, work, line, seconds), work
+        host = host_stage(work, watch=watch)
+        yield host, work
+        machine = yield from to_tools(work, host.text, watch)
+        if kernels is not None:
+            yield from ((stage, None) for stage in gpu_stages(kernels.result()))
+        yield object_stage(machine)
 
 
 def to_loops(effort: CompileOptions) -> tuple[Pass | str, ...]:
@@ -180,11 +221,16 @@ def to_loops(effort: CompileOptions) -> tuple[Pass | str, ...]:
 
 def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
     """On from loops in their last order."""
-    seconds = run_passes(work, TO_SPMD_HOST, watch=watch)
-    line = our_line(TO_SPMD_HOST, "loops.mlir", "host.mlir")
-    host = mlir_stage("host", "loops that are cut to a rank's range", work, line, seconds)
+    host = host_stage(work, watch=watch)
     yield host, work
     yield from machine_stages(work, host.text, watch=watch)
+
+
+def host_stage(work: ir.Operation, *, watch: Watch | None = None) -> Stage:
+    """What a CPU runs, made of loops in their last order; `work` is changed."""
+    seconds = run_passes(work, TO_HOST, watch=watch)
+    line = our_line(TO_HOST, "loops.mlir", "host.mlir")
+    return mlir_stage("host", "what a CPU runs", work, line, seconds)
 
 
 @dataclass(frozen=True)
@@ -229,6 +275,7 @@ def finished_phases(stages: Stages) -> Finished:
                 hear(module)
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
+                joined.update(tasks_by_function(module))
             if stage.name == "loops" and isinstance(module, ir.Operation):
                 sums = reordered_sums(module)
                 hear(module)
@@ -252,8 +299,18 @@ def _tell_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) ->
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:
     """The names of the phases by their numbers, from what every rank runs."""
-    names = program_function(module).attributes["avial.phases"]
-    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(names))
+    attributes = program_function(module).attributes
+    if "avial.phases" not in attributes:
+        return ()
+    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(attributes["avial.phases"]))
+
+
+def scheduled_binary(
+    module: ir.Module | ir.Operation, schedule: Schedule, effort: CompileOptions
+) -> tuple[Finished, Binary]:
+    """The way down of a program of tasks alone, and what engines run."""
+    done = finished_phases(lower_tasks(module, schedule, effort))
+    return done, binary_of(done.code, manifest_of(schedule), ptx=ptx_in(done.stages))
 
 
 def planned_binary(

@@ -39,10 +39,10 @@ from avial_lab.catalogue import (
 )
 from avial_lab.errors import InternalError, PassError
 from avial_lab.options import CompileOptions
-from avial_lab.passes.normalise import _steps
+from avial_lab.passes import normalise, normalise_tasks
 from avial_lab.pipelines import OURS, TO_HOST, TO_LLVM, arithmetic, parse_passes
 from avial_lab.simulator.reference import _CHECKED
-from avial_lab.spmd import TO_SPMD_HOST, to_loops, to_one, to_tasks
+from avial_lab.spmd import to_loops, to_one, to_tasks
 from avial_lab.topology import Topology
 
 OWN = {row.name: row for row in rows() if row.is_ours}
@@ -135,7 +135,8 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelines, "has_fma", lambda: False)
         yield ARITHMETIC, names(arithmetic(strict=False))
-    yield NORMALISE, names(_steps())
+    yield NORMALISE, names(normalise._steps())
+    yield PLAIN, names(normalise_tasks._steps())
     yield WHOLE, names(WHOLE.passes({"one-task": {"why": ""}}))
     for options in CHOICES:
         yield LOOPS, names(to_loops(options))
@@ -146,7 +147,6 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
     yield TASKS_TO_MPI, names(_CHECKED[:1])
     yield HOST, names(_CHECKED[1:])
     yield HOST, names(TO_HOST)
-    yield HOST, names(TO_SPMD_HOST)
     inside, *after = TO_LLVM
     yield TO_LLVM_DIALECT, [*inside.removeprefix("func.func(")[:-1].split(","), *names(after)]
 
@@ -220,7 +220,7 @@ def test_one_pass_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == snapshot("""\
 keep-independent
 
-  host: what a CPU runs; phases, after stage loops
+  host: what a CPU runs; always
     what: Moves the marks of loops into their bodies.
     why:  Before lower-affine, which drops what stands on a loop.
 

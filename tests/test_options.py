@@ -277,7 +277,7 @@ def test_sizes_are_read_in_any_order_and_told_in_one():
         ("tile-time{widths=8x0}", "each from 1 to 65,536"),
         ("interleave-rows{rows=1}", "from 2 to 64"),
         ("block-loops{term=8}", "it has: terms, block, steps"),
-        ("order-loops{a=1}", "there are: widen-halos, block-loops"),
+        ("order-loops{a=1}", "there are: widen-halos, normalise-tasks, block-loops"),
         ("block-loops{terms=8", "as in block-loops"),
         ("terms=8", "as in block-loops"),
     ],

@@ -8,7 +8,7 @@ Which passes there are, in which order they run and why so, says the catalogue: 
 
 avial       control_level
 
-mpi         task_functions, phases, phase_touches, touches, affine_values
+mpi         task_functions, task_parameters, phases, phase_touches, touches, affine_values
 
 loops       row_code, ast_loops, elements, loop_bounds, loop_parts, loop_work, loop_functions,
             loop_invariants, cut_at_element, lane_strides, lane_code

@@ -13,10 +13,13 @@ from mlir import ir
 from avial_lab.accesses.views import is_memref, view_chain
 from avial_lab.dialects.program import program_function
 from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.phases import OF_TASK
 
 APART = "avial.apart"
 SHARED = "avial.shared"
-"""On a function that a pass wrote for several places to call: it is as that wants to have it."""
+"""On a function that the loop passes leave as it is: one that a pass wrote for several places to
+call, or the body of a task that stays as it is written.
+"""
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
@@ -56,6 +59,13 @@ def functions_of_arrays_apart(module: ir.Operation) -> list[ir.Operation]:
     another pass wants to have them.
     """
     return [f for f in functions_in(module) if arrays_apart(f) and SHARED not in f.attributes]
+
+
+def functions_of_tasks(module: ir.Operation) -> list[ir.Operation]:
+    """Those that are a phase, or the body of a task, and not to be left as they are."""
+    return [
+        f for f in functions_in(module) if OF_TASK in f.attributes and SHARED not in f.attributes
+    ]
 
 
 def arrays_apart(function: ir.Operation) -> bool:

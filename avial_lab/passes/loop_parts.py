@@ -12,13 +12,11 @@ from mlir import ir
 from mlir.dialects import affine, arith
 
 from avial_lab.dialects.program import is_strict
-from avial_lab.passes.arrays_apart import arrays_apart
+from avial_lab.passes.arrays_apart import arrays_apart, functions_of_tasks
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.index_code import minus, pieces, plus
 from avial_lab.passes.jam_rows import BOUNDS
 from avial_lab.passes.mark_parallel import free_nests
-from avial_lab.passes.operations import functions_in
-from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.reorder_sums import note_terms
 from avial_lab.polyhedra.model import ReductionKind
 from avial_lab.polyhedra.nesting import body_of, end_of
@@ -41,7 +39,7 @@ def cut_in(module: ir.Operation, in_parts: Callable[[ir.Operation], int]) -> Non
     if is_strict(module):
         return
     with module.context:
-        for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
+        for function in functions_of_tasks(module):
             if arrays_apart(function):
                 terms = max(map(in_parts, list(free_nests(function))), default=0)
                 note_terms(function, terms)

@@ -15,7 +15,7 @@ from mlir.dialects import arith, llvm, memref
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError
 from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
-from avial_lab.passes.operations import itemsize_of, operations_in
+from avial_lab.passes.operations import functions_in, itemsize_of, operations_in
 from avial_lab.passes.runtime import add_runtime
 
 LARGEST_COUNT = 2**31 - 1
@@ -42,11 +42,13 @@ class MpiToLlvm:
     """
 
     def __call__(self, module: ir.Operation) -> None:
+        entries = [op for op in functions_in(module) if "avial.ranks" in op.attributes]
+        if not entries:  # the ownership runtime, which this program calls, marks its own steps
+            return
         with module.context, ir.Location.unknown(module.context):
             called = {"avial.begin", "avial.end"}
-            for op in list(module.regions[0].blocks[0].operations):
-                if op.operation.name == "func.func" and "avial.ranks" in op.attributes:
-                    called |= _Entry(op.operation).lower()
+            for entry in entries:
+                called |= _Entry(entry).lower()
             _make_local(module)
         add_runtime(module, called)
 
@@ -284,7 +286,10 @@ def _make_local(module: ir.Operation) -> None:
 
 
 def _has_fixed_layout(kind: ir.Type) -> bool:
-    if not isinstance(kind, ir.MemRefType) or not kind.has_static_shape:
+    """Whether a bare pointer says all of an argument; a number is passed as it is."""
+    if not isinstance(kind, ir.MemRefType):
+        return isinstance(kind, ir.IndexType | ir.IntegerType | ir.FloatType)
+    if not kind.has_static_shape:
         return False
     strides, offset = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()

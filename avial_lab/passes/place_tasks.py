@@ -15,7 +15,7 @@ from avial_lab.accesses import read_program
 from avial_lab.arrays import Buffer, Storage, row_major
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects.places import span_of
-from avial_lab.dialects.program import scheduled_function, schedules_of, tasks_of
+from avial_lab.dialects.program import PROGRAMS, scheduled_function, schedules_of, tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.program import text_attribute
 from avial_lab.schedule import BY_HAND, Policy, Schedule, Sync, Transfer, schedule_tasks
@@ -201,7 +201,7 @@ def _write_programs(
     """What each rank does, and every message, on the function."""
     i32 = ir.IntegerType.get_signless(32)
     function.attributes["avial.ranks"] = ir.IntegerAttr.get(i32, len(programs))
-    function.attributes["avial.programs"] = ir.ArrayAttr.get(
+    function.attributes[PROGRAMS] = ir.ArrayAttr.get(
         [ir.ArrayAttr.get([ir.StringAttr.get(step) for step in steps]) for steps in programs]
     )
     function.attributes["avial.transfers"] = ir.ArrayAttr.get(

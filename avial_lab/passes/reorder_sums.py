@@ -21,6 +21,7 @@ from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.rounding import FAR
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.program import is_strict
+from avial_lab.passes.arrays_apart import functions_of_tasks
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import loop_name, phase_of, tell
 from avial_lab.passes.operations import functions_in, itemsize_of, operations_in
@@ -63,7 +64,7 @@ class ReorderSums:
         if is_strict(module):
             return
         with module.context:
-            for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
+            for function in functions_of_tasks(module):
                 terms = max(map(_reorder, free_nests(function)), default=0)
                 note_terms(function, terms)
 

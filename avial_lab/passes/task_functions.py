@@ -6,7 +6,7 @@ task passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
@@ -15,17 +15,21 @@ from mlir.dialects import func
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import tasks_of
 from avial_lab.errors import PassError
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import remap
+from avial_lab.passes.operations import functions_in, operations_in
+from avial_lab.passes.phases import OF_TASK, remap
 from avial_lab.passes.program import is_pure, text_attribute
+from avial_lab.passes.task_parameters import Shape, shape_of
 
 
 @dataclass(frozen=True)
 class TaskFunction:
-    """How to run a task: call `symbol` with these arrays (values of the program's function)."""
+    """How to run a task: call `symbol` with these arrays (values of the program's function), and
+    then these numbers.
+    """
 
     symbol: str
     arguments: tuple[ir.Value, ...]
+    numbers: tuple[ir.Attribute, ...] = ()
 
 
 def outline_tasks(
@@ -34,7 +38,8 @@ def outline_tasks(
     """Move every task's body into a function before `function`; the tasks are left empty.
 
     What a body captures is passed in where it is an array, and repeated inside where it is a pure
-    operation (a constant, a subview).
+    operation (a constant, a subview). With `share`, bodies that are equal but for their arrays and
+    numbers have one function, which takes the numbers that differ.
     """
     taken = {
         ir.StringAttr(op.attributes["sym_name"]).value
@@ -42,24 +47,94 @@ def outline_tasks(
         if "sym_name" in op.attributes and op.operation != function
     }
     taken.add("main")
-    known: dict[object, str] = {}
     calls: dict[str, TaskFunction] = {}
-    for task in tasks_of(function):
-        name = text_attribute(task, "name")
-        arch = _arch(task)
-        captured = _Captured.by(task)
-        key = (arch, captured.fingerprint()) if share else name
-        symbol = known.get(key)
-        if symbol is None:
-            # Assemblers take no symbol that begins with a digit, and `%3` is a name of MLIR's own.
-            symbol = f"task{name}" if name[0].isdigit() else name
-            while symbol in taken:
-                symbol += "_"
-            taken.add(symbol)
-            known[key] = symbol
-            _outline(task, function, symbol, arch, captured)
-        calls[name] = TaskFunction(symbol, tuple(captured.arrays))
+    for bodies in _alike(function, share=share):
+        first = bodies[0]
+        # Assemblers take no symbol that begins with a digit, and `%3` is a name of MLIR's own.
+        symbol = f"task{first.name}" if first.name[0].isdigit() else first.name
+        while symbol in taken:
+            symbol += "_"
+        taken.add(symbol)
+        made = _outline(first, function, symbol)
+        if len(bodies) > 1:
+            names = [ir.StringAttr.get(body.name) for body in bodies]
+            made.attributes[OF_TASKS] = ir.ArrayAttr.get(names)
+        for body, numbers in zip(bodies, _take_numbers(made, first, bodies), strict=True):
+            calls[body.name] = TaskFunction(symbol, tuple(body.captured.arrays), numbers)
     return calls
+
+
+def _alike(function: ir.Operation, *, share: bool) -> list[list[_Body]]:
+    """The tasks' bodies, in program order; those together that one function can serve."""
+    found: dict[object, list[_Body]] = {}
+    for task in tasks_of(function):
+        body = _Body.of(task)
+        key = (body.arch, body.shape.facts) if share else body.name
+        found.setdefault(key, []).append(body)
+    return list(found.values())
+
+
+def _take_numbers(
+    made: ir.Operation, first: _Body, bodies: Sequence[_Body]
+) -> list[tuple[ir.Attribute, ...]]:
+    """Let the function of the `first` body take every number that is not the same in all; what each
+    is to be called with. Numbers that are equal in every body are one.
+    """
+    if len(bodies) == 1:
+        return [()]
+    columns = list(zip(*(body.shape.numbers for body in bodies), strict=True))
+    places: dict[tuple[ir.Attribute, ...], int] = {}
+    for column in columns:
+        if any(number != column[0] for number in column):
+            places.setdefault(column, len(places))
+    if not places:
+        return [()] * len(bodies)
+    block = made.regions[0].blocks[0]
+    parameters = [
+        block.add_argument(column[0].type, ir.Location.name(f"n{k}", made.location))
+        for k, column in enumerate(places)
+    ]
+    open_ = iter(parameters[places[c]] if c in places else None for c in columns)
+    inside = shape_of(list(block.arguments), operations_in(made))
+    for site in inside.sites:
+        site.take([next(open_) for _ in site.numbers])
+    kinds = [argument.type for argument in block.arguments]
+    made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
+    return list(zip(*places, strict=True))
+
+
+ARCH = "avial.arch"
+"""On the function of a task: what its target asks for."""
+
+OF_TASKS = "avial.tasks"
+"""On a function that several tasks call: the names of all of them."""
+
+
+def tasks_by_function(module: ir.Operation) -> dict[str, tuple[str, ...]]:
+    """For the first task of each function that several call: the names of all of them."""
+    return {
+        text_attribute(op, OF_TASK): tuple(
+            ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[OF_TASKS])
+        )
+        for op in functions_in(module)
+        if OF_TASKS in op.attributes
+    }
+
+
+@dataclass(frozen=True)
+class _Body:
+    """What a task does, where, and on what."""
+
+    name: str
+    arch: str
+    captured: _Captured
+    shape: Shape
+
+    @staticmethod
+    def of(task: ir.Operation) -> _Body:
+        captured = _Captured.by(task)
+        shape = shape_of(captured.arrays, (*captured.chain, *operations_in(task)))
+        return _Body(text_attribute(task, "name"), _arch(task), captured, shape)
 
 
 def _arch(task: ir.Operation) -> str:
@@ -124,48 +199,11 @@ class _Captured:
             )
         self.arrays.append(value)
 
-    def fingerprint(self) -> tuple[object, ...]:
-        """Equal for two tasks exactly when one function can serve both: names and places do not
-        count.
-        """
-        numbers: dict[ir.Value, int] = {}
-        facts: list[object] = []
-        for array in self.arrays:
-            numbers[array] = len(numbers)
-            facts.append(array.type)
-        for op in [*self.chain, *operations_in(self.task)]:
-            facts.append(op.name)
-            facts.extend((named.name, named.attr) for named in _attributes(op))
-            facts.extend(numbers[operand] for operand in op.operands)
-            for result in op.results:
-                numbers[result] = len(numbers)
-                facts.append(result.type)
-            for region in op.regions:
-                facts.append(len(region.blocks))
-                for block in region.blocks:
-                    # A block is numbered before its operations, so that branches can name it.
-                    facts.append(len(block.operations))
-                    for argument in block.arguments:
-                        numbers[argument] = len(numbers)
-                        facts.append(argument.type)
-            facts.extend(_successor_number(op, block) for block in op.successors)
-        return tuple(facts)
 
-
-def _attributes(op: ir.Operation) -> Iterator[ir.NamedAttribute]:
-    attributes = op.attributes
-    for k in range(len(attributes)):
-        yield attributes[k]
-
-
-def _successor_number(op: ir.Operation, successor: ir.Block) -> int:
-    return list(op.block.region.blocks).index(successor)
-
-
-def _outline(
-    task: ir.Operation, before: ir.Operation, symbol: str, arch: str, captured: _Captured
-) -> None:
+def _outline(first: _Body, before: ir.Operation, symbol: str) -> ir.Operation:
     """The function `symbol`, with the task's own body moved into it."""
+    captured = first.captured
+    task = captured.task
     region = task.regions[0]
     if len(region.blocks) != 1:
         raise PassError(
@@ -177,7 +215,8 @@ def _outline(
         function = func.FuncOp(
             symbol, ([array.type for array in captured.arrays], []), visibility="private"
         )
-    function.attributes["avial.arch"] = ir.StringAttr.get(arch)
+    function.attributes[ARCH] = ir.StringAttr.get(first.arch)
+    function.attributes[OF_TASK] = task.attributes["name"]
     body = region.blocks[0]
     body.append_to(function.regions[0])
     inside: dict[ir.Value, ir.Value] = {}
@@ -199,3 +238,4 @@ def _outline(
     # The empty task keeps its place until the whole function goes.
     with ir.InsertionPoint(ir.Block.create_at_start(region, [])), task.location:
         ir.Operation.create("omp.terminator")
+    return function.operation

@@ -16,7 +16,7 @@ from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
 from avial_lab.dialects.places import name_of, span_of
-from avial_lab.dialects.program import scheduled_function, schedules_of, tasks_of
+from avial_lab.dialects.program import PROGRAMS, scheduled_function, schedules_of, tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.program import is_pure, symbols_in, text_attribute
@@ -60,7 +60,7 @@ class TasksToMpi:
 
 def _check_supported(function: ir.Operation) -> None:
     """PassError at the first operation that has no lowering yet, or a task that is not placed."""
-    if "avial.programs" not in function.attributes:
+    if PROGRAMS not in function.attributes:
         raise PassError(
             "the program has no avial.programs; run place-tasks before tasks-to-mpi",
             span=span_of(function.location),
@@ -323,6 +323,7 @@ class _EntryWriter:
         called = self.calls[task]
         operands = [self.buffers[root] for root in called.arguments]
         with self.task_locations[task]:
+            operands += [arith.constant(number.type, number) for number in called.numbers]
             self._marked(func.CallOp([], called.symbol, operands).operation)
 
     def _post(self, index: str) -> None:
@@ -532,7 +533,7 @@ def _programs(function: ir.Operation) -> list[list[str]]:
     """The steps of each rank, as text."""
     return [
         [ir.StringAttr(step).value for step in ir.ArrayAttr(steps)]
-        for steps in ir.ArrayAttr(function.attributes["avial.programs"])
+        for steps in ir.ArrayAttr(function.attributes[PROGRAMS])
     ]
 
 

@@ -13,18 +13,16 @@ from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.accesses.views import may_be
-from avial_lab.passes.arrays_apart import arrays_apart
+from avial_lab.passes.arrays_apart import arrays_apart, functions_of_tasks
 from avial_lab.passes.interleave_rows import variable_of
 from avial_lab.passes.jam_rows import ends_of
 from avial_lab.passes.loop_bounds import operands_of_ends
 from avial_lab.passes.mark_parallel import free_nests, nearest_loops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import (
-    functions_in,
     loops_in,
     operations_in,
 )
-from avial_lab.passes.phases import OF_TASK
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.unroll_short import MOST_OPERATIONS, say_places, steps_of, write_out
 from avial_lab.polyhedra.affine import Affine
@@ -74,7 +72,7 @@ class UnrollSums:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in [op for op in functions_in(module) if OF_TASK in op.attributes]:
+            for function in functions_of_tasks(module):
                 if arrays_apart(function):
                     for nest in list(free_nests(function)):
                         _terms_outside(nest, self.blocks)

@@ -37,7 +37,7 @@ from avial_lab.pipelines import (
 
 _CHECKED: tuple[Pass | str, ...] = (
     *TASKS_TO_MPI.passes({"tasks-to-mpi": {"share": False}}),
-    *HOST.passes({"keep-independent": None}),
+    *HOST.passes(),
 )
 _UNCHECKED: tuple[Pass | str, ...] = (*TASKS_TO_MPI.passes(), *TO_HOST)
 

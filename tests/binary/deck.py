@@ -5,10 +5,15 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.arrays import Buffer, Storage
+from avial_lab.binary import Binary
 from avial_lab.dag import TaskGraph
 from avial_lab.dialects import register
+from avial_lab.options import CompileOptions
+from avial_lab.pipelines import in_reading_order
 from avial_lab.regions import Box
 from avial_lab.schedule import Piece, Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
+from avial_lab.spmd import scheduled_binary
+from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 
 _CPU_TASK = """
@@ -120,3 +125,9 @@ def _run(task: str) -> Step:
 
 def _move(kind: StepKind, transfer: int) -> Step:
     return Step(kind, transfer=transfer)
+
+
+def build(module: ir.Module, schedule: Schedule) -> tuple[tuple[Stage, ...], Binary]:
+    """All stages in reading order, and what engines run."""
+    done, binary = scheduled_binary(module, schedule, CompileOptions())
+    return in_reading_order(done.stages), binary

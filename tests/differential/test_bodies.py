@@ -6,10 +6,11 @@ import pytest
 
 from avial_lab.runtime.cluster import Cluster
 from tests.differential.bodies import CASES
-from tests.differential.cases import Case, parametrised, try_case
+from tests.differential.cases import SMALL_TOO, Case, parametrised, try_case
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("sizes", ["", SMALL_TOO], ids=["as written", "loop passes"])
 @parametrised(CASES)
-def test_body(case: Case, seven_ranks: Cluster) -> None:
-    try_case(case, seven_ranks, ranks=2)
+def test_body(case: Case, sizes: str, seven_ranks: Cluster) -> None:
+    try_case(case, seven_ranks, ranks=2, sizes=sizes)

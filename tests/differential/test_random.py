@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from avial_lab.runtime.cluster import Cluster
-from tests.differential.cases import try_case
+from tests.differential.cases import SMALL_TOO, try_case
 from tests.differential.generator import random_case
 
 
@@ -13,7 +13,8 @@ from tests.differential.generator import random_case
 @pytest.mark.parametrize("seed", range(14))
 def test_some_tasks(seed: int, seven_ranks: Cluster) -> None:
     sync = ("edges", "levels")[seed // 7]
-    try_case(random_case(seed, 12), seven_ranks, ranks=1 + seed % 7, sync=sync)
+    case = random_case(seed, 12)
+    try_case(case, seven_ranks, ranks=1 + seed % 7, sync=sync, sizes=SMALL_TOO)
 
 
 @pytest.mark.mpi
@@ -30,5 +31,6 @@ def test_two_hundred_tasks(ranks: int, sync: str, seven_ranks: Cluster) -> None:
 @pytest.mark.parametrize("part", range(8))
 def test_many_programs(part: int, seven_ranks: Cluster) -> None:
     for seed in range(100 + 50 * part, 150 + 50 * part):
-        sync = ("edges", "levels")[seed % 2]
-        try_case(random_case(seed, 5 + seed % 40), seven_ranks, ranks=1 + seed % 7, sync=sync)
+        sync, sizes = ("edges", "levels")[seed % 2], ("", SMALL_TOO)[seed // 2 % 2]
+        case = random_case(seed, 5 + seed % 40)
+        try_case(case, seven_ranks, ranks=1 + seed % 7, sync=sync, sizes=sizes)

@@ -91,8 +91,8 @@ def test_the_decks_sum_is_found_in_every_stage(deck: avial_lab.Program) -> None:
     sums = [n for n, line in enumerate(deck.text.splitlines(), 1) if "arith.addi" in line]
     words = {
         "avial": "arith.addi", "placed": "arith.addi", "mpi": "arith.addi", "gpu": "arith.addi",
-        "ptx:task3": "add.s32", "host": "arith.addi", "llvm": "llvm.add", "llvmir": "add i32",
-        "object": "addl",
+        "ptx:task3": "add.s32", "loops": "arith.addi", "host": "arith.addi", "llvm": "llvm.add",
+        "llvmir": "add i32", "object": "paddd",
     }  # fmt: skip
     for name, inside in by_name(deck).items():
         lines = deck.stages[name].text.splitlines()

@@ -12,7 +12,7 @@ from avial_lab.demo import deck_text
 from avial_lab.errors import AvialError, CheckError, ParseError, ScheduleError
 from avial_lab.suite import kernel_program
 
-DECK = ["avial", "placed", "mpi", "gpu", "ptx:task3", "host", "llvm", "llvmir", "object"]
+DECK = ["avial", "placed", "mpi", "gpu", "ptx:task3", "loops", "host", "llvm", "llvmir", "object"]
 LOOPS = ["source", "avial", "placed", "mpi", "loops", "host", "llvm", "llvmir", "object"]
 
 
@@ -65,9 +65,10 @@ CHANGES = [
     ("deck", "avial", "arith.muli", "arith.subi"),
     ("deck", "placed", "arith.muli", "arith.subi"),
     ("deck", "mpi", "arith.muli", "arith.subi"),
+    ("deck", "loops", "arith.muli", "arith.subi"),
     ("deck", "host", "arith.muli", "arith.subi"),
     ("deck", "llvmir", " mul i32", " sub i32"),
-    ("deck", "object", "imull", "subl"),
+    ("deck", "object", "pmulld", "psubd"),
     ("jacobi", "source", "arith.addf", "arith.subf"),
     ("jacobi", "avial", "arith.addf", "arith.subf"),
     ("jacobi", "placed", "arith.addf", "arith.subf"),
@@ -98,7 +99,7 @@ MISTAKES = [
     ("host", "arith.muli %", "arith.mulx %", "custom op 'arith.mulx' is unknown"),
     ("llvm", "llvm.mul %", "llvm.mulx %", "custom op 'llvm.mulx' is unknown"),
     ("llvmir", " mul i32", " mulx i32", "expected instruction opcode"),
-    ("object", "imull", "imulx", "invalid instruction mnemonic 'imulx'"),
+    ("object", "pmulld", "pmulx", "invalid instruction mnemonic"),
 ]
 
 
