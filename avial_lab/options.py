@@ -21,9 +21,10 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
-from avial_lab.catalogue import OPTIONAL, SIZES, Sizes
+from avial_lab.catalogue import OPTIONAL, SIZES
 from avial_lab.division import CYCLIC, Division
 from avial_lab.errors import ScheduleError
+from avial_lab.pass_rows import Sizes
 from avial_lab.schedule import Policy, Sync
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from avial_lab.catalogue import (
     PLAIN,
     TASKS_TO_MPI,
     WRITTEN,
-    Given,
 )
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
@@ -32,6 +31,7 @@ from avial_lab.dialects.program import PROGRAMS, is_plain, program_function
 from avial_lab.division import Division
 from avial_lab.options import CompileOptions
 from avial_lab.ownership import Plan, plan_run
+from avial_lab.pass_rows import Given
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.fuse_phases import fused_in
 from avial_lab.passes.join_phases import joined_in

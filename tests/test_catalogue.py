@@ -32,13 +32,11 @@ from avial_lab.catalogue import (
     TO_LLVM_DIALECT,
     WHOLE,
     WRITTEN,
-    Pipeline,
-    Row,
-    documentation,
     rows,
 )
 from avial_lab.errors import InternalError, PassError
 from avial_lab.options import CompileOptions
+from avial_lab.pass_rows import Pipeline, Row, documentation
 from avial_lab.passes import normalise, normalise_tasks
 from avial_lab.pipelines import OURS, TO_HOST, TO_LLVM, arithmetic, parse_passes
 from avial_lab.simulator.reference import _CHECKED

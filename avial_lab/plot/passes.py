@@ -11,8 +11,9 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
-from avial_lab.catalogue import CATALOGUE, Pipeline, Row, documentation, rows
+from avial_lab.catalogue import CATALOGUE, rows
 from avial_lab.errors import AvialError
+from avial_lab.pass_rows import Pipeline, Row, documentation
 
 _NAME = max(len(row.name) for row in rows())
 _RUN, _LEAST = 24, 30
