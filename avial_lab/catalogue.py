@@ -274,13 +274,14 @@ WRITTEN = Pipeline(
         Row(
             "converge-to-loops",
             what="A converge that counts or watches a buffer becomes the loop it stands for.",
-            why="Before complete-replicates, which asks for dependences in the loops around too.",
+            why="Before the lowering, which knows loops; complete-replicates looks at each "
+            "replicate by itself, so either may come first.",
             at="avial_lab.passes.converge_to_loops:ConvergeToLoops",
         ),
         Row(
             "complete-replicates",
             what="Finds the loop that a replicate divides, and proves that it may.",
-            why="Last: what the lowering needs is written down for the loops as they stay.",
+            why="Before place-phases, which divides the loop that it finds.",
             at="avial_lab.passes.complete_replicates:CompleteReplicates",
         ),
     ),
