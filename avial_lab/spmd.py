@@ -107,7 +107,7 @@ def lower_structured(
     structured: ir.Operation,
     topology: Topology,
     division: Division,
-    effort: CompileOptions,
+    options: CompileOptions,
     *,
     watch: Watch | None = None,
 ) -> Stages:
@@ -116,30 +116,30 @@ def lower_structured(
     """
     text = "the program as it was read"
     yield mlir_stage("source", text, source.operation, "", 0.0), source.operation
-    passes = to_tasks(plain=is_plain(source), grid=division.grid, strict=effort.strict)
+    passes = to_tasks(plain=is_plain(source), grid=division.grid, strict=options.strict)
     line = our_line(passes, "source.mlir", "avial.mlir")
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
     place = PlacePhases(topology, division)
     # Who writes replicates, or a division, wants to see it.
     given_up = is_plain(source) and division == Division()
-    placed = (place, *to_one(topology, effort, given_up=given_up))
+    placed = (place, *to_one(topology, options, given_up=given_up))
     seconds = run_passes(work, placed, watch=watch)
     line = our_line(placed, "avial.mlir", "placed.mlir") if place.is_told else ""
     yield mlir_stage("placed", "who takes part, and how it is divided", work, line, seconds), work
-    yield from lower_placed(work, effort, watch=watch)
+    yield from lower_placed(work, options, watch=watch)
 
 
-def to_one(topology: Topology, effort: CompileOptions, *, given_up: bool) -> tuple[Pass, ...]:
+def to_one(topology: Topology, options: CompileOptions, *, given_up: bool) -> tuple[Pass, ...]:
     """What makes several phases one: so that no rank waits for another, or that all do so less.
 
     With `given_up`, what was found to be parallel may stay on one of several ranks.
     """
     several = topology.ranks > 1
-    blocking = BlockLoops(**effort.sizes_of("block-loops"))
-    steps = blocking.steps if effort.keeps("block-loops") else 0
+    blocking = BlockLoops(**options.sizes_of("block-loops"))
+    steps = blocking.steps if options.keeps("block-loops") else 0
     ranks = {"ranks": topology.ranks}
-    fuse = {**effort.sizes_of("tile-time"), "steps": steps, **ranks}
+    fuse = {**options.sizes_of("tile-time"), "steps": steps, **ranks}
     given: Given = {
         "share-rows": ranks if several and given_up else None,
         "keep-on-one": ranks if several and given_up else None,
@@ -147,13 +147,13 @@ def to_one(topology: Topology, effort: CompileOptions, *, given_up: bool) -> tup
         "fuse-phases": fuse if given_up or not several else None,
         "join-phases": ranks if given_up or not several else None,
     }
-    return GROUP_PHASES.passes(given, without=effort.without, sizes=effort.sizes)
+    return GROUP_PHASES.passes(given, without=options.without, sizes=options.sizes)
 
 
 def lower_tasks(
     module: ir.Module | ir.Operation,
     schedule: Schedule,
-    effort: CompileOptions,
+    options: CompileOptions,
     *,
     watch: Watch | None = None,
 ) -> Stages:
@@ -161,15 +161,15 @@ def lower_tasks(
     work = module.operation.clone().operation
     yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
     place = PlaceTasks(schedule)
-    passes = (*arithmetic(strict=effort.strict), place)
+    passes = (*arithmetic(strict=options.strict), place)
     seconds = run_passes(work, passes, watch=watch)
     line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
     yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
-    yield from lower_placed(work, effort, watch=watch)
+    yield from lower_placed(work, options, watch=watch)
 
 
 def lower_placed(
-    work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None
+    work: ir.Operation, options: CompileOptions, *, watch: Watch | None = None
 ) -> Stages:
     """On from tasks or phases that are placed; `work` is changed.
 
@@ -182,16 +182,16 @@ def lower_placed(
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
     yield mlir_stage("mpi", title, work, line, seconds), work
-    yield from lower_mpi(work, effort, watch=watch)
+    yield from lower_mpi(work, options, watch=watch)
 
 
-def lower_mpi(work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None) -> Stages:
+def lower_mpi(work: ir.Operation, options: CompileOptions, *, watch: Watch | None = None) -> Stages:
     """On from what the ranks run: loops made fast, and beside them the kernels of GPU tasks, which
     come after `llvmir`; nothing is made before it is asked for.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
         kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
-        in_order = to_loops(effort)
+        in_order = to_loops(options)
         seconds = run_passes(work, in_order, watch=watch)
         line = our_line(in_order, "mpi.mlir", "loops.mlir")
         title = "loops in the order the machine likes"
@@ -204,19 +204,19 @@ def lower_mpi(work: ir.Operation, effort: CompileOptions, *, watch: Watch | None
         yield object_stage(machine)
 
 
-def to_loops(effort: CompileOptions) -> tuple[Pass | str, ...]:
+def to_loops(options: CompileOptions) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
-    blocks = effort.keeps("block-loops")
+    blocks = options.keeps("block-loops")
     # A BLAS takes no matrix that is mirrored as it is read.
-    joins = blocks and effort.keeps("join-sums") and not (effort.strict or effort.blas)
+    joins = blocks and options.keeps("join-sums") and not (options.strict or options.blas)
     given: Given = {
-        "unroll-sums": None if effort.blas else {"blocks": blocks},  # it takes small products too
+        "unroll-sums": None if options.blas else {"blocks": blocks},  # it takes small products too
         "expand-scalars": {"blocks": blocks, "sums": joins},
         "join-sums": {} if joins else None,
         "expand-arrays": {} if blocks else None,
-        "block-loops": {"blas": effort.blas},
+        "block-loops": {"blas": options.blas},
     }
-    return LOOPS.passes(given, without=effort.without, sizes=effort.sizes)
+    return LOOPS.passes(given, without=options.without, sizes=options.sizes)
 
 
 def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
@@ -306,10 +306,10 @@ def phases_in(module: ir.Operation) -> tuple[str, ...]:
 
 
 def scheduled_binary(
-    module: ir.Module | ir.Operation, schedule: Schedule, effort: CompileOptions
+    module: ir.Module | ir.Operation, schedule: Schedule, options: CompileOptions
 ) -> tuple[Finished, Binary]:
     """The way down of a program of tasks alone, and what engines run."""
-    done = finished_phases(lower_tasks(module, schedule, effort))
+    done = finished_phases(lower_tasks(module, schedule, options))
     return done, binary_of(done.code, manifest_of(schedule), ptx=ptx_in(done.stages))
 
 
