@@ -22,7 +22,7 @@ from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segm
 from avial_lab.passes.block_loops import STEPS, BlockLoops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
-from avial_lab.passes.phases import ALONE, HALO, SPLIT
+from avial_lab.passes.phases import ALONE, AS_WRITTEN, HALO, SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.polyhedra import read_scop
@@ -134,6 +134,8 @@ class FusePhases:
         where = "the one rank" if self.ranks == 1 else "one rank, sooner than on all step by step"
         why = f"{listed(names)} run as one on {where}: {found}"
         task.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
+        if any(AS_WRITTEN in op.attributes for op in phases):
+            task.attributes[AS_WRITTEN] = ir.UnitAttr.get()
         task.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         converge.erase()
         return True

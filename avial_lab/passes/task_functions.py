@@ -16,7 +16,7 @@ from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import functions_in, operations_in
-from avial_lab.passes.phases import OF_TASK, remap
+from avial_lab.passes.phases import AS_WRITTEN, OF_TASK, remap
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.task_parameters import Shape, shape_of
 
@@ -217,6 +217,7 @@ def _outline(first: _Body, before: ir.Operation, symbol: str) -> ir.Operation:
         )
     function.attributes[ARCH] = ir.StringAttr.get(first.arch)
     function.attributes[OF_TASK] = task.attributes["name"]
+    function.attributes[AS_WRITTEN] = ir.UnitAttr.get()
     body = region.blocks[0]
     body.append_to(function.regions[0])
     inside: dict[ir.Value, ir.Value] = {}
