@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -22,8 +23,6 @@ from typing import Any
 import numpy as np
 
 from avial_lab import plot, program
-from avial_lab.division import DIVISION
-from avial_lab.effort import BLAS, DYNAMIC, SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, BindError, CheckError
 from avial_lab.inputs import (
     RandomArguments,
@@ -36,6 +35,7 @@ from avial_lab.inputs import (
 )
 from avial_lab.messages import Analysis
 from avial_lab.notation.header import holds_schedule
+from avial_lab.options import arguments, given
 from avial_lab.program import Program
 from avial_lab.race.command import race_arguments, race_command
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="build a program and run it on MPI ranks")
     _program_arguments(run)
-    _machine_arguments(run)
+    _compile_options(run)
     run.add_argument(
         "--out",
         action="append",
@@ -109,12 +109,12 @@ def _parser() -> argparse.ArgumentParser:
     graph.add_argument("--format", choices=plot.FORMATS, help="default: what FILE ends in, or text")
     graph.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there")
     graph.add_argument("--lanes", action="store_true", help="the schedule, device by device")
-    _machine_arguments(graph, ranks=None)
+    _compile_options(graph)
     graph.set_defaults(command=_graph)
 
     lower = commands.add_parser("lower", help="show the program after a stage of the lowering")
     _program_arguments(lower)
-    _machine_arguments(lower)
+    _compile_options(lower)
     lower.add_argument(
         "--to", default="mpi", metavar="STAGE", help="avial, mpi, gpu, llvm, llvmir, object, ptx …"
     )
@@ -138,6 +138,13 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("doctor", help="what is installed, and whether it works together")
     check.add_argument("--json", action="store_true")
     check.set_defaults(command=_doctor)
+
+    passes = commands.add_parser("passes", help="which passes there are, in which order, and why")
+    passes.add_argument(
+        "name", nargs="?", metavar="PASS", help="this one, with the IR before and after it"
+    )
+    passes.add_argument("--json", action="store_true", help="print the rows as JSON")
+    passes.set_defaults(command=_passes)
 
     cluster = commands.add_parser("cluster", help="the clusters on this machine; end some of them")
     cluster.add_argument("action", choices=("list", "stop"))
@@ -220,30 +227,9 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--element", metavar="TYPE", help="of a kernel of ours: f32 or f64")
 
 
-def _machine_arguments(
-    parser: argparse.ArgumentParser, *, ranks: int | None = program.DEFAULT_RANKS
-) -> None:
-    parser.add_argument(
-        "-n",
-        "--ranks",
-        type=int,
-        default=ranks,
-        help="MPI ranks; each is a CPU device",
-    )
-    parser.add_argument(
-        "--gpus",
-        type=int,
-        help="so many of the ranks drive a GPU as well, emulated where there is none; "
-        "default: 1 if a target asks for one",
-    )
-    parser.add_argument("--policy", default="levels", choices=("levels",))
-    parser.add_argument("--sync", default="edges", choices=("edges", "levels"))
-    parser.add_argument("--division", default="block", metavar="HOW", help=DIVISION)
-    parser.add_argument("--without", default="", metavar="PASSES", help=WITHOUT)
-    parser.add_argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
-    parser.add_argument("--strict", action="store_true", help=STRICT)
-    parser.add_argument("--blas", action="store_true", help=BLAS)
-    parser.add_argument("--dynamic", action="store_true", help=DYNAMIC)
+def _compile_options(parser: argparse.ArgumentParser) -> None:
+    for flags, how in arguments():
+        parser.add_argument(*flags, **how)
 
 
 def _seconds(text: str) -> float:
@@ -344,18 +330,9 @@ def _compile(options: argparse.Namespace, question: _Question) -> Program:
         arrays=question.arrays,
         scalars=question.scalars,
         function=question.function,
-        ranks=options.ranks,
-        gpus=options.gpus,
-        policy=options.policy,
-        sync=options.sync,
-        division=options.division,
-        without=options.without,
-        sizes=options.sizes,
-        strict=options.strict,
-        blas=options.blas,
-        dynamic=options.dynamic,
         cell=question.cell,
         name=options.program.stem,
+        **given(options),
     )
 
 
@@ -434,7 +411,6 @@ def _graph(options: argparse.Namespace) -> int:
     if not placed:
         graph, schedule = _analyse(options).graph, None
     else:
-        options.ranks = options.ranks or program.DEFAULT_RANKS
         compiled = _compile(options, _question(options))
         graph, schedule = compiled.graph, compiled.schedule
     picture = plot.exported(form, graph, schedule, lanes=options.lanes)
@@ -514,6 +490,21 @@ def _bench(options: argparse.Namespace) -> int:
     from avial_lab.bench import bench_self
 
     return bench_self(as_json=options.json is not None)
+
+
+def _passes(options: argparse.Namespace) -> int:
+    from avial_lab.plot.passes import pass_text, passes_facts, passes_text
+
+    text = pass_text(options.name) if options.name else ""  # an unknown name is an error
+    if options.json:
+        facts = [row for row in passes_facts() if options.name in (None, row["name"])]
+        print(json.dumps(facts, indent=2))
+    elif options.name:
+        print(text)
+    else:
+        columns = shutil.get_terminal_size((160, 0)).columns
+        print(passes_text(columns))
+    return 0
 
 
 def _install_kernel(options: argparse.Namespace) -> int:

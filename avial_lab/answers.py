@@ -120,21 +120,21 @@ def _look(question: Look) -> Inside:
 
 def _look_at_all(build: Build, built: Built) -> Inside:
     module = parse(build.source, dynamic=built.dynamic)
-    strict = build.effort.strict
+    strict = build.options.strict
     plain = is_plain(module) or is_structured(module)
     log = PassLog(text_of(module.operation), "source.mlir")
     if built.plan is not None:
-        grid = build.division.grid
+        grid = build.options.division.grid
         apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
         topology = built.schedule.topology
         stages = lower_structured(
-            module, apart.module, topology, build.division, build.effort, watch=log.watch
+            module, apart.module, topology, build.options.division, build.options, watch=log.watch
         )
     else:
         why = built.verdicts[0].reasons[0] if plain else ""
         tasks = as_one(module, why, strict=strict) if plain else module.operation
         log = PassLog(text_of(tasks), "avial.mlir")
-        stages = lower_tasks(tasks, built.schedule, build.effort, watch=log.watch)
+        stages = lower_tasks(tasks, built.schedule, build.options, watch=log.watch)
     return look_inside(stages, log, build.source.cell)
 
 

@@ -19,6 +19,7 @@ from avial_lab.accesses.views import is_memref
 from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode
 from avial_lab.cache import digest
+from avial_lab.catalogue import WHOLE
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
@@ -31,7 +32,6 @@ from avial_lab.parse import is_plain, parse_cell
 from avial_lab.parse.arguments import bind_arguments
 from avial_lab.passes.contract_products import ContractProducts
 from avial_lab.passes.mark_math import functions_chosen
-from avial_lab.passes.one_task import OneTask
 from avial_lab.passes.operations import operations_named
 from avial_lab.pipelines import (
     Stages,
@@ -125,7 +125,7 @@ def taken_apart(
 
 def build_program(question: Build) -> Built:
     watch = Stopwatch()
-    if question.dynamic:
+    if question.options.dynamic:
         return build_dynamic(question, watch)
     module = parse(question.source)
     watch.lap("parse")
@@ -135,17 +135,18 @@ def build_program(question: Build) -> Built:
 
 
 def _contracts(question: Build) -> bool:
-    return ContractProducts() in arithmetic(strict=question.effort.strict)
+    return ContractProducts() in arithmetic(strict=question.options.strict)
 
 
 def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:
     """A program of tasks alone: every message is known before it runs."""
+    options = question.options
     graph = graph_of(module, question.source)
     watch.lap("dag")
-    topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
-    schedule = schedule_tasks(graph, topology, policy=question.policy, sync=question.sync)
+    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
+    schedule = schedule_tasks(graph, topology, policy=options.policy, sync=options.sync)
     watch.lap("schedule")
-    done, binary = scheduled_binary(module, schedule, question.effort)
+    done, binary = scheduled_binary(module, schedule, options)
     watch.lap("build")
     sums, binding = done.sums, question.source.binding
     return Built(
@@ -159,7 +160,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         ),
         reordered=reordered_storages(module, binding, divided=False, sums=sums) if sums else {},
         contracted=_contracts(question),
-        functions=_functions(module, strict=question.effort.strict),
+        functions=_functions(module, strict=options.strict),
     )
 
 
@@ -174,11 +175,11 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
-    strict = question.effort.strict
+    strict, grid = question.options.strict, question.options.division.grid
     if question.whole and is_plain(module):
         apart = Apart(as_one(module, question.whole, strict=strict), whole=True)
     else:
-        apart = taken_apart(module, question.source, grid=question.division.grid, strict=strict)
+        apart = taken_apart(module, question.source, grid=grid, strict=strict)
     watch.lap("analysis")
     if not apart.whole:
         try:
@@ -199,13 +200,13 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
     why = _fixed(fixed, source)
     if not why:
         # What these sizes make wrong is told as of any program.
-        checks = to_checked(strict=question.effort.strict)
+        checks = to_checked(strict=question.options.strict)
         run_passes(fixed.operation, checks)
         watch.lap("check")
         try:
             module = parse(source, dynamic=True)
             text = str(module.operation.get_asm(enable_debug_info=True))
-            structured = _apart(text, question.division.grid, question.effort.strict)
+            structured = _apart(text, question.options.division.grid, question.options.strict)
             watch.lap("analysis")
             built = build_apart(question, module, structured, watch)
             return replace(built, sizes=ANY_SIZE)
@@ -213,7 +214,7 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
             raise  # a fault of ours is told
         except AvialError as error:
             why = error.message
-    built = build_program(replace(question, dynamic=False))
+    built = build_program(replace(question, options=replace(question.options, dynamic=False)))
     return replace(built, sizes=f"compiled for these sizes and numbers alone: {why}")
 
 
@@ -266,11 +267,12 @@ def build_apart(
     question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, watch: Stopwatch
 ) -> Built:
     """The program whose loops around tasks are `structured`; `module` is what it was before."""
-    placed = sized(structured, question.source) if question.dynamic else structured
-    numbers = numbers_of(structured, question.source) if question.dynamic else ()
+    options = question.options
+    placed = sized(structured, question.source) if options.dynamic else structured
+    numbers = numbers_of(structured, question.source) if options.dynamic else ()
     graph = graph_of(placed, question.source)
     watch.lap("dag")
-    topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
+    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
     demands = cache(lambda: demands_in(placed))
     done = lowered(question, module, structured, topology, meanwhile=demands)
     watch.lap("build")
@@ -318,15 +320,16 @@ def lowered(
     """The program's code; that of a dynamic one is made once for all sizes. While tools are at it,
     `meanwhile` is called.
     """
+    options = question.options
 
     def make() -> Finished:
-        stages = lower_structured(module, structured, topology, question.division, question.effort)
+        stages = lower_structured(module, structured, topology, options.division, options)
         return finished_phases(_beside_tools(stages, meanwhile))
 
-    if not question.dynamic:
+    if not options.dynamic:
         return make()
     texts = (text_of(module.operation), text_of(structured))
-    how = (topology, question.division, question.effort)
+    how = (topology, options.settled)
     return made_once("dynamic", digest(repr(fingerprint()), *texts, repr(how)), make)
 
 
@@ -370,12 +373,12 @@ def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
 
 def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
-    run_passes(whole, (*arithmetic(strict=strict), "lift-cf-to-scf", OneTask(why)))
+    run_passes(whole, (*arithmetic(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
     return whole
 
 
 def gpus_of(question: Build, graph: TaskGraph) -> int:
     """As many as asked for; else one where some task asks for a GPU."""
-    if question.gpus is not None:
-        return question.gpus
+    if question.options.gpus is not None:
+        return question.options.gpus
     return int(any(task.target.kind is DeviceKind.GPU for task in graph.tasks))

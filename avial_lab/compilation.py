@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from avial_lab.cache import digest
+from avial_lab.catalogue import OPTIONAL
 from avial_lab.compiler import save_reproducer, shared_compiler
 from avial_lab.dag import Group, Task
-from avial_lab.effort import OPTIONAL
 from avial_lab.errors import (
     AvialError,
     CompilerCrash,
@@ -35,7 +35,9 @@ def build(question: Build, timeout: float | None) -> Built:
     Raises what stands in its way. A fault of ours in passes that a program can do without is a
     FaultWarning at whoever called `build`'s caller, and a slower program.
     """
-    anywhere = replace(question, source=replace(question.source, cell=""))
+    anywhere = replace(
+        question, source=replace(question.source, cell=""), options=question.options.settled
+    )
     key = digest(repr(fingerprint()), repr(anywhere))
     try:
         built = made_once("programs", key, lambda: _asked(question, timeout))
@@ -68,10 +70,10 @@ def _asked_plainer(question: Build, fault: AvialError, timeout: float | None) ->
 
 def _plainer(question: Build, fault: AvialError) -> Iterator[tuple[Build, str]]:
     """The question again with less for our passes to do, and what that costs."""
-    fixed = replace(question, dynamic=False)
+    fixed = replace(question, options=replace(question.options, dynamic=False))
     if fixed != question:
         yield fixed, "for these sizes and numbers alone"
-    left_out = replace(fixed, effort=replace(question.effort, without=OPTIONAL, sizes=()))
+    left_out = replace(fixed, options=replace(fixed.options, without=OPTIONAL, sizes=()))
     if left_out != fixed:
         yield left_out, "without optional passes on its loops, and is slower"
     if not holds_schedule(question.source.text):

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import gc
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -42,6 +43,7 @@ from avial_lab.messages import (
     Resume,
     RunReference,
 )
+from avial_lab.options import command_line
 from avial_lab.runtime.guardian import Guardian
 from avial_lab.runtime.launch import private_folder
 from avial_lab.stages import Inside
@@ -248,9 +250,10 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
             f"{buffer.name}: {buffer.element} {buffer.shape}"
             for buffer in (source.binding.buffers if source.binding is not None else ())
         )
-        report = (
-            f"{what}\n\nasked: {type(question).__name__}\ncell: {source.cell}\n{types}\n\n{output}"
-        )
+        asked = type(question).__name__
+        if isinstance(question, Build):
+            asked = shlex.join([asked, *command_line(question.options)])
+        report = f"{what}\n\nasked: {asked}\ncell: {source.cell}\n{types}\n\n{output}"
         (folder / "report.txt").write_text(report)
     except OSError:
         return None

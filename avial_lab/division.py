@@ -15,9 +15,6 @@ from math import isqrt
 
 from avial_lab.errors import ScheduleError
 
-DIVISION = "how loops are divided over the ranks: block, cyclic, cyclic(N) or grid"
-"""For those who ask on a command line."""
-
 CYCLIC = 16
 """Iterations in one block of `cyclic`, where it does not say."""
 

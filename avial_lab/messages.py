@@ -14,11 +14,10 @@ import numpy as np
 from avial_lab.arrays import Binding
 from avial_lab.binary import Binary
 from avial_lab.dag import TaskGraph
-from avial_lab.division import Division
-from avial_lab.effort import Effort
 from avial_lab.errors import CellSpan
+from avial_lab.options import CompileOptions
 from avial_lab.ownership import Plan
-from avial_lab.schedule import Policy, Schedule, Sync
+from avial_lab.schedule import Schedule
 from avial_lab.stages import Inside, Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Nest, Verdict
@@ -61,20 +60,13 @@ class Analysis:
 class Build:
     """Ask: lower the program for these devices and build its binary. Answer: `Built`.
 
-    `ranks` and `gpus` describe emulated devices of this machine where no topology is given; gpus
-    None means one if some target asks for a GPU. `dynamic`: what is compiled is to do for arrays of
-    any size and for any numbers. With `whole`, a plain function is one task, for that reason.
+    With a topology `ranks` and `gpus` of the options are not looked at. With `whole`, a plain
+    function is one task, for that reason.
     """
 
     source: Source
     topology: Topology | None = None
-    ranks: int = 1
-    gpus: int | None = None
-    policy: Policy = Policy.LEVELS
-    sync: Sync = Sync.EDGES
-    division: Division = field(default_factory=Division)
-    effort: Effort = field(default_factory=Effort)
-    dynamic: bool = False
+    options: CompileOptions = field(default_factory=CompileOptions)
     whole: str = ""
 
 
@@ -214,7 +206,7 @@ class RunReference:
     """Ask: run the program in program order on these storages, checking every index. Answer:
     `Referenced`.
 
-    `strict` as in `Effort`: the reference of a run has that run's arithmetic.
+    `strict` as in `CompileOptions`: the reference of a run has that run's arithmetic.
 
     `journal` is a file of one 64-bit word that keeps the number of the task that runs: what a task
     does may end the compiler's process.

@@ -17,7 +17,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Protocol
 
@@ -32,86 +32,25 @@ from avial_lab.binary import (
     compile_llvm_ir,
     has_fma,
 )
+from avial_lab.catalogue import (
+    ARITHMETIC,
+    HOST,
+    LLVM_FACTS,
+    SELECT,
+    TO_LLVM_DIALECT,
+    rows,
+)
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import AvialError, InternalError, PassError
 from avial_lab.notation.source import Source
 from avial_lab.parse.foreign import name_printed
-from avial_lab.passes.apart_to_llvm import ApartToLlvm
-from avial_lab.passes.arrays_apart import APART, ArraysApart
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.passes.block_substitutions import BlockSubstitutions
-from avial_lab.passes.bools_to_bytes import BoolsToBytes
-from avial_lab.passes.check_accesses import CheckAccesses
-from avial_lab.passes.check_bounds import CheckBounds
-from avial_lab.passes.check_distances import CheckDistances
-from avial_lab.passes.complete_replicates import CompleteReplicates
-from avial_lab.passes.contract_products import ContractProducts
-from avial_lab.passes.converge_to_loops import ConvergeToLoops
-from avial_lab.passes.copies_to_loops import CopiesToLoops
-from avial_lab.passes.cut_loops import CutLoops
-from avial_lab.passes.distribute_loops import DistributeLoops
-from avial_lab.passes.drop_in import DropIn
-from avial_lab.passes.empty_loops import EmptyLoops
-from avial_lab.passes.emulate_gpu import EmulateGpu
-from avial_lab.passes.expand_arrays import ExpandArrays
-from avial_lab.passes.expand_math import ExpandMath
-from avial_lab.passes.expand_scalars import ExpandScalars
-from avial_lab.passes.expm1_to_libm import Expm1ToLibm
-from avial_lab.passes.extremes_to_llvm import ExtremesToLlvm
-from avial_lab.passes.flatten_rows import FlattenRows, FlattenSums
-from avial_lab.passes.free_allocations import FreeAllocations
-from avial_lab.passes.fuse_nests import FuseNests
-from avial_lab.passes.fuse_phases import FusePhases
-from avial_lab.passes.hold_rows import HoldRows
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.independent_to_llvm import MARKS, IndependentToLlvm, KeepIndependent
-from avial_lab.passes.inline_copies import InlineCopies
-from avial_lab.passes.interleave_rows import InterleaveRows
-from avial_lab.passes.jam_rows import JamRows
-from avial_lab.passes.join_phases import JoinPhases
-from avial_lab.passes.join_sums import JoinSums
-from avial_lab.passes.keep_memory import KeepMemory
-from avial_lab.passes.keep_on_one import KeepOnOne
-from avial_lab.passes.mark_math import MarkMath
-from avial_lab.passes.mark_parallel import MarkParallel
-from avial_lab.passes.mpi_to_llvm import MpiToLlvm
-from avial_lab.passes.near_arguments import NearArguments
-from avial_lab.passes.normalise import Normalise
-from avial_lab.passes.normalise_tasks import NormaliseTasks
+from avial_lab.passes.arrays_apart import APART
+from avial_lab.passes.independent_to_llvm import MARKS
 from avial_lab.passes.operations import operations_in, operations_named
-from avial_lab.passes.order_loops import OrderLoops
-from avial_lab.passes.pack_rows import PackRows
-from avial_lab.passes.partial_sums import PartialSums
-from avial_lab.passes.place_phases import PlacePhasesHere
-from avial_lab.passes.place_tasks import PlaceTasksHere
-from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.ptx import Kernels, compile_kernels, ptx_command
-from avial_lab.passes.raise_loops import RaiseLoops
-from avial_lab.passes.reorder_extremes import ReorderExtremes
-from avial_lab.passes.reorder_sums import ReorderSums
-from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
-from avial_lab.passes.reset_globals import ResetGlobals
-from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
-from avial_lab.passes.select_gpu_tasks import SelectGpuTasks, is_gpu_task
-from avial_lab.passes.share_loads import ShareLoads
-from avial_lab.passes.share_rows import ShareRows
-from avial_lab.passes.signed_offsets import SignedOffsets, may_run_backwards
-from avial_lab.passes.split_drivers import SplitDrivers
-from avial_lab.passes.split_wraps import SplitWraps
-from avial_lab.passes.stream_stores import StreamStores
-from avial_lab.passes.strict_arithmetic import StrictArithmetic
-from avial_lab.passes.tasks_to_mpi import TasksToMpi
-from avial_lab.passes.thread_loops import ThreadLoops
-from avial_lab.passes.thread_sums import ThreadSums
-from avial_lab.passes.tile_time import TileTime
-from avial_lab.passes.transpose_tiles import TransposeTiles
-from avial_lab.passes.unroll_short import UnrollShort
-from avial_lab.passes.unroll_sums import UnrollSums
-from avial_lab.passes.unwrap_tasks import UnwrapTasks
-from avial_lab.passes.vectorise_rows import VectoriseRows
-from avial_lab.passes.whole_vectors import WholeVectors
-from avial_lab.passes.widen_halos import WidenHalos
+from avial_lab.passes.select_gpu_tasks import is_gpu_task
+from avial_lab.passes.signed_offsets import may_run_backwards
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 
@@ -124,113 +63,12 @@ class Pass(Protocol):
     def __str__(self) -> str: ...
 
 
-OURS: dict[str, type] = {
-    "contract-products": ContractProducts,
-    "mark-math": MarkMath,
-    "expand-math": ExpandMath,
-    "strict-arithmetic": StrictArithmetic,
-    "empty-loops": EmptyLoops,
-    "normalise": Normalise,
-    "raise-loops": RaiseLoops,
-    "check-accesses": CheckAccesses,
-    "distribute-loops": DistributeLoops,
-    "scratch-per-iteration": ScratchPerIteration,
-    "cut-loops": CutLoops,
-    "drop-in": DropIn,
-    "converge-to-loops": ConvergeToLoops,
-    "complete-replicates": CompleteReplicates,
-    "unwrap-tasks": UnwrapTasks,
-    "replicate-to-mpi": ReplicateToMpi,
-    "reset-globals": ResetGlobals,
-    "expand-arrays": ExpandArrays,
-    "split-wraps": SplitWraps,
-    "unroll-short": UnrollShort,
-    "unroll-sums": UnrollSums,
-    "expand-scalars": ExpandScalars,
-    "join-sums": JoinSums,
-    "order-loops": OrderLoops,
-    "fuse-nests": FuseNests,
-    "partial-sums": PartialSums,
-    "hold-rows": HoldRows,
-    "jam-rows": JamRows,
-    "transpose-tiles": TransposeTiles,
-    "flatten-rows": FlattenRows,
-    "flatten-sums": FlattenSums,
-    "check-distances": CheckDistances,
-    "near-arguments": NearArguments,
-    "pack-rows": PackRows,
-    "share-loads": ShareLoads,
-    "inline-copies": InlineCopies,
-    "stream-stores": StreamStores,
-    "whole-vectors": WholeVectors,
-    "reorder-sums": ReorderSums,
-    "reorder-extremes": ReorderExtremes,
-    "mark-parallel": MarkParallel,
-    "thread-loops": ThreadLoops,
-    "thread-sums": ThreadSums,
-    "split-drivers": SplitDrivers,
-    "promote-scalars": PromoteScalars,
-    "independent-accesses": IndependentAccesses,
-    "keep-independent": KeepIndependent,
-    "tile-time": TileTime,
-    "vectorise-rows": VectoriseRows,
-    "interleave-rows": InterleaveRows,
-    "block-loops": BlockLoops,
-    "block-substitutions": BlockSubstitutions,
-    "tasks-to-mpi": TasksToMpi,
-    "normalise-tasks": NormaliseTasks,
-    "emulate-gpu": EmulateGpu,
-    "bools-to-bytes": BoolsToBytes,
-    "copies-to-loops": CopiesToLoops,
-    "expm1-to-libm": Expm1ToLibm,
-    "extremes-to-llvm": ExtremesToLlvm,
-    "free-allocations": FreeAllocations,
-    "mpi-to-llvm": MpiToLlvm,
-    "select-gpu-tasks": SelectGpuTasks,
-    "check-bounds": CheckBounds,
-    "signed-offsets": SignedOffsets,
-    "place-tasks": PlaceTasksHere,
-    "place-phases": PlacePhasesHere,
-    "fuse-phases": FusePhases,
-    "join-phases": JoinPhases,
-    "keep-on-one": KeepOnOne,
-    "share-rows": ShareRows,
-    "widen-halos": WidenHalos,
-    "arrays-apart": ArraysApart,
-    "apart-to-llvm": ApartToLlvm,
-    "independent-to-llvm": IndependentToLlvm,
-    "keep-memory": KeepMemory,
-}
+OURS: dict[str, type] = {row.name: row.load(by_name=True) for row in rows() if row.is_ours}
 """Passes that can be named on a command line."""
 
-TO_HOST: tuple[Pass | str, ...] = (
-    EmulateGpu(),
-    KeepIndependent(),
-    EmptyLoops(),
-    ExpandMath(),
-    "convert-linalg-to-loops",
-    "lower-affine",
-    ResetGlobals(),
-    CopiesToLoops(),
-    BoolsToBytes(),
-    Expm1ToLibm(),
-    ExtremesToLlvm(),
-    FreeAllocations(),
-    MpiToLlvm(),
-)
+TO_HOST: tuple[Pass | str, ...] = HOST.passes({"check-bounds": None})
 
-TO_LLVM = (
-    "func.func(lower-vector-multi-reduction,lower-vector-mask,convert-vector-to-scf,"
-    "scf-forall-to-for,convert-scf-to-cf,convert-complex-to-standard,memref-expand,"
-    "expand-strided-metadata,lower-affine,arith-expand,math-extend-to-supported-types)",
-    "convert-math-to-funcs",
-    "convert-math-to-llvm{approximate-log1p=false}",
-    "convert-math-to-libm",
-    "convert-vector-to-llvm",
-    "convert-to-llvm",
-    "reconcile-unrealized-casts",
-)
-"""As much as can be function by function, which MLIR does for several at once."""
+TO_LLVM: tuple[str, ...] = TO_LLVM_DIALECT.passes()
 
 
 Watch = Callable[[Pass | str, ir.Operation, float], None]
@@ -248,9 +86,14 @@ def arithmetic(*, strict: bool) -> tuple[Pass, ...]:
     Where the machine has no instruction for a product and a sum, they are rounded apart, as with
     `strict`.
     """
-    if strict:
-        return (StrictArithmetic(),)
-    return (ContractProducts(), MarkMath()) if has_fma() else (MarkMath(fused=False),)
+    fused = not strict and has_fma()
+    return ARITHMETIC.passes(
+        {
+            "strict-arithmetic": {} if strict else None,
+            "contract-products": {} if fused else None,
+            "mark-math": None if strict else {"fused": fused},
+        }
+    )
 
 
 def to_tools(
@@ -304,15 +147,13 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
             hint="store what you want to see in an array",
         )
     run_passes(module, TO_LLVM, watch=watch)
-    ours: list[Pass] = []
-    if may_run_backwards(text):
-        ours.append(SignedOffsets())
-    if APART in text:
-        ours.append(ApartToLlvm())
-    if any(mark in text for mark in MARKS):
-        ours.append(IndependentToLlvm())
-    if "memref.alloc(" in text:
-        ours.append(KeepMemory())
+    wanted = {
+        "signed-offsets": may_run_backwards(text),
+        "apart-to-llvm": APART in text,
+        "independent-to-llvm": any(mark in text for mark in MARKS),
+        "keep-memory": "memref.alloc(" in text,
+    }
+    ours = LLVM_FACTS.passes({name: {} if each else None for name, each in wanted.items()})
     if not ours:
         return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
     run_passes(module, ours, watch=watch)
@@ -494,7 +335,7 @@ def has_gpu_tasks(module: ir.Operation) -> bool:
 
 def gpu_text(module: ir.Operation) -> str:
     part = module.clone().operation
-    run_passes(part, (SelectGpuTasks(),))
+    run_passes(part, SELECT.passes())
     return str(part.get_asm(enable_debug_info=True))
 
 
@@ -549,8 +390,16 @@ def parse_passes(text: str) -> tuple[Pass | str, ...]:
         if unknown := given.keys() - known.keys():
             raise PassError(f"{name} has no option {', '.join(sorted(unknown))}")
         values = {known[key]: _option(value) for key, value in given.items()}
+        if missing := [each for each in _required(OURS[name]) if each not in values]:
+            raise PassError(f"{name} needs {', '.join(missing)}")
         result.append(OURS[name](**values))
     return tuple(result)
+
+
+def _required(kind: type) -> list[str]:
+    """Fields without a default."""
+    without = (MISSING, MISSING)
+    return [f.name for f in fields(kind) if (f.default, f.default_factory) == without]
 
 
 def _option(text: str) -> bool | int | str:
@@ -563,7 +412,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run our passes on a file."""
     parser = argparse.ArgumentParser(prog="python -m avial_lab.pipelines", description=main.__doc__)
     parser.add_argument(
-        "-p", dest="passes", required=True, help="comma-separated: " + ", ".join(OURS)
+        "-p",
+        dest="passes",
+        required=True,
+        help=f"comma-separated; MLIR's own, and ours (see avial-lab passes): {', '.join(OURS)}",
     )
     parser.add_argument("file", help="- reads standard input")
     parser.add_argument("-o", dest="output", default="-")

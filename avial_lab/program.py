@@ -7,20 +7,17 @@ MLIR.
 
 from __future__ import annotations
 
-import enum
-import operator
-import os
 import re
 import shlex
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -33,8 +30,6 @@ from avial_lab.ceilings import Ceilings
 from avial_lab.compilation import build
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
-from avial_lab.division import Division
-from avial_lab.effort import MODEL, Effort
 from avial_lab.errors import (
     AvialError,
     BindError,
@@ -42,7 +37,6 @@ from avial_lab.errors import (
     CheckError,
     CompilerCrash,
     RunError,
-    ScheduleError,
 )
 from avial_lab.files import written_whole
 from avial_lab.inside.carried import carried_over
@@ -64,6 +58,13 @@ from avial_lab.messages import (
 from avial_lab.model import estimated_ceilings, predicted
 from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
 from avial_lab.one_process import OneProcess
+from avial_lab.options import (
+    CompileOptions,
+    Keywords,
+    command_line,
+    takes_options,
+    tuning_key,
+)
 from avial_lab.ownership import Plan
 from avial_lab.regions import Box
 from avial_lab.reproducer import reproducer
@@ -75,7 +76,7 @@ from avial_lab.runtime.outcome import DEATH_HINTS
 from avial_lab.runtime.parcels import as_bytes
 from avial_lab.runtime.printed import Printed
 from avial_lab.runtime.threads import Threads
-from avial_lab.schedule import Piece, Policy, Schedule, Sync
+from avial_lab.schedule import Piece, Schedule
 from avial_lab.stages import Inside, Stage
 from avial_lab.stored import fingerprint
 from avial_lab.topology import DeviceKind, Topology
@@ -84,17 +85,11 @@ from avial_lab.tuning import Search, checked_budget, remember, remembered
 from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from avial_lab.runtime.cluster import Cluster
 
-DEFAULT_RANKS = 2
-
-MOST_RANKS_PER_CORE = 32
-"""Every rank is a Python process: thousands of them take the whole machine down."""
-
-
 _WORD = struct.Struct("=q")
-
-Member = TypeVar("Member", bound=enum.Enum)
 
 
 class Namespace(Mapping[str, object]):
@@ -115,26 +110,18 @@ class Namespace(Mapping[str, object]):
         return len(self._names)
 
 
+@takes_options
 def compile(
     text: str,
     *,
     arrays: Mapping[str, object] | None = None,
     scalars: Mapping[str, Scalar] | None = None,
-    ranks: int | None = None,
-    gpus: int | None = None,
     topology: Topology | None = None,
-    policy: Policy | str = Policy.LEVELS,
-    sync: Sync | str = Sync.EDGES,
-    division: Division | str = "block",
-    without: str | Iterable[str] = (),
-    strict: bool = False,
-    sizes: str = "",
-    blas: bool = False,
-    dynamic: bool = False,
     function: str | None = None,
     cell: str = "<program>",
     name: str = "program",
     timeout: float | None = None,
+    **options: Unpack[Keywords],
 ) -> Program:
     """Parse, analyse, place, lower and build `text`, a program in avial's notation or in MLIR.
 
@@ -144,14 +131,16 @@ def compile(
     `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
     may hold anything: only what the program names is taken from it. The machine is `topology`, or
     `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
-    one, if some target asks for a GPU. `division` says how replicates are divided: `block`,
-    `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes on loops that are left out
-    (`effort.OPTIONAL`, or `all`), to see what they are worth; `sizes` gives others theirs in place
-    of the machine's (`block-loops{terms=128 block=48}`; `effort.SIZES`). Without either it is
-    compiled as `Program.tune` found best here, if it has; `sizes="model"`: not. With `strict` every
-    product and sum is rounded on its own and in the program's order; else products that are only
-    added are fused with the sum (`effort.Effort`). With `blas` products of matrices call the BLAS
-    that each rank's machine has, on the threads of the run; a run is refused where there is none
+    one, if some target asks for a GPU.
+
+    The other keywords are fields of `options.CompileOptions`. `division` says how replicates are
+    divided: `block`, `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes that are left
+    out (`catalogue.OPTIONAL`, or `all`), to see what they are worth; `sizes` gives others theirs in
+    place of the machine's (`block-loops{terms=128 block=48}`; `catalogue.SIZES`). Without either it
+    is compiled as `Program.tune` found best here, if it has; `sizes="model"`: not. With `strict`
+    every product and sum is rounded on its own and in the program's order; else products that are
+    only added are fused with the sum. With `blas` products of matrices call the BLAS that each
+    rank's machine has, on the threads of the run; a run is refused where there is none
     (`runtime/blas.py`). With `dynamic` a plain function is compiled once for arrays of whatever
     size its text leaves open (`memref<?x?xf64>`) and for any numbers: for others only what its
     accesses are is looked at again. Where that cannot be, it is compiled for what it is given;
@@ -162,23 +151,9 @@ def compile(
     of our own passes failed, and the program was compiled without it.
     """
     source, bound = _source(text, cell, arrays, scalars or {}, function)
-    ranks = _rank_count(ranks)
-    if gpus is not None and not 0 <= gpus <= ranks:
-        raise ScheduleError(
-            f"{gpus} GPUs cannot be driven by {ranks} ranks", hint="each rank drives at most one"
-        )
-    question = Build(
-        source=source,
-        topology=topology,
-        ranks=ranks,
-        gpus=gpus,
-        policy=_member(Policy, policy, "policy"),
-        sync=_member(Sync, sync, "sync"),
-        division=Division.parse(division) if isinstance(division, str) else division,
-        effort=Effort.of(without, strict=strict, sizes="" if sizes == MODEL else sizes, blas=blas),
-        dynamic=dynamic,
-    )
-    choice = remembered(_tuning_key(question)) if not (sizes or question.effort.without) else None
+    chosen = CompileOptions.of(**options)
+    question = Build(source, topology, chosen)
+    choice = None if chosen.without or chosen.sizes else remembered(_tuning_key(question))
     if choice is not None:
         question = _with_choice(question, choice)
     built = build(question, timeout)
@@ -281,7 +256,7 @@ class Program:
         """The program printed back in the short notation, roles and types filled in; of a plain
         function the tasks that it became.
         """
-        question = PrintBack(self.question.source, grid=self.question.division.grid)
+        question = PrintBack(self.question.source, grid=self.question.options.division.grid)
         return shared_compiler().ask(question).text
 
     @property
@@ -299,7 +274,7 @@ class Program:
         thread.
         """
         told = arithmetic_told(
-            strict=self.question.effort.strict,
+            strict=self.question.options.strict,
             contracted=self.built.contracted,
             reordered=self.built.reordered,
             functions=self.built.functions,
@@ -322,11 +297,11 @@ class Program:
         """
         budget = checked_budget(seconds)
         self._check_tunable()
-        model = replace(self.question.effort, without=(), sizes=())
-        alone = replace(self.question, topology=None, ranks=1, gpus=0, effort=model)
+        model = replace(self.question.options, ranks=1, gpus=0, without=(), sizes=())
+        alone = replace(self.question, topology=None)
         compiler = shared_compiler()
         search = Search(
-            lambda effort: compiler.ask(replace(alone, effort=effort)),
+            lambda options: compiler.ask(replace(alone, options=options)),
             budget,
             Threads(threads, oversubscribe),
         )
@@ -340,12 +315,11 @@ class Program:
         return Program(self.name, self.arrays, question, build(question, None), choice=choice)
 
     def _check_tunable(self) -> None:
-        effort = self.question.effort
         if self.edited is not None:
             raise AvialError("a program with a stage edited by hand is not tuned")
         if self.plan is None or self.schedule.topology.gpus:
             raise AvialError("only loops on CPUs are tuned, and the program has others")
-        if self.choice is None and (effort.without or effort.sizes):
+        if self.choice is None and self.question.options.is_chosen:
             raise AvialError(
                 "the search starts from what the model chose, and this program was told its sizes "
                 "or does without some pass",
@@ -361,7 +335,7 @@ class Program:
     def _nests(self) -> tuple[Nest, ...]:
         if not self.built.verdicts:
             return ()
-        question = Explore(self.question.source, grid=self.question.division.grid)
+        question = Explore(self.question.source, grid=self.question.options.division.grid)
         explored: Explored = shared_compiler().ask(question)
         names = {verdict.name for verdict in self.built.verdicts}
         return tuple(nest for nest in explored.nests if nest.name in names)
@@ -450,7 +424,7 @@ class Program:
 
     def _nudged(self, before: Mapping[str, np.ndarray], timeout: float | None) -> Referenced:
         """The reference with other roundings: of its products, and of what it is given."""
-        other = not self.question.effort.strict
+        other = not self.question.options.strict
         given = {name: rounded_elsewhere(array) for name, array in before.items()}
         try:
             return self._referenced(given, strict=other, timeout=timeout)
@@ -498,7 +472,7 @@ class Program:
     ) -> Referenced:
         """What the reference makes of `data`, with the program's own arithmetic or another."""
         if strict is None:
-            strict = self.question.effort.strict
+            strict = self.question.options.strict
         with tempfile.NamedTemporaryFile(prefix="avial-journal-") as journal:
             journal.write(_WORD.pack(-1))
             journal.flush()
@@ -604,23 +578,10 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
     kind = "avial" if holds_schedule(source.text) else "mlir"
     gpus = sum(device.kind is DeviceKind.GPU for device in topology.devices)
     stem = re.sub(r"[^\w.-]+", "-", name)
-    words = ["avial-lab", "run", f"{stem}.{kind}", "-n", str(topology.ranks), "--gpus", str(gpus)]
+    options = replace(question.options, ranks=topology.ranks, gpus=gpus)
+    words = ["avial-lab", "run", f"{stem}.{kind}", *command_line(options)]
     if source.function is not None:
         words += ["--fn", source.function]
-    if question.sync != Sync.EDGES:
-        words += ["--sync", question.sync.value]
-    if question.division != Division():
-        words += ["--division", str(question.division)]
-    if question.effort.without:
-        words += ["--without", ",".join(question.effort.without)]
-    if question.effort.sizes:
-        words += ["--sizes", question.effort.told]
-    if question.effort.strict:
-        words.append("--strict")
-    if question.effort.blas:
-        words.append("--blas")
-    if question.dynamic:
-        words.append("--dynamic")
     for buffer in source.binding.buffers if source.binding else ():
         shape = "".join(f"{extent}x" for extent in buffer.shape)
         words += ["--in", f"{buffer.name}=random:{shape}{buffer.element}"]
@@ -704,31 +665,6 @@ def _number(name: str, value: object) -> Scalar:
     )
 
 
-def _rank_count(ranks: int | None) -> int:
-    """What was asked for, as long as one machine can be expected to start so many processes."""
-    if ranks is None:
-        return DEFAULT_RANKS
-    ranks = operator.index(ranks)
-    if ranks < 1:
-        raise ScheduleError(f"{ranks} ranks cannot run a program", hint="ask for one rank or more")
-    most = MOST_RANKS_PER_CORE * (os.cpu_count() or 1)
-    if ranks > most:
-        raise ScheduleError(
-            f"{ranks} ranks are more than this machine can start (at most {most})",
-            hint="ask for fewer, or for a topology: compile(…, topology=cluster.topology)",
-        )
-    return ranks
-
-
-def _member(kind: type[Member], value: Member | str, what: str) -> Member:
-    """The member of an enum, by itself or by its value."""
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(member.value for member in kind)
-        raise ScheduleError(f"unknown {what} '{value}'", hint=f"there are: {known}") from None
-
-
 def _modelled(demand: Demand | None, ceilings: Ceilings | None) -> str:
     if demand is None:
         return ""
@@ -751,13 +687,10 @@ def _tuning_key(question: Build) -> str:
         "tuned",
         repr(fingerprint()),
         repr(program),
-        repr(question.effort.strict),
-        repr(question.effort.blas),
-        *(["dynamic"] if question.dynamic else []),
+        tuning_key(question.options),
     )
 
 
 def _with_choice(question: Build, choice: Choice) -> Build:
-    chosen = Effort.of(choice.without, sizes=choice.sizes)
-    effort = replace(question.effort, without=chosen.without, sizes=chosen.sizes)
-    return replace(question, effort=effort)
+    options = question.options.changed(without=choice.without, sizes=choice.sizes)
+    return replace(question, options=options)

@@ -11,13 +11,14 @@ import platform
 import pprint
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 
 import numpy as np
 
 from avial_lab.arrays import Buffer, Storage
-from avial_lab.effort import MODEL
 from avial_lab.messages import Build
+from avial_lab.options import MODEL_SIZES, keywords
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 
@@ -72,16 +73,7 @@ program = avial_lab.compile(
     function={function!r},
     cell={cell!r},
     name={name!r},
-    ranks={ranks},
-    gpus={gpus},
-    policy={policy!r},
-    sync={sync!r},
-    division={division!r},
-    without={without!r},
-    sizes={sizes!r},
-    strict={strict!r},
-    blas={blas!r},
-    dynamic={dynamic!r},
+{options}
 )
 {edits}
 now = program.stages[{stage!r}].text
@@ -110,6 +102,12 @@ def reproducer(
     source = question.source
     bound = source.binding.buffers if source.binding is not None else ()
     known = {buffer.name: buffer for buffer in bound if buffer.name in arrays}
+    options = replace(
+        question.options,
+        ranks=topology.ranks,
+        gpus=topology.gpus,
+        sizes=question.options.sizes or MODEL_SIZES,  # whatever was found best where it is run
+    )
     names = ", ".join(f"{key!r}: arrays[{key!r}]" for key in known)
     return _FILE.format(
         name=name,
@@ -124,16 +122,7 @@ def reproducer(
         scalars=pprint.pformat(dict(source.scalars)),
         function=source.function,
         cell=source.cell,
-        ranks=topology.ranks,
-        gpus=topology.gpus,
-        policy=question.policy.value,
-        sync=question.sync.value,
-        division=str(question.division),
-        without=question.effort.without,
-        sizes=question.effort.told or MODEL,
-        strict=question.effort.strict,
-        blas=question.effort.blas,
-        dynamic=question.dynamic,
+        options="\n".join(f"    {key}={value!r}," for key, value in keywords(options).items()),
         edits="".join(
             f"program = program.resume({edited!r}, {_literal(text)})\n" for edited, text in edits
         ),

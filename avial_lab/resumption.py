@@ -96,7 +96,7 @@ def edited_build(question: Resume) -> Build:
         question.build,
         source=question.source,
         topology=question.built.schedule.topology,
-        dynamic=False,
+        options=replace(question.build.options, dynamic=False),
     )
 
 
@@ -179,7 +179,7 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
         yield from spmd.lower_loops(module, watch=watch)
     else:
         on = spmd.lower_mpi if name == "mpi" else spmd.lower_placed
-        yield from on(module, question.build.effort, watch=watch)
+        yield from on(module, question.build.options, watch=watch)
 
 
 def watched_stages(question: Resume, watch: Watch) -> Stages:
@@ -193,7 +193,12 @@ def watched_stages(question: Resume, watch: Watch) -> Stages:
     if question.stage == "avial":
         build, built = edited_build(question), question.built
         on = spmd.lower_structured(
-            module, module, built.schedule.topology, build.division, build.effort, watch=watch
+            module,
+            module,
+            built.schedule.topology,
+            build.options.division,
+            build.options,
+            watch=watch,
         )
         yield from (item for item in on if item[0].name not in ("source", "avial"))
     else:
@@ -256,7 +261,7 @@ def _placed_by_hand(question: Resume) -> Built:
     """The tasks go where the text says; what has to be sent for it is found anew."""
     module, schedule = placed_by_hand(question)
     text = pipelines.text_of(module)
-    made, code = finished(spmd.lower_placed(module, question.build.effort))
+    made, code = finished(spmd.lower_placed(module, question.build.options))
     stages = _replaced(replace(question, text=text), made)
     binary = binary_of(code, pipelines.manifest_of(schedule), ptx=ptx_in(stages))
     built = replace(question.built, schedule=schedule, stages=stages, binary=binary)

@@ -17,71 +17,33 @@ from mlir import ir
 
 from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode, Manifest, binary_of
+from avial_lab.catalogue import (
+    GROUP_PHASES,
+    LOOPS,
+    PHASES_TO_MPI,
+    PLAIN,
+    TASKS_TO_MPI,
+    WRITTEN,
+    Given,
+)
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import PROGRAMS, is_plain, program_function
 from avial_lab.division import Division
-from avial_lab.effort import Effort
+from avial_lab.options import CompileOptions
 from avial_lab.ownership import Plan, plan_run
-from avial_lab.passes.arrays_apart import ArraysApart
 from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.passes.block_substitutions import BlockSubstitutions
-from avial_lab.passes.check_accesses import CheckAccesses
-from avial_lab.passes.check_distances import CheckDistances
-from avial_lab.passes.complete_replicates import CompleteReplicates
-from avial_lab.passes.converge_to_loops import ConvergeToLoops
-from avial_lab.passes.cut_loops import CutLoops
-from avial_lab.passes.distribute_loops import DistributeLoops
-from avial_lab.passes.drop_in import DropIn
-from avial_lab.passes.empty_loops import EmptyLoops
-from avial_lab.passes.emulate_gpu import EmulateGpu
-from avial_lab.passes.expand_arrays import ExpandArrays
-from avial_lab.passes.expand_scalars import ExpandScalars
-from avial_lab.passes.flatten_rows import FlattenRows, FlattenSums
-from avial_lab.passes.fuse_nests import FuseNests
-from avial_lab.passes.fuse_phases import FusePhases, fused_in
-from avial_lab.passes.hold_rows import HoldRows
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.inline_copies import InlineCopies
-from avial_lab.passes.interleave_rows import InterleaveRows
-from avial_lab.passes.jam_rows import JamRows
-from avial_lab.passes.join_phases import JoinPhases, joined_in
-from avial_lab.passes.join_sums import JoinSums
-from avial_lab.passes.keep_on_one import KeepOnOne
-from avial_lab.passes.mark_parallel import MarkParallel
-from avial_lab.passes.near_arguments import NearArguments
-from avial_lab.passes.normalise import Normalise
-from avial_lab.passes.normalise_tasks import NormaliseTasks
+from avial_lab.passes.fuse_phases import fused_in
+from avial_lab.passes.join_phases import joined_in
 from avial_lab.passes.notes import told_in
-from avial_lab.passes.order_loops import OrderLoops
-from avial_lab.passes.pack_rows import PackRows
-from avial_lab.passes.partial_sums import PartialSums
 from avial_lab.passes.phases import alone_in
 from avial_lab.passes.place_phases import PlacePhases
 from avial_lab.passes.place_tasks import PlaceTasks
 from avial_lab.passes.program import text_attribute
-from avial_lab.passes.promote_scalars import PromoteScalars
 from avial_lab.passes.ptx import make_kernels
-from avial_lab.passes.reorder_extremes import ReorderExtremes
-from avial_lab.passes.reorder_sums import ReorderSums, reordered_sums
-from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
-from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
-from avial_lab.passes.share_loads import ShareLoads
-from avial_lab.passes.share_rows import ShareRows, shared_sums
-from avial_lab.passes.split_drivers import SplitDrivers
-from avial_lab.passes.split_wraps import SplitWraps
-from avial_lab.passes.stream_stores import StreamStores
+from avial_lab.passes.reorder_sums import reordered_sums
+from avial_lab.passes.share_rows import shared_sums
 from avial_lab.passes.task_functions import tasks_by_function
-from avial_lab.passes.tasks_to_mpi import TasksToMpi
-from avial_lab.passes.thread_loops import ThreadLoops
-from avial_lab.passes.thread_sums import ThreadSums
-from avial_lab.passes.tile_time import TileTime
-from avial_lab.passes.transpose_tiles import TransposeTiles
-from avial_lab.passes.unroll_short import UnrollShort
-from avial_lab.passes.unroll_sums import UnrollSums
-from avial_lab.passes.vectorise_rows import VectoriseRows
-from avial_lab.passes.whole_vectors import WholeVectors
-from avial_lab.passes.widen_halos import WidenHalos
 from avial_lab.pipelines import (
     TO_HOST,
     Pass,
@@ -111,28 +73,16 @@ Told = TypeVar("Told")
 
 def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | str, ...]:
     """From a plain function, or from replicates as people write them, to what is lowered."""
+    first = arithmetic(strict=strict)
     if not plain:
-        return (*arithmetic(strict=strict), ConvergeToLoops(), CompleteReplicates(grid))
-    return (
-        *arithmetic(strict=strict),
-        "lift-cf-to-scf",
-        EmptyLoops(),
-        UnrollShort(),
-        "canonicalize",
-        "cse",
-        Normalise(),
-        CheckAccesses(),
-        DistributeLoops(),
-        ScratchPerIteration(),
-        CutLoops(),
-        DropIn(grid),
-    )
+        return (*first, *WRITTEN.passes({"complete-replicates": {"grid": grid}}))
+    return (*first, *PLAIN.passes({"drop-in": {"grid": grid}}))
 
 
 def to_checked(*, strict: bool = False) -> tuple[Pass | str, ...]:
     """Of what a plain function goes through, up to where its accesses are checked."""
     passes = to_tasks(plain=True, grid=False, strict=strict)
-    return passes[: passes.index(CheckAccesses()) + 1]
+    return passes[: [str(each) for each in passes].index("check-accesses") + 1]
 
 
 def take_apart(
@@ -157,7 +107,7 @@ def lower_structured(
     structured: ir.Operation,
     topology: Topology,
     division: Division,
-    effort: Effort,
+    effort: CompileOptions,
     *,
     watch: Watch | None = None,
 ) -> Stages:
@@ -180,28 +130,30 @@ def lower_structured(
     yield from lower_placed(work, effort, watch=watch)
 
 
-def to_one(topology: Topology, effort: Effort, *, given_up: bool) -> tuple[Pass, ...]:
+def to_one(topology: Topology, effort: CompileOptions, *, given_up: bool) -> tuple[Pass, ...]:
     """What makes several phases one: so that no rank waits for another, or that all do so less.
 
     With `given_up`, what was found to be parallel may stay on one of several ranks.
     """
-    blocking = BlockLoops(**effort.options("block-loops"))
+    several = topology.ranks > 1
+    blocking = BlockLoops(**effort.sizes_of("block-loops"))
     steps = blocking.steps if effort.keeps("block-loops") else 0
-    fuse = FusePhases(**effort.options("tile-time"), steps=steps, ranks=topology.ranks)
-    widen = WidenHalos(topology.ranks, **effort.options("widen-halos"))
-    join = JoinPhases(topology.ranks)
-    found: tuple[Pass, ...] = (fuse, join)
-    if topology.ranks > 1:
-        keep = KeepOnOne(topology.ranks)
-        share = ShareRows(topology.ranks)
-        found = (share, keep, widen, fuse, join) if given_up else (widen,)
-    return tuple(each for each in found if effort.keeps(_name(each)))
+    ranks = {"ranks": topology.ranks}
+    fuse = {**effort.sizes_of("tile-time"), "steps": steps, **ranks}
+    given: Given = {
+        "share-rows": ranks if several and given_up else None,
+        "keep-on-one": ranks if several and given_up else None,
+        "widen-halos": ranks if several else None,
+        "fuse-phases": fuse if given_up or not several else None,
+        "join-phases": ranks if given_up or not several else None,
+    }
+    return GROUP_PHASES.passes(given, without=effort.without, sizes=effort.sizes)
 
 
 def lower_tasks(
     module: ir.Module | ir.Operation,
     schedule: Schedule,
-    effort: Effort,
+    effort: CompileOptions,
     *,
     watch: Watch | None = None,
 ) -> Stages:
@@ -216,14 +168,16 @@ def lower_tasks(
     yield from lower_placed(work, effort, watch=watch)
 
 
-def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
+def lower_placed(
+    work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None
+) -> Stages:
     """On from tasks or phases that are placed; `work` is changed.
 
     Where a schedule stands in the text the messages are known; else the ownership runtime, which
     the entry calls, finds them.
     """
     scheduled = PROGRAMS in program_function(work).attributes
-    to_mpi = (TasksToMpi(),) if scheduled else (EmulateGpu(), ReplicateToMpi())
+    to_mpi = (TASKS_TO_MPI if scheduled else PHASES_TO_MPI).passes()
     title = "one block of steps for each rank" if scheduled else "what every rank runs"
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
@@ -231,7 +185,7 @@ def lower_placed(work: ir.Operation, effort: Effort, *, watch: Watch | None = No
     yield from lower_mpi(work, effort, watch=watch)
 
 
-def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None) -> Stages:
+def lower_mpi(work: ir.Operation, effort: CompileOptions, *, watch: Watch | None = None) -> Stages:
     """On from what the ranks run: loops made fast, and beside them the kernels of GPU tasks, which
     come after `llvmir`; nothing is made before it is asked for.
     """
@@ -250,52 +204,19 @@ def lower_mpi(work: ir.Operation, effort: Effort, *, watch: Watch | None = None)
         yield object_stage(machine)
 
 
-def to_loops(effort: Effort) -> tuple[Pass | str, ...]:
+def to_loops(effort: CompileOptions) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
     blocks = effort.keeps("block-loops")
     # A BLAS takes no matrix that is mirrored as it is read.
     joins = blocks and effort.keeps("join-sums") and not (effort.strict or effort.blas)
-    optional: tuple[Pass, ...] = (
-        NormaliseTasks(**effort.options("normalise-tasks")),
-        SplitWraps(),
-        *([] if effort.blas else [UnrollSums(blocks)]),  # a BLAS takes small products too
-        ExpandScalars(blocks, sums=joins),
-        *([JoinSums()] if joins else []),
-        *([ExpandArrays()] if blocks else []),
-        BlockLoops(**effort.options("block-loops"), blas=effort.blas),
-        BlockSubstitutions(**effort.options("block-substitutions")),
-        OrderLoops(),
-        FuseNests(),
-        TileTime(**effort.options("tile-time")),
-        FlattenSums(),
-        PromoteScalars(),
-        ReorderSums(),
-        IndependentAccesses(),
-        PartialSums(),
-        ThreadSums(),
-        MarkParallel(),
-        HoldRows(),
-        JamRows(**effort.options("jam-rows")),
-        VectoriseRows(**effort.options("vectorise-rows")),
-        InterleaveRows(**effort.options("interleave-rows")),
-        ReorderExtremes(),
-        TransposeTiles(),
-        ThreadLoops(),
-        SplitDrivers(),
-        FlattenRows(),
-        CheckDistances(),
-        NearArguments(),
-        PackRows(),
-        ShareLoads(),
-        InlineCopies(),
-        StreamStores(),
-        WholeVectors(),
-    )
-    return (ArraysApart(), *(each for each in optional if effort.keeps(_name(each))))
-
-
-def _name(each: Pass) -> str:
-    return str(each).partition("{")[0]
+    given: Given = {
+        "unroll-sums": None if effort.blas else {"blocks": blocks},  # it takes small products too
+        "expand-scalars": {"blocks": blocks, "sums": joins},
+        "join-sums": {} if joins else None,
+        "expand-arrays": {} if blocks else None,
+        "block-loops": {"blas": effort.blas},
+    }
+    return LOOPS.passes(given, without=effort.without, sizes=effort.sizes)
 
 
 def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
@@ -385,7 +306,7 @@ def phases_in(module: ir.Operation) -> tuple[str, ...]:
 
 
 def scheduled_binary(
-    module: ir.Module | ir.Operation, schedule: Schedule, effort: Effort
+    module: ir.Module | ir.Operation, schedule: Schedule, effort: CompileOptions
 ) -> tuple[Finished, Binary]:
     """The way down of a program of tasks alone, and what engines run."""
     done = finished_phases(lower_tasks(module, schedule, effort))

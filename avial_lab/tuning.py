@@ -18,10 +18,11 @@ from statistics import median
 import numpy as np
 
 from avial_lab.cache import Cache
-from avial_lab.effort import OPTIONAL, SIZES, Effort
+from avial_lab.catalogue import OPTIONAL, SIZES
 from avial_lab.errors import AvialError, ScheduleError
 from avial_lab.files import cache_folder
 from avial_lab.messages import Built
+from avial_lab.options import CompileOptions, sizes_text
 from avial_lab.runtime.threads import Threads
 from avial_lab.runtime.trials import Trials
 from avial_lab.verdicts import Choice, Tried
@@ -42,7 +43,7 @@ TURN_S = 0.5
 RESERVE = 0.2
 """Of the budget, to hold the best against the model's choice once more."""
 
-Builder = Callable[[Effort], Built]
+Builder = Callable[[CompileOptions], Built]
 
 
 def checked_budget(seconds: float) -> float:
@@ -59,7 +60,7 @@ def checked_budget(seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Move:
-    """From one effort to another: a size of a pass by a factor, or (without `size`) the pass away.
+    """From some options to others: a size of a pass by a factor, or (without `size`) the pass away.
 
     The sizes it starts from are those that the pass took, as it told.
     """
@@ -68,26 +69,22 @@ class Move:
     size: str = ""
     factor: float = 1.0
 
-    def __call__(self, effort: Effort, built: Built) -> Effort | None:
+    def __call__(self, options: CompileOptions, built: Built) -> CompileOptions | None:
         """None where it leads nowhere."""
-        if not effort.keeps(self.name):
+        if not options.keeps(self.name):
             return None
-        given = dict(effort.sizes)
+        given = dict(options.sizes)
         if not self.size:
-            without = (*effort.without, self.name)
+            without = (*options.without, self.name)
             given.pop(self.name, None)
         else:
-            without = effort.without
+            without = options.without
             value = taken_sizes(built).get(self.name, {}).get(self.size)
             moved = None if value is None else self._moved(value)
             if moved is None or moved == value:
                 return None
             given[self.name] = tuple((dict(given.get(self.name, ())) | {self.size: moved}).items())
-        told = ",".join(
-            f"{name}{{{' '.join(f'{key}={value}' for key, value in options)}}}"
-            for name, options in given.items()
-        )
-        return Effort.of(without, strict=effort.strict, sizes=told, blas=effort.blas)
+        return options.changed(without=without, sizes=sizes_text(tuple(given.items())))
 
     def _moved(self, value: str) -> str | None:
         """None where it leaves the range."""
@@ -137,14 +134,14 @@ def _lines(built: Built) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Contestant:
-    effort: Effort
+    options: CompileOptions
     built: Built
     number: int
 
-    def described(self, model: Effort) -> str:
+    def described(self, model: CompileOptions) -> str:
         """What is other than the model has it."""
-        words = [f"without {name}" for name in self.effort.without if name not in model.without]
-        return ", ".join([*filter(None, [self.effort.told]), *words]) or "the model's choice"
+        words = [f"without {name}" for name in self.options.without if name not in model.without]
+        return ", ".join([*filter(None, [self.options.sizes_text]), *words]) or "the model's choice"
 
 
 @dataclass(frozen=True)
@@ -180,14 +177,16 @@ class Comparison:
 
 @dataclass
 class Search:
-    """One search for `seconds`; `build` makes the program for one rank at an effort."""
+    """One search for `seconds`; `build` makes the program for one rank with such options."""
 
     build: Builder
     seconds: float
     threads: Threads
     clock: Callable[[], float] = time.monotonic
 
-    def run(self, model: Effort, arrays: Mapping[str, np.ndarray]) -> tuple[Choice, Built, Trials]:
+    def run(
+        self, model: CompileOptions, arrays: Mapping[str, np.ndarray]
+    ) -> tuple[Choice, Built, Trials]:
         """The choice, what was built for it, and the trials, whose last run was of it: the caller
         looks at what it left, and closes them.
         """
@@ -207,12 +206,12 @@ class Search:
             trials.close()
             raise
         when = time.strftime("%Y-%m-%d")
-        sizes, without = best.effort.told, best.effort.without
+        sizes, without = best.options.sizes_text, best.options.without
         choice = Choice(when, self.threads.count, ratio, sizes, without, tuple(tried))
         return choice, best.built, trials
 
-    def _enter(self, effort: Effort, built: Built, trials: Trials) -> Contestant:
-        made = Contestant(effort, built, trials.add(built.binary))
+    def _enter(self, options: CompileOptions, built: Built, trials: Trials) -> Contestant:
+        made = Contestant(options, built, trials.add(built.binary))
         trials.run(made.number)  # what a first run costs more is nobody's
         return made
 
@@ -221,19 +220,19 @@ class Search:
     ) -> tuple[Contestant, list[Tried]]:
         """The best of those that there was time for."""
         best, tried = first, list[Tried]()
-        moves, seen = moves_for(first.built), {first.effort}
+        moves, seen = moves_for(first.built), {first.options}
         codes = {first.built.binary.shared_object}
         while moves and self.clock() < until:
             move = moves.pop(0)
-            effort = move(best.effort, best.built)
-            if effort is None or effort in seen:
+            options = move(best.options, best.built)
+            if options is None or options in seen:
                 continue
-            seen.add(effort)
-            built = self.build(effort)
+            seen.add(options)
+            built = self.build(options)
             if built.binary.shared_object in codes:
                 continue
             codes.add(built.binary.shared_object)
-            other = self._enter(effort, built, trials)
+            other = self._enter(options, built, trials)
             pairs = self._pairs(trials, best, other, until)
             if len(pairs) < FEWEST:
                 break
@@ -243,7 +242,7 @@ class Search:
                 if len(again) < FEWEST:
                     break
                 found = min(found, Comparison.of(again), key=lambda each: each.ratio - each.noise)
-            what = other.described(first.effort)
+            what = other.described(first.options)
             tried.append(Tried(what, found.seconds, found.ratio, found.noise, found.is_gain))
             if found.is_gain:
                 best = other
@@ -282,7 +281,7 @@ def remembered(key: str) -> Choice | None:
         tried = tuple(Tried(**each) for each in facts.pop("tried"))
         facts["without"] = tuple(facts["without"])
         choice = Choice(**facts, tried=tried)
-        Effort.of(choice.without, sizes=choice.sizes)
+        CompileOptions.of(without=choice.without, sizes=choice.sizes)
     except (ValueError, TypeError, KeyError, AvialError):
         return None
     return choice

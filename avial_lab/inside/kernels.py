@@ -17,8 +17,8 @@ from avial_lab.inside.origins import Lines, LocatedText
 from avial_lab.inside.parts import counts_of, parts_of, ptx_facts
 from avial_lab.inside.steps import dumped_steps, step_between, with_commands
 from avial_lab.passes.ptx import (
-    IN_KERNELS,
     belongs,
+    in_kernels,
     mlir_opt,
     outline_passes,
     ptx_of,
@@ -114,9 +114,8 @@ def _ptx(
 ) -> StageInside:
     mine = [d for d in _dumps(told.stderr) if d.symbol and belongs(d.symbol, task)]
     steps = dumped_steps(_timed(mine, told.stderr), before)
-    if len(steps) == len(IN_KERNELS):
-        passes = [f"gpu.module({item})" for item in IN_KERNELS]
-        passes = [item % "true" if "%s" in item else item for item in passes]
+    passes = in_kernels(bare=True)
+    if len(steps) == len(passes):
         steps = with_commands(steps, passes, "gpu.mlir", stage.name)
     last = next((text for text in (s.text for s in reversed(steps)) if text is not None), before)
     seconds = {name: float(s) for s, name in _TIME.findall(told.stderr)}

@@ -20,12 +20,12 @@ from IPython.core.completer import (
 )
 from IPython.core.interactiveshell import InteractiveShell
 
-from avial_lab.effort import OPTIONAL
 from avial_lab.notebook.display import PARTS
 from avial_lab.notebook.magic_lines import complete_line
 from avial_lab.notebook.magics import AvialMagics, line_parser
 from avial_lab.notebook.operations import FIRST, operation_names, usages
 from avial_lab.notebook.surroundings import Surroundings, surroundings
+from avial_lab.options import OPTIONS
 from avial_lab.suite import kernel_names
 from avial_lab.topology import canonical_cpu
 
@@ -34,7 +34,6 @@ TYPES = (
     "memref<", "tensor<", "vector<", "complex<",
 )  # fmt: skip
 GPUS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
-DIVISIONS = ("block", "cyclic", "cyclic(16)", "grid")
 TASK_WORDS = ("reads(", "writes(", "after ")
 
 CELL = re.compile(r"\s*%%avial(?!\S)(?P<options>[^\n]*)")
@@ -88,8 +87,7 @@ class Session:
             "name": programs,
             "kernel": kernel_names(),
             "show": (*PARTS, "none"),
-            "division": DIVISIONS,
-            "without": (*OPTIONAL, "all"),
+            **{option: how.words for option, how in OPTIONS.items()},
             "element": ("f32", "f64"),
             "fn": re.findall(r"func\.func\s+(?:private\s+)?@([\w$.]+)", cell),
         }.get(name, ())

@@ -23,8 +23,6 @@ from IPython.display import display
 from traitlets import Float
 
 import avial_lab
-from avial_lab.division import DIVISION
-from avial_lab.effort import BLAS, DYNAMIC, SIZES_HELP, STRICT, WITHOUT
 from avial_lab.errors import AvialError, CheckError, InternalError
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
@@ -36,23 +34,25 @@ from avial_lab.notebook.clusters import (
 from avial_lab.notebook.display import PARTS, Note, View, program_table
 from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
+from avial_lab.options import arguments, given
 from avial_lab.plot.facts import format_bytes
 from avial_lab.program import Namespace, Program
 from avial_lab.runtime.records import clusters, stop_clusters
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
-from avial_lab.schedule import Policy, Sync
 from avial_lab.suite import SIZES, kernel_program
 from avial_lab.tuning import TUNE
 
-POLICIES = tuple(policy.value for policy in Policy)
-SYNCS = tuple(sync.value for sync in Sync)
-GPUS = "how many of the ranks also drive a GPU; by default 1 if a target asks for one"
-SYNC = "wait for the messages one reads (edges), or for all ranks after each level (levels)"
-RANKS = "MPI ranks; by default the cluster's, or 2"
 DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
 SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"
 NO_TRACE = "take no times in the run"
 EXPECT = "the cell passes if it fails with an error that has TEXT in it, and only then"
+
+
+def _compile_options(magic: Any) -> Any:  # noqa: ANN401 - IPython's, which has no types
+    """Declare the options of `compile`, as `@argument` does one."""
+    for flags, how in reversed(list(arguments())):
+        magic = argument(*flags, **how)(magic)
+    return magic
 
 
 @magics_class
@@ -80,18 +80,7 @@ class AvialMagics(Magics):
     @magic_arguments()
     @argument("-o", "--out", metavar="NAME", help="keep the program in this Python variable")
     @argument("--name", help="what %%avial list calls it; by default NAME of --out, or cellN")
-    @argument(
-        "-n", "--ranks", type=int, metavar="N", help="MPI ranks; by default the cluster's, or 2"
-    )
-    @argument("--gpus", type=int, metavar="N", help=GPUS)
-    @argument("--policy", choices=POLICIES, default=POLICIES[0], help="how tasks are placed")
-    @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
-    @argument("--division", default="block", metavar="HOW", help=DIVISION)
-    @argument("--without", default="", metavar="PASSES", help=WITHOUT)
-    @argument("--sizes", default="", metavar="SIZES", help=SIZES_HELP)
-    @argument("--strict", action="store_true", help=STRICT)
-    @argument("--blas", action="store_true", help=BLAS)
-    @argument("--dynamic", action="store_true", help=DYNAMIC)
+    @_compile_options
     @argument("--tune", type=float, metavar="SECONDS", help=TUNE)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
@@ -158,20 +147,11 @@ class AvialMagics(Magics):
             "\n" * magic_line + cell,  # so that lines are numbered as in the editor
             arrays=Namespace(self._shell.user_ns),
             scalars=self._scalars(options.define),
-            ranks=options.ranks,
-            gpus=options.gpus,
             topology=self.cluster.topology if self.cluster and options.ranks is None else None,
-            policy=options.policy,
-            sync=options.sync,
-            division=options.division,
-            without=options.without,
-            sizes=options.sizes,
-            strict=options.strict,
-            blas=options.blas,
-            dynamic=options.dynamic,
             function=options.fn,
             cell=f"In [{number}]",
             name=options.name or options.out or f"cell{number}",
+            **given(options),
         )
         if options.tune is not None:
             threads, more = options.threads, options.oversubscribe

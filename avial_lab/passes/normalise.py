@@ -13,21 +13,16 @@ Every operation keeps its place in the cell, and every element its order of addi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from mlir import ir, passmanager
 
 from avial_lab.accesses.memory import LOADS
+from avial_lab.catalogue import NORMALISE
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError, VerifyError
-from avial_lab.passes.carried_to_memory import CarriedToMemory
-from avial_lab.passes.copies_to_loops import CopiesToLoops
-from avial_lab.passes.empty_loops import EmptyLoops
-from avial_lab.passes.index_loops import IndexLoops
-from avial_lab.passes.inline_calls import InlineCalls
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.own_memory import OwnMemory
-from avial_lab.passes.parallel_first import ParallelFirst
-from avial_lab.passes.raise_loops import RaiseLoops
 
 
 @dataclass(frozen=True)
@@ -124,34 +119,15 @@ def _has_values(table: ir.Operation) -> bool:
     )
 
 
-STEPS = (
-    InlineCalls(),
-    EmptyLoops(),
-    "one-shot-bufferize",
-    "canonicalize",
-    "linalg-generalize-named-ops",
-    KeepPlaces(),
-    ParallelFirst(),
-    LinalgToLoops(),
-    OnlyLoops(),
-    CopiesToLoops(),
-    ConstantGlobals(),
-    "scf-forall-to-parallel",
-    IndexLoops(),
-    "canonicalize",
-    "cse",
-    "mem2reg",
-    OwnMemory(),
-    CarriedToMemory(),
-    RaiseLoops(),
-    "canonicalize",
-)
-"""One after the other; a string is one of MLIR's."""
+@cache
+def _steps() -> tuple[Any, ...]:
+    """One after the other; a string is one of MLIR's."""
+    return NORMALISE.passes()
 
 
 @dataclass(frozen=True)
 class Normalise:
-    """Run STEPS, each verified.
+    """Run the steps that the catalogue lists, each verified.
 
     before:  %s = scf.for %i … : i32 iter_args(%sum = %zero) -> f64 { … }
     after:   memref.store %zero, %sum[]
@@ -162,7 +138,7 @@ class Normalise:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for step in STEPS:
+            for step in _steps():
                 try:
                     if isinstance(step, str):
                         _run(module, step)

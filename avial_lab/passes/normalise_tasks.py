@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from mlir import ir, passmanager
 
+from avial_lab.catalogue import PLAIN
 from avial_lab.dialects.program import symbol_of
 from avial_lab.errors import AvialError, InternalError
 from avial_lab.passes.arrays_apart import SHARED, ArraysApart, arrays_apart
 from avial_lab.passes.control_level import CONDITIONS
-from avial_lab.passes.cut_loops import CutLoops
-from avial_lab.passes.distribute_loops import DistributeLoops
-from avial_lab.passes.empty_loops import EmptyLoops, known_ends
-from avial_lab.passes.normalise import Normalise
+from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.notes import tell
 from avial_lab.passes.operations import (
     LOOPS,
@@ -30,23 +30,17 @@ from avial_lab.passes.operations import (
 )
 from avial_lab.passes.phases import AS_WRITTEN
 from avial_lab.passes.program import symbols_in
-from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
-from avial_lab.passes.unroll_short import UnrollShort
 
 NAME = "normalise-tasks"
 
-STEPS = (
-    "lift-cf-to-scf",
-    EmptyLoops(),
-    UnrollShort(),
-    "canonicalize",
-    "cse",
-    Normalise(),
-    DistributeLoops(),
-    ScratchPerIteration(),
-    CutLoops(),
-)
-"""What a plain function goes through before its nests become phases; a string is one of MLIR's."""
+
+@cache
+def _steps() -> tuple[Any, ...]:
+    """What a plain function goes through before its nests become phases; a string is one of
+    MLIR's.
+    """
+    return PLAIN.passes({"check-accesses": None, "drop-in": None})
+
 
 LEAST = 256
 """Iterations from which on a body is worth the passes: one of fewer takes less than a µs as it is
@@ -145,7 +139,7 @@ def _normalise(module: ir.Operation, function: ir.Operation) -> None:
 
 
 def _run(alone: ir.Operation) -> None:
-    for step in STEPS:
+    for step in _steps():
         try:
             if isinstance(step, str):
                 manager = passmanager.PassManager("builtin.module")

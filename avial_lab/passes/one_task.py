@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mlir import ir
 
@@ -25,6 +26,8 @@ class OneTask:
     """
 
     why: str
+    is_told: ClassVar[bool] = False
+    """Its name says nothing of `why`: no command line repeats it."""
 
     def __call__(self, module: ir.Operation) -> None:
         function = program_function(module)

@@ -17,30 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from avial_lab.catalogue import KERNELS, OUTLINE
 from avial_lab.toolchain import tool
 
 DEFAULT_CHIP = "sm_80"
 """What a target that names no compute capability (`gpu`, `cuda`) gets PTX for."""
 
-_BEFORE_OUTLINING = (
-    "convert-linalg-to-parallel-loops",
-    "lower-affine",
-    "func.func(gpu-map-parallel-loops)",
-    "convert-parallel-loops-to-gpu",
-    "gpu-launch-sink-index-computations",
-    "gpu-kernel-outlining",
-)
-IN_KERNELS = (
-    "convert-vector-to-scf",
-    "lower-affine",
-    "convert-scf-to-cf",
-    "convert-complex-to-standard",
-    "expand-strided-metadata",
-    "lower-affine",
-    "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=%s}",
-    "convert-to-llvm",
-    "reconcile-unrealized-casts",
-)
+_BEFORE_OUTLINING: tuple[str, ...] = OUTLINE.passes({"nvvm-attach-target": None})
 
 
 _NO_KERNEL = (
@@ -177,8 +160,18 @@ def _chip(arch: str) -> str:
 
 def to_ptx(*, bare: bool) -> tuple[str, ...]:
     """From outlined kernels to binaries; `bare`: arrays come as pointers, not as descriptors."""
-    inside = ",".join(IN_KERNELS) % str(bare).lower()
-    return (f"gpu.module({inside})", "gpu-module-to-binary{format=isa}")
+    return KERNELS.passes(_arrays(bare=bare))
+
+
+def in_kernels(*, bare: bool) -> tuple[str, ...]:
+    """Of those the ones inside of each kernel's module, one by one."""
+    given = _arrays(bare=bare)
+    inside = [row for row in KERNELS.rows if row.on]
+    return tuple(f"{row.on}({row.made(given.get(row.name, {}))})" for row in inside)
+
+
+def _arrays(*, bare: bool) -> dict[str, dict[str, str]]:
+    return {"convert-gpu-to-nvvm": {"use-bare-ptr-memref-call-conv": str(bare).lower()}}
 
 
 def pipeline_option(passes: Sequence[str]) -> str:

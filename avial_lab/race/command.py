@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from avial_lab.effort import BLAS, STRICT, WITHOUT, Effort
 from avial_lab.errors import BindError
+from avial_lab.options import CompileOptions, arguments
 from avial_lab.race import PEERS, Course, race
 from avial_lab.race.facts import sheet_facts
 from avial_lab.race.sheet_page import sheet_html
@@ -67,9 +67,8 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE,…",
         help="f32, f64 …; of each kernel the first that it has; default: its own first",
     )
-    parser.add_argument("--without", default="", metavar="PASS,…", help=WITHOUT)
-    parser.add_argument("--strict", action="store_true", help=STRICT)
-    parser.add_argument("--blas", action="store_true", help=f"{BLAS}; in our own programs")
+    for flags, how in arguments(("without", "strict", "blas")):  # of our own programs
+        parser.add_argument(*flags, **how)
     parser.add_argument(
         "--tune", type=float, metavar="S", help=f"{TUNE}; before each race, for our own program"
     )
@@ -84,16 +83,16 @@ def race_command(options: argparse.Namespace) -> int:
             hint="name the kernels before --json, or write --json -",
         )
     # What makes no sense is said before anybody races.
-    Effort.of(options.without, strict=options.strict, blas=options.blas)
+    own = CompileOptions.of(without=options.without, strict=options.strict, blas=options.blas)
     course = Course(
         size=options.size,
         elements=tuple(filter(None, options.element.split(","))),
         against=options.against,
         ranks=options.ranks,
         threads=options.threads,
-        without=options.without,
-        strict=options.strict,
-        blas=options.blas,
+        without=",".join(own.without),
+        strict=own.strict,
+        blas=own.blas,
         tune=None if options.tune is None else checked_budget(options.tune),
         told=_tell,
     )

@@ -20,14 +20,11 @@ from mlir.dialects import func, llvm
 
 from avial_lab.arrays import Buffer, Storage, row_major
 from avial_lab.binary import compile_llvm_ir
+from avial_lab.catalogue import HOST, SEQUENTIAL, TASKS_TO_MPI
 from avial_lab.dialects.program import is_plain, is_structured, program_function, symbol_of
 from avial_lab.errors import CellSpan
-from avial_lab.passes.check_bounds import CheckBounds, Site, sites_of
-from avial_lab.passes.converge_to_loops import ConvergeToLoops
-from avial_lab.passes.copies_to_loops import CopiesToLoops
+from avial_lab.passes.check_bounds import Site, sites_of
 from avial_lab.passes.place_tasks import PlaceInOrder
-from avial_lab.passes.tasks_to_mpi import TasksToMpi
-from avial_lab.passes.unwrap_tasks import UnwrapTasks
 from avial_lab.pipelines import (
     TO_HOST,
     Pass,
@@ -38,14 +35,11 @@ from avial_lab.pipelines import (
     text_of,
 )
 
-_AFTER_COPIES = TO_HOST.index(CopiesToLoops()) + 1
 _CHECKED: tuple[Pass | str, ...] = (
-    TasksToMpi(share=False),
-    *TO_HOST[:_AFTER_COPIES],
-    CheckBounds(),
-    *TO_HOST[_AFTER_COPIES:],
+    *TASKS_TO_MPI.passes({"tasks-to-mpi": {"share": False}}),
+    *HOST.passes(),
 )
-_UNCHECKED: tuple[Pass | str, ...] = (TasksToMpi(), *TO_HOST)
+_UNCHECKED: tuple[Pass | str, ...] = (*TASKS_TO_MPI.passes(), *TO_HOST)
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ def reference(
     work = module.operation.clone().operation
     run_passes(work, arithmetic(strict=strict))
     if is_structured(work):
-        run_passes(work, (ConvergeToLoops(), UnwrapTasks()))
+        run_passes(work, SEQUENTIAL.passes({"place-in-order": None}))
     plain = is_plain(work)
     if plain:
         _write_entry(work)

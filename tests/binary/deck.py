@@ -8,7 +8,7 @@ from avial_lab.arrays import Buffer, Storage
 from avial_lab.binary import Binary
 from avial_lab.dag import TaskGraph
 from avial_lab.dialects import register
-from avial_lab.effort import Effort
+from avial_lab.options import CompileOptions
 from avial_lab.pipelines import in_reading_order
 from avial_lab.regions import Box
 from avial_lab.schedule import Piece, Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
@@ -129,5 +129,5 @@ def _move(kind: StepKind, transfer: int) -> Step:
 
 def build(module: ir.Module, schedule: Schedule) -> tuple[tuple[Stage, ...], Binary]:
     """All stages in reading order, and what engines run."""
-    done, binary = scheduled_binary(module, schedule, Effort())
+    done, binary = scheduled_binary(module, schedule, CompileOptions())
     return in_reading_order(done.stages), binary

@@ -310,8 +310,9 @@ def test_more_ranks_than_a_machine_can_start() -> None:
 )
 def test_what_is_no_program_at_all(text: Any, options: dict[str, Any], words: str) -> None:
     """A mistake in Python is told as Python tells it."""
+    given: dict[str, Any] = {"arrays": numbers(), **options}
     with pytest.raises(TypeError, match=words):
-        avial_lab.compile(text, **{"arrays": numbers(), **options})
+        avial_lab.compile(text, **given)
 
 
 def test_a_number_of_ones_own_wins_over_a_variable() -> None:

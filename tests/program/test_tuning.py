@@ -14,8 +14,8 @@ import pytest
 import avial_lab
 from avial_lab import program as programs
 from avial_lab import tuning
-from avial_lab.effort import Effort
 from avial_lab.errors import AvialError, ScheduleError
+from avial_lab.options import CompileOptions
 from avial_lab.program import Program
 from avial_lab.runtime.threads import Threads
 from avial_lab.runtime.trials import Trials
@@ -23,20 +23,20 @@ from avial_lab.suite import kernel_program
 from avial_lab.tuning import Move, Search, checked_budget, moves_for, remember, remembered
 from avial_lab.verdicts import Choice, Tried
 
-MODEL = Effort()
+MODEL = CompileOptions()
 
 
-def built_at(effort: Effort) -> Any:
+def built_at(options: CompileOptions) -> Any:
     """As much of a Built as the search looks at, of a program with one contraction of 256 terms in
     blocks of 96; no code hangs on the pass promote-scalars.
     """
-    given = {"terms": 256, "block": 96} | effort.options("block-loops")
-    options = " ".join(f"{key}={value}" for key, value in given.items())
-    blocked = f"block-loops{{{options}}}: C" if effort.keeps("block-loops") else "order-loops: C"
-    code = f"{blocked} {[name for name in effort.without if name != 'promote-scalars']}"
+    given = {"terms": 256, "block": 96} | options.sizes_of("block-loops")
+    sizes = " ".join(f"{key}={value}" for key, value in given.items())
+    blocked = f"block-loops{{{sizes}}}: C" if options.keeps("block-loops") else "order-loops: C"
+    code = f"{blocked} {[name for name in options.without if name != 'promote-scalars']}"
     verdict = SimpleNamespace(done=(blocked, "promote-scalars: x", "mark-parallel: i"))
     return SimpleNamespace(
-        binary=SimpleNamespace(shared_object=code, effort=effort), verdicts=(verdict,)
+        binary=SimpleNamespace(shared_object=code, options=options), verdicts=(verdict,)
     )
 
 
@@ -44,9 +44,9 @@ def built_at(effort: Effort) -> Any:
 class Track:
     """Trials whose runs take as long as `cost` says, on a clock of their own."""
 
-    cost: Callable[[Effort, int], float]
+    cost: Callable[[CompileOptions, int], float]
     now: float = 0.0
-    entered: list[Effort] = field(default_factory=list)
+    entered: list[CompileOptions] = field(default_factory=list)
     closed: bool = False
     runs: int = 0
 
@@ -54,7 +54,7 @@ class Track:
         return self
 
     def add(self, binary: Any) -> int:
-        self.entered.append(binary.effort)
+        self.entered.append(binary.options)
         return len(self.entered) - 1
 
     def run(self, number: int) -> float:
@@ -73,11 +73,11 @@ def search(monkeypatch: pytest.MonkeyPatch, track: Track, seconds: float = 1e6) 
     return found
 
 
-def by_terms(effort: Effort, _: int) -> float:
+def by_terms(options: CompileOptions, _: int) -> float:
     """Best at 1024 terms; without the pass far worse."""
-    if not effort.keeps("block-loops"):
+    if not options.keeps("block-loops"):
         return 9.0
-    return 1.0 + abs(int(effort.options("block-loops").get("terms", 256)) - 1024) / 1024
+    return 1.0 + abs(int(options.sizes_of("block-loops").get("terms", 256)) - 1024) / 1024
 
 
 def test_the_search_climbs_to_the_best_and_says_what_it_tried(
@@ -129,12 +129,12 @@ def test_a_failure_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_moves_stay_in_their_range() -> None:
-    least = Effort.of("", sizes="block-loops{terms=1 block=8}")
+    least = CompileOptions.of(sizes="block-loops{terms=1 block=8}")
     assert Move("block-loops", "block", 0.5)(least, built_at(least)) is None
     up = Move("block-loops", "block", 1.5)(least, built_at(least))
     assert up is not None
-    assert up.told == "block-loops{terms=1 block=16}"
-    assert Move("block-loops")(least, built_at(least)) == Effort.of("block-loops")
+    assert up.sizes_text == "block-loops{terms=1 block=16}"
+    assert Move("block-loops")(least, built_at(least)) == CompileOptions.of(without="block-loops")
     assert Move("tile-time", "widths", 2.0)(MODEL, built_at(MODEL)) is None
     assert {move.name for move in moves_for(built_at(MODEL))} == {"block-loops", "promote-scalars"}
 
@@ -184,8 +184,8 @@ def test_tuned_programs_are_found_again_and_are_right(
     assert tuned.choice.sizes
     again = of_kernel("gemm")
     assert again.choice == tuned.choice
-    assert again.question.effort == tuned.question.effort
-    assert again.question.effort.told == tuned.choice.sizes
+    assert again.question.options == tuned.question.options
+    assert again.question.options.sizes_text == tuned.choice.sizes
     assert "tuned on" in str(again.explain())
     assert "--sizes" in again.command
     again.run(check=True)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.effort import Effort
 from avial_lab.errors import AvialError, ClusterError, ScheduleError
+from avial_lab.options import CompileOptions
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.pipelines import run_passes
 from avial_lab.program import Program
@@ -326,7 +326,7 @@ def engine_loads(program: Program) -> engine.LoadedProgram:
 def test_what_excludes_each_other_is_refused(options: dict[str, object]) -> None:
     arguments: dict[str, object] = {"without": "", "blas": True} | options
     with pytest.raises(ScheduleError) as raised:
-        Effort.of(**arguments)  # pyright: ignore[reportArgumentType]
+        CompileOptions.of(**arguments)  # pyright: ignore[reportArgumentType]
     assert raised.value.hint
 
 

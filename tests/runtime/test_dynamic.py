@@ -12,6 +12,7 @@ from avial_lab import building
 from avial_lab.arrays import bind_arrays
 from avial_lab.errors import AvialError, BindError, VerifyError
 from avial_lab.messages import Build, Built, Scalar, Source
+from avial_lab.options import CompileOptions
 from avial_lab.program import Program
 from avial_lab.runtime.cluster import Cluster
 from kernels import load, names
@@ -64,7 +65,10 @@ def test_one_code_for_all_sizes_and_numbers(cluster: Cluster, ranks: int) -> Non
 
 
 def question(n: int, m: int, scalars: Mapping[str, Scalar]) -> Build:
-    return Build(Source(SCALED, "c", bind_arrays(arrays(n, m)), scalars), dynamic=True)
+    return Build(
+        Source(SCALED, "c", bind_arrays(arrays(n, m)), scalars),
+        options=CompileOptions(dynamic=True),
+    )
 
 
 def test_another_size_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:

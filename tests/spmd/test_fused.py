@@ -47,7 +47,8 @@ def compiled(n: int, steps: int = 5, *, between: str = "", **options: Any) -> Pr
     rng = np.random.default_rng(n)
     arrays = {name: rng.random((n, n)) for name in "AB"} | {"norm": np.zeros(())}
     text = sweeps(n, steps, between=between)
-    return avial_lab.compile(text, arrays=arrays, **{"ranks": 1, **options})
+    given: dict[str, Any] = {"ranks": 1, **options}
+    return avial_lab.compile(text, arrays=arrays, **given)
 
 
 def phases(program: Program) -> list[str]:
