@@ -406,7 +406,7 @@ def addressed(
     memref = root.type
     if not isinstance(memref, ir.MemRefType) or not memref.rank or not kinds <= _SAME_ELEMENTS:
         return root, None
-    if memref.affine_map != ir.AffineMap.get_identity(memref.rank):
+    if memref.affine_map != ir.AffineMap.get_identity(memref.rank, memref.context):
         return root, None
     (offset,), _, strides = _cut(forms, op)
     if any(stride.terms for stride in strides):
