@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
@@ -12,6 +12,7 @@ from mlir import ir
 from avial_lab.accesses import read_program
 from avial_lab.dag import Access, TaskGraph, build_dag
 from avial_lab.parse import parse_cell
+from tests.blocked import ALGORITHMS
 from tests.calls import CallProgram, Memory, call_programs, numbered
 
 ELEMENTS = numbered()
@@ -64,3 +65,23 @@ def test_any_legal_order_leaves_the_same_memory(program: CallProgram, rng: rando
         for waits_for in before.values():
             waits_for.discard(name)
     assert memory.values == expected.values
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+def test_blocked_algorithms_have_the_textbooks_graph(name: str, blocks: int) -> None:
+    program = ALGORITHMS[name](blocks, 4)
+    graph = graph_of(program.text)
+    found = {(edge.before, edge.after) for edge in graph.dependencies}
+    assert found == program.pairs | program.beside
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks", "pairs"),
+    # n = 5: n³ products; n (n + 1) (n + 2) / 6 and n (n + 1) (2 n + 1) / 6 tasks.
+    [("gemm", 125, 100), ("cholesky", 35, 60), ("lu", 55, 110)],
+)
+def test_the_textbooks_graphs_have_that_many_pairs(name: str, tasks: int, pairs: int) -> None:
+    program = ALGORITHMS[name](5, 4)
+    assert len(graph_of(program.text).tasks) == tasks
+    assert len(program.pairs - program.beside) == pairs
