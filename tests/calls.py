@@ -318,9 +318,14 @@ def subview(draw: st.DrawFn, writer: Writer, view: View, *, reduce: bool = False
     offset: int | None = view.offset
     for dim, extent in enumerate(view.elements.shape):
         step = draw(st.sampled_from([1, 1, 1, 2, -1, -2]))
-        low = draw(st.integers(0, extent - 1))
+        # MLIR takes a dimension of size 1 for the one that was dropped, whichever it is.
+        least = 2 if reduce and dim else 1
+        step = step if abs(step) * (least - 1) < extent else step // abs(step)
+        reach = abs(step) * (least - 1)
+        low = draw(st.integers(0, extent - 1 - reach))
+        low = low if step > 0 else low + reach
         most = (extent - low + step - 1) // step if step > 0 else low // -step + 1
-        count = 1 if reduce and not dim else draw(st.integers(1, most))
+        count = 1 if reduce and not dim else draw(st.integers(least, most))
         open_ = draw(st.booleans())
         own = view.strides[dim]
         offset = None if open_ or offset is None or own is None else offset + low * own
@@ -426,8 +431,10 @@ def view_of(draw: st.DrawFn, writer: Writer, rank: int) -> View:
             view = expanded(draw, writer, view)
     if view.elements.ndim == rank:
         return view
-    if rank == 1:
+    if rank == 1 and view.elements.shape[1] > 1:
         return subview(draw, writer, view, reduce=True)
+    if rank == 1:
+        return subview(draw, writer, next(root for root in roots() if root.root == "x"))
     return expanded(draw, writer, view)
 
 
