@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from mlir import ir
 
@@ -55,12 +56,12 @@ class Footprint:
     """What is written of the module's, as the function gets hold of it."""
     vague: frozenset[str]
 
-    @property
+    @cached_property
     def read(self) -> frozenset[int]:
         """The numbers of the arguments that are read."""
         return frozenset(touch.argument for touch in self.touches if touch.reads)
 
-    @property
+    @cached_property
     def written(self) -> frozenset[int]:
         return frozenset(touch.argument for touch in self.touches if touch.writes)
 
@@ -95,9 +96,9 @@ class Functions:
             _touch_operand(reader, op, operands[touch.argument], touch, numbers)
         for value in footprint.globals:
             reader.note_memory(op, value, value, reads=False, writes=True)
-        for number in set(range(len(operands))) - footprint.read:
-            if is_memref(operands[number]):
-                reader.touch_whole(op, operands[number])
+        for number, operand in enumerate(operands):
+            if number not in footprint.read and is_memref(operand):
+                reader.touch_whole(op, operand)
 
     def footprint(self, op: ir.Operation) -> Footprint | None:
         """What the function that is called does with numbers that nobody knows; None where it has
@@ -298,15 +299,27 @@ def _argument_forms(entry: ir.Block, known: Known) -> IndexForms:
     return IndexForms(numbers, extents)
 
 
-def _joined(touches: Sequence[ArgumentTouch]) -> Iterator[ArgumentTouch]:
-    """The same touches, in few: those of the same kind together."""
+def _joined(touches: Sequence[ArgumentTouch]) -> list[ArgumentTouch]:
+    """The same touches, in few: those of the same kind together, and what is read and written is
+    touched once.
+    """
     kinds: dict[ArgumentTouch, dict[Box, None]] = {}
     for touch in touches:
         kinds.setdefault(replace(touch, box=_NOWHERE), {})[touch.box] = None
+    found: dict[ArgumentTouch, ArgumentTouch] = {}
     for kind, boxes in kinds.items():
         region, exact = joined(list(boxes))
         for box in region or boxes:
-            yield replace(kind, box=box, certain=kind.certain and exact)
+            touch = replace(kind, box=box, certain=kind.certain and exact)
+            place = replace(touch, reads=False, writes=False, certain=False)
+            other = found.get(place, place)
+            found[place] = replace(
+                touch,
+                reads=touch.reads or other.reads,
+                writes=touch.writes or other.writes,
+                certain=touch.certain or other.certain,
+            )
+    return list(found.values())
 
 
 def _beside(op: ir.Operation) -> Iterator[ir.Operation]:

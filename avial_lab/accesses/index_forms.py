@@ -35,6 +35,7 @@ class IndexForms:
     ) -> None:
         self._symbols = symbols
         self._extents = dict(extents)
+        self._from_outside = bool(symbols) or bool(extents)
         self.launch_ids: dict[tuple[str, str], Linear] = {}
         self.vague: set[str] = set()
         self._known: dict[ir.Value, Linear] = {}
@@ -51,7 +52,7 @@ class IndexForms:
         op = defining(value)
         compute = _FORMS.get(op.name) if op is not None else None
         form = compute(self, op) if compute is not None and op is not None else unknown()
-        if op is not None and form.is_vague:
+        if self._from_outside and op is not None and form.is_vague:
             known = [f for v in op.operands if (f := self._known.get(v) or self._symbols.get(v))]
             if not any(each.is_vague for each in known):
                 self.lose(*known)
@@ -92,14 +93,14 @@ class IndexForms:
     def apply(self, affine_map: ir.AffineMap, operands: Sequence[Linear]) -> list[Linear]:
         """The forms of a map's results."""
         results = apply_map(affine_map, operands)
-        if any(result.is_vague for result in results):
+        if self._from_outside and any(result.is_vague for result in results):
             self.lose(*operands)
         return results
 
     def extreme(self, forms: Sequence[Linear], pick: Callable[..., int]) -> Linear:
         """The max (min) of several."""
         form = extreme(forms, pick)
-        if form.is_vague:
+        if self._from_outside and form.is_vague:
             self.lose(*forms)
         return form
 

@@ -60,7 +60,11 @@ class Linear:
     @property
     def is_vague(self) -> bool:
         """Whether anything in it is unknown that has no name."""
-        return any(variable.low is None and not variable.symbol for variable, _ in self.terms)
+        # Not any(): it is asked for every index of every access.
+        for variable, _ in self.terms:  # noqa: SIM110
+            if variable.low is None and not variable.symbol:
+                return True
+        return False
 
     def bounds(self) -> tuple[int, int] | None:
         """Least and greatest value; None where a variable is unknown or never has a value."""

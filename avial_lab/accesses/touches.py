@@ -250,11 +250,10 @@ class BodyReader:
         self, value: ir.Value, indices: Sequence[Linear], windows: Sequence[Window]
     ) -> tuple[Sequence[Linear], Sequence[Window], bool]:
         """The window where an index is anything, or its end is open: as long as the view is."""
-        loose = [
-            k
-            for k, (index, window) in enumerate(zip(indices, windows, strict=True))
-            if window.count >= UNBOUNDED or (index.terms and index.is_vague)
-        ]
+        loose: list[int] = []
+        for k, index in enumerate(indices):
+            if windows[k].count >= UNBOUNDED or (index.terms and index.is_vague):
+                loose.append(k)
         if not loose:
             return indices, windows, True
         whole, spans, fixed = whole_of(self.forms, value)
