@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from avial_lab.program import compile as compile_program
@@ -26,8 +26,12 @@ def test_blocked_algorithms(name: str, ranks: int, seven_ranks: Cluster) -> None
     assert bool(moved) is (ranks > 1 and name != "gemm")  # whose chains stay where they begin
 
 
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+
+
+# No shrinking: each try is a compilation and a run.
 @pytest.mark.mpi
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
 @given(program=call_programs(), ranks=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
 def test_random_programs(program: CallProgram, ranks: int, seed: int, seven_ranks: Cluster) -> None:
     rng = np.random.default_rng(seed)
