@@ -109,13 +109,22 @@ class Functions:
             return None
         return self._footprint(name, function, {})
 
+    def may_leave(self, op: ir.Operation) -> bool:
+        """Whether any function of the module that `op` is in gets at memory beside what it is
+        given.
+        """
+        return any(self._leaves(name) for name in self._beside(op))
+
     def _called(self, op: ir.Operation) -> tuple[str, ir.Operation | None]:
+        name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        return name, self._beside(op).get(name)
+
+    def _beside(self, op: ir.Operation) -> dict[str, ir.Operation]:
         if self._by_name is None:
             self._by_name = {
                 ir.StringAttr(each.attributes["sym_name"]).value: each for each in _beside(op)
             }
-        name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-        return name, self._by_name.get(name)
+        return self._by_name
 
     def _footprint_with(self, numbers: _Numbers, name: str, function: ir.Operation) -> Footprint:
         """What it does with these numbers, as far as it depends on them."""

@@ -175,7 +175,8 @@ SILENT = {
     "vector.transpose", "vector.shape_cast", "vector.step", "vector.extract_strided_slice",
     "vector.insert_strided_slice", "vector.constant_mask", "vector.create_mask",
     "vector.bitcast", "vector.multi_reduction", "vector.outerproduct", "vector.from_elements",
-    "vector.to_elements", "gpu.shuffle", "gpu.all_reduce", *VIEWS,
+    "vector.to_elements", "gpu.shuffle", "gpu.all_reduce",
+    "func.return", "cf.br", "cf.cond_br", *VIEWS,
 }  # fmt: skip
 
 

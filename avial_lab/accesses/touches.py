@@ -188,7 +188,9 @@ class BodyReader:
             if source != value:
                 indices, windows, _ = whole_of(self.forms, source)
                 certain = False
-            placed = self._at_root(source, indices, windows)
+            # A function may hand back a view of memory beside what it was given.
+            leaves = source != value and self.functions.may_leave(op)
+            placed = None if leaves else self._at_root(source, indices, windows)
             if placed is None:
                 self.note_memory(op, value, view_chain(source)[-1], reads=reads, writes=writes)
                 continue

@@ -129,6 +129,11 @@ func.func private @beyond(%v: {OPEN}) {{
   memref.store %zero, %w[%c0] : memref<1xi32, strided<[1]>>
   return
 }}
+func.func private @first(%v: {OPEN}) -> memref<1xi32, strided<[1]>> {{
+  %w = memref.reinterpret_cast %v to offset: [0], sizes: [1], strides: [1]
+    : {OPEN} to memref<1xi32, strided<[1]>>
+  return %w : memref<1xi32, strided<[1]>>
+}}
 func.func private @to_itself(%v: {OPEN}, %u: {OPEN}, %more: i1) {{
   scf.if %more {{
     %no = arith.constant false
@@ -239,6 +244,12 @@ def only_task(body: str, listed: str = "%x, %y") -> tuple[dict[str, str], dict[s
         pytest.param(
             f"{BEHIND} func.call @beyond(%u) : ({OPEN}) -> ()",
             {}, {"y": "~[0:24]"}, id="it reaches behind its view",
+        ),
+        pytest.param(
+            f"{BEHIND} %f = func.call @first(%u) : ({OPEN}) -> memref<1xi32, strided<[1]>> "
+            "%one = arith.constant 1 : i32 "
+            "memref.store %one, %f[%c0] : memref<1xi32, strided<[1]>>",
+            {}, {"y": "~[0:24]"}, id="it hands back what is before its view",
         ),
         pytest.param(
             f"{WINDOW} {BEHIND} %yes = arith.constant true "
