@@ -88,10 +88,14 @@ class GoldenCase(pytest.Item):
 
 @contextmanager
 def _on(architecture: str, *instruction_sets: str) -> Iterator[None]:
-    """As if this were such a machine."""
+    """As if this were such a machine, with two cores and these caches."""
+    caches = {1: (32 * cpu.KIB, 1), 2: (cpu.KIB**2, 1), 3: (32 * cpu.KIB**2, 2)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu.platform, "machine", lambda: architecture)
         patch.setattr(cpu, "_flags", lambda: frozenset(instruction_sets))
+        patch.setattr(cpu, "data_caches", lambda _: caches)
+        patch.setattr(cpu, "cores_of", lambda _: ((0,), (1,)))
+        patch.setattr(cpu, "_cpuinfo", lambda: "")
         cpu.this_cpu.cache_clear()
         yield
     cpu.this_cpu.cache_clear()
