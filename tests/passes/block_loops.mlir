@@ -1,7 +1,8 @@
 // RUN: -p block-loops
 // ON: x86_64 avx fma
 
-// Panels of B are packed for threads to share; for blocks of rows, and panels, tiles of C in registers.
+// Panels of B are packed for threads to share; for blocks of rows, and panels, tiles of C in
+// registers.
 
 // CHECK-LABEL: func.func private @product.pack_right(
 // CHECK-COUNT-3: vector.maskedload %{{.*}} into vector<4xf64>

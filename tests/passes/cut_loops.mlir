@@ -49,7 +49,8 @@ func.func @from_one_row(%B: memref<20x20xf64>) {
 
 // -----
 
-// Which row it is, is known when the program runs; an scf loop is cut by the least and the greatest.
+// Which row it is, is known when the program runs; an scf loop is cut by the least and the
+// greatest.
 
 // CHECK-DAG: #[[$MAP:.*]] = affine_map<(d0) -> (d0)>
 // CHECK-DAG: #[[$MAP1:.*]] = affine_map<(d0) -> (d0 + 1)>

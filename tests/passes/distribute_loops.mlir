@@ -1,6 +1,7 @@
 // RUN: -p distribute-loops
 
-// The chain along %C keeps the loop whole; A is made by a loop of its own, and what both need twice.
+// The chain along %C keeps the loop whole; A is made by a loop of its own, and what both need
+// twice.
 
 // CHECK-LABEL: func.func @beside_a_chain(
 // CHECK-SAME: %[[A:.*]]: memref<100xf64>, %[[B:.*]]: memref<100xf64>, %[[C:.*]]: memref<100xf64>) {
@@ -31,7 +32,8 @@ func.func @beside_a_chain(%A: memref<100xf64>, %B: memref<100xf64>, %C: memref<1
 
 // -----
 
-// Who reads what an iteration before wrote goes behind who writes it, though the text has it before.
+// Who reads what an iteration before wrote goes behind who writes it, though the text has it
+// before.
 
 // CHECK-LABEL: func.func @in_the_other_order(
 // CHECK-SAME: %[[A:.*]]: memref<100xf64>, %[[B:.*]]: memref<100xf64>, %[[C:.*]]: memref<100xf64>) {

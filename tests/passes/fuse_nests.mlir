@@ -155,7 +155,8 @@ func.func @leaves_other_bounds(%A: memref<900x900xf64>, %x: memref<900xf64>) att
 
 // -----
 
-// Only the loops over rows are one: the second goes back along what the first has left in the cache.
+// Only the loops over rows are one: the second goes back along what the first has left in the
+// cache.
 
 // CHECK-LABEL: func.func @outermost_loops(
 // CHECK-SAME: %[[A:.*]]: memref<400x370xi64>, %[[B:.*]]: memref<400x370xi64>, %[[C:.*]]: memref<400x370xi64>)

@@ -1,6 +1,7 @@
 // RUN: -p one-task{why=because}
 
-// What has an effect, and what follows from it, goes into the task; it reads and writes what is used.
+// What has an effect, and what follows from it, goes into the task; it reads and writes what is
+// used.
 
 // CHECK-LABEL: func.func @whole(
 // CHECK-SAME: %[[A:.*]]: memref<4xf64> {avial.name = "A"}, %[[B:.*]]: memref<4xf64> {avial.name = "B"}, %[[C:.*]]: memref<4xf64> {avial.name = "C"}, %[[X:.*]]: f64) {

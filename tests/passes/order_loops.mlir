@@ -1,7 +1,8 @@
 // RUN: -p order-loops
 // ON: x86_64 avx fma
 
-// Columns of B would be walked down: %j goes innermost, and the first values have a nest of their own.
+// Columns of B would be walked down: %j goes innermost, and the first values have a nest of their
+// own.
 
 // CHECK-LABEL: func.func @product(
 // CHECK-SAME: %[[A:.*]]: memref<50x60xf64>, %[[B:.*]]: memref<60x70xf64>, %[[C:.*]]: memref<50x70xf64>, %[[X:.*]]: f64)

@@ -1,6 +1,7 @@
 // RUN: -p own-memory
 
-// A front end's one variable for two loops: each of them gets its own, and what stores nothing goes.
+// A front end's one variable for two loops: each of them gets its own, and what stores nothing
+// goes.
 
 // CHECK-LABEL: func.func @one_variable_for_two_loops(
 // CHECK-SAME: %[[A:.*]]: memref<5x7xf64>, %[[ZERO:.*]]: f64) {
@@ -51,7 +52,8 @@ func.func @one_variable_for_two_loops(%A: memref<5x7xf64>, %zero: f64) {
 
 // -----
 
-// What a control loop allocates again and again is there once, and is freed where the function ends.
+// What a control loop allocates again and again is there once, and is freed where the function
+// ends.
 
 // CHECK-LABEL: func.func @allocated_in_time(
 // CHECK-SAME: %[[A:.*]]: memref<9xf64>) {

@@ -1,7 +1,8 @@
 // RUN: -p reorder-extremes
 // ON: x86_64 avx fma
 
-// Four vectors look for the greatest; the loop runs again where a zero or no number was found, whose
+// Four vectors look for the greatest; the loop runs again where a zero or no number was found,
+// whose
 // sign or place the order tells.
 
 // CHECK-DAG: #[[$MAP:.*]] = affine_map<() -> (0)>

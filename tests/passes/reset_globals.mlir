@@ -1,6 +1,7 @@
 // RUN: -p reset-globals
 
-// What is written begins every run with its first values; constants, and what has none, stay as they are.
+// What is written begins every run with its first values; constants, and what has none, stay as
+// they are.
 
 // CHECK: memref.global "private" constant @count.first : memref<4xf64> = dense<[1.0{{.*}}, 2.0{{.*}}, 3.0{{.*}}, 4.0
 // CHECK-NEXT: memref.global "private" @count : memref<4xf64>
