@@ -32,7 +32,7 @@ def passes_there() -> Iterator[tuple[str, type]]:
                 yield module.name.rpartition(".")[2], value
 
 
-TESTS = Path(__file__).parent
+TESTS = next(folder for folder in Path(__file__).parents if folder.name == "tests")
 RUN = re.compile(r"// RUN: -p (.+)")
 
 
