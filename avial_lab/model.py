@@ -16,6 +16,7 @@ import numpy as np
 
 from avial_lab.ceilings import Ceilings
 from avial_lab.cpu import CLOCK_HZ, UNITS, this_cpu
+from avial_lab.element_types import ITEMSIZE
 from avial_lab.verdicts import Demand
 
 MOST_BYTES = 1 << 28
@@ -63,7 +64,7 @@ def estimated_ceilings(element: str) -> Ceilings:
     allow, at the clock that the kernel tells; and a copy in memory, measured.
     """
     cpu = this_cpu()
-    lanes = cpu.lanes(4 if element == "f32" else 8)
+    lanes = cpu.lanes(ITEMSIZE[element])
     flops = UNITS * lanes * (2 if cpu.fma else 1) * _clock_hz()
     return Ceilings(1, element, flops, _copied_bytes_per_s(), 8 * cpu.vector_bytes)
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from avial_lab import plot
 from avial_lab.agreement import agreement, rounded_elsewhere
-from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
+from avial_lab.arrays import bind_arrays, checked_array, read_box
 from avial_lab.binary import Binary
 from avial_lab.cache import digest
 from avial_lab.ceilings import Ceilings
@@ -35,6 +35,7 @@ from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
 from avial_lab.effort import MODEL, Effort
+from avial_lab.element_types import dtype_of_element
 from avial_lab.errors import (
     AvialError,
     BindError,

@@ -15,8 +15,8 @@ import islpy as isl
 import numpy as np
 from mlir import ir
 
-from avial_lab.arrays import ITEMSIZE
 from avial_lab.dialects.program import program_function
+from avial_lab.element_types import ITEMSIZE
 from avial_lab.inside.work import constant_bound, own_work
 from avial_lab.passes.notes import loop_name
 from avial_lab.passes.operations import operations_in

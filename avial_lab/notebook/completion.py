@@ -21,6 +21,7 @@ from IPython.core.completer import (
 from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab.effort import OPTIONAL
+from avial_lab.element_types import ELEMENT_TYPES, ElementKind
 from avial_lab.notebook.display import PARTS
 from avial_lab.notebook.magic_lines import complete_line
 from avial_lab.notebook.magics import AvialMagics, line_parser
@@ -30,9 +31,9 @@ from avial_lab.suite import kernel_names
 from avial_lab.topology import canonical_cpu
 
 TYPES = (
-    "index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64",
-    "memref<", "tensor<", "vector<", "complex<",
-)  # fmt: skip
+    *(row.name for row in ELEMENT_TYPES.values() if row.kind is not ElementKind.COMPLEX),
+    *("memref<", "tensor<", "vector<", "complex<"),
+)
 GPUS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
 DIVISIONS = ("block", "cyclic", "cyclic(16)", "grid")
 TASK_WORDS = ("reads(", "writes(", "after ")

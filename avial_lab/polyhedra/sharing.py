@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 from mlir import ir
 
-from avial_lab.arrays import ITEMSIZE
+from avial_lab.element_types import ITEMSIZE
 from avial_lab.polyhedra.bounds import trip_count
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, ArrayKind, Loop, Scop, Statement
