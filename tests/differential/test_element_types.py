@@ -203,12 +203,9 @@ def test_an_array_that_numpy_saves_without_its_type_comes_back(tmp_path) -> None
 
 def test_codes_of_the_runtime() -> None:
     """Types whose elements are the same bytes share a number, and no others do."""
-    codes = {
-        row.runtime_code: row for row in ELEMENT_TYPES.values() if row.runtime_code is not None
-    }
-    for row in ELEMENT_TYPES.values():
-        if row.runtime_code is not None:
-            assert codes[row.runtime_code].dtype == row.dtype
+    numbered = [row for row in ELEMENT_TYPES.values() if row.runtime_code is not None]
+    for one, other in product(numbered, numbered):
+        assert (one.runtime_code == other.runtime_code) == (one.dtype == other.dtype)
     assert operation_code("arith.addf", "f64") == 8
     assert operation_code("arith.subi", "i32") == 3
     assert operation_code("arith.maxnumf", "f32") == 10 * 16 + 7
