@@ -19,7 +19,7 @@ from avial_lab.passes.join_phases import join_in
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import ALONE, SPLIT, reduced_arrays
 from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.sharing import Layouts, Traffic, Unknown, Work, work_of
+from avial_lab.polyhedra.sharing import Layouts, PhaseWork, Traffic, Unknown, phase_work
 
 LEAST_S = 1e-3
 """Of work on one rank: less is over soon in any case, and people may want to look at its parts."""
@@ -190,7 +190,7 @@ class Cost:
         return one
 
     def _block(
-        self, block: ir.Block, works: Mapping[ir.Operation, Work], layouts: Layouts
+        self, block: ir.Block, works: Mapping[ir.Operation, PhaseWork], layouts: Layouts
     ) -> Spent:
         spent = Spent()
         for op in (view.operation for view in block.operations):
@@ -208,7 +208,7 @@ class Cost:
         return spent
 
     def _loop(
-        self, loop: ir.Operation, works: Mapping[ir.Operation, Work], layouts: Layouts
+        self, loop: ir.Operation, works: Mapping[ir.Operation, PhaseWork], layouts: Layouts
     ) -> Spent:
         """The first turn, and all others as the second: arrays then lie as a turn leaves them."""
         trips, body = self._trips(loop), loop.regions[0].blocks[0]
@@ -230,7 +230,7 @@ class Cost:
             raise Unknown
         return range(max(lows), min(highs), ir.IntegerAttr(loop.attributes["step"]).value)
 
-    def _phase(self, work: Work, layouts: Layouts) -> Spent:
+    def _phase(self, work: PhaseWork, layouts: Layouts) -> Spent:
         arithmetic = work.flops / (CLOCK_HZ * BUSY * UNITS * 2 * self.cpu.lanes(work.itemsize))
         speed, faster = self._stream()
         memory = work.nbytes / speed
@@ -247,8 +247,8 @@ class Cost:
         return MEMORY_BYTES_PER_S, self.ranks / (1 + (self.ranks - 1) / CORES_FOR_MEMORY)
 
 
-def work_in(phase: ir.Operation) -> Work:
+def work_in(phase: ir.Operation) -> PhaseWork:
     """Raises Unknown."""
     scop = read_scop(phase)
     divided = [loop for loop in scop.loops if SPLIT in loop.op.attributes]
-    return work_of(scop, divided, reduced_arrays(phase))
+    return phase_work(scop, divided, reduced_arrays(phase))
