@@ -63,6 +63,9 @@ FUNCTION = Weight(flops=1, additions=16)
 OTHER = Weight()
 """A load, a store, a conversion: no arithmetic, and a slot."""
 
+MOVED = Weight(additions=8)
+"""A value that is loaded from an array and stored to a panel: it comes from farther away."""
+
 
 def weight_of(operation: str) -> Weight:
     """Of an operation by its name.

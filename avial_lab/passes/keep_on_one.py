@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.cpu import CLOCK_HZ, UNITS, Cpu, this_cpu
+from avial_lab.constants import (
+    CLOCK_HZ,
+    CORE_CACHE_BYTES_PER_S,
+    CORES_THAT_FILL_MEMORY,
+    LAST_CACHE_BYTES_PER_S,
+    MEMORY_BYTES_PER_S,
+    MESSAGE_BYTES_PER_S,
+    MESSAGE_LATENCY_S,
+    REACHED_OF_PEAK,
+    VECTOR_UNITS,
+)
+from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.fuse_phases import IFS, PHASES
 from avial_lab.passes.join_phases import join_in
@@ -34,22 +45,6 @@ MOST_BYTES = 1 << 32
 
 WORTH = 0.9
 """Of its time on one rank a program may take on several: the model is not as exact."""
-
-BUSY = 0.5
-"""The part of what a core can compute that loops reach."""
-
-NEAR_BYTES_PER_S, LAST_BYTES_PER_S, MEMORY_BYTES_PER_S = 60e9, 25e9, 12e9
-"""What a loop goes through: in a core's own cache, in the last cache, in memory (measured: gemver,
-deriche)."""
-
-CORES_FOR_MEMORY = 3
-"""So many cores have all that memory can give to a machine, and more of them no more."""
-
-MESSAGE_BYTES_PER_S = 2.5e9
-"""Of what a rank is sent while it sends as much: packed, sent and unpacked (measured: deriche)."""
-
-WAIT_S = 5e-6
-"""Until the first byte of a message is there, with what begins a phase."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,11 @@ class Spent:
     @property
     def several(self) -> float:
         """Seconds on several ranks."""
-        return self.share + self.sent.nbytes / MESSAGE_BYTES_PER_S + self.sent.waits * WAIT_S
+        return (
+            self.share
+            + self.sent.nbytes / MESSAGE_BYTES_PER_S
+            + self.sent.waits * MESSAGE_LATENCY_S
+        )
 
     def told(self, ranks: int) -> str:
         more = "go over the same arrays in each phase"
@@ -231,7 +230,8 @@ class Cost:
         return range(max(lows), min(highs), ir.IntegerAttr(loop.attributes["step"]).value)
 
     def _phase(self, work: PhaseWork, layouts: Layouts) -> Spent:
-        arithmetic = work.flops / (CLOCK_HZ * BUSY * UNITS * 2 * self.cpu.lanes(work.itemsize))
+        peak = CLOCK_HZ * VECTOR_UNITS * 2 * self.cpu.lanes(work.itemsize)
+        arithmetic = work.flops / (peak * REACHED_OF_PEAK)
         speed, faster = self._stream()
         memory = work.nbytes / speed
         one = max(arithmetic, memory)
@@ -241,10 +241,10 @@ class Cost:
     def _stream(self) -> tuple[float, float]:
         """Bytes a second that one rank goes through, and how many times as fast all of them do."""
         if self.footprint <= self.cpu.l2_bytes:
-            return NEAR_BYTES_PER_S, self.ranks
+            return CORE_CACHE_BYTES_PER_S, self.ranks
         if self.footprint <= self.cpu.last_bytes:
-            return LAST_BYTES_PER_S, self.ranks
-        return MEMORY_BYTES_PER_S, self.ranks / (1 + (self.ranks - 1) / CORES_FOR_MEMORY)
+            return LAST_CACHE_BYTES_PER_S, self.ranks
+        return MEMORY_BYTES_PER_S, self.ranks / (1 + (self.ranks - 1) / CORES_THAT_FILL_MEMORY)
 
 
 def work_in(phase: ir.Operation) -> PhaseWork:
