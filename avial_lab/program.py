@@ -79,7 +79,7 @@ from avial_lab.runtime.threads import Threads
 from avial_lab.schedule import Piece, Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
 from avial_lab.stored import fingerprint
-from avial_lab.topology import DeviceKind, Topology
+from avial_lab.topology import Topology
 from avial_lab.trace import Trace
 from avial_lab.tuning import Search, checked_budget, remember, remembered
 from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
@@ -424,10 +424,7 @@ class Program:
                 taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
         finally:
             self.printed = teller.printed
-        emulated = any(
-            self.schedule.topology.device(p.device).emulated for p in self.schedule.placements
-        )
-        self.trace = replace(taken, label="measured, GPU emulated") if emulated else taken
+        self.trace = taken
         if expected is not None:
             self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
         return self.trace
@@ -603,9 +600,16 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
     """The arguments of `avial-lab run` that ask this question."""
     source = question.source
     kind = "avial" if holds_schedule(source.text) else "mlir"
-    gpus = sum(device.kind is DeviceKind.GPU for device in topology.devices)
     stem = re.sub(r"[^\w.-]+", "-", name)
-    words = ["avial-lab", "run", f"{stem}.{kind}", "-n", str(topology.ranks), "--gpus", str(gpus)]
+    words = [
+        "avial-lab",
+        "run",
+        f"{stem}.{kind}",
+        "-n",
+        str(topology.ranks),
+        "--gpus",
+        str(topology.gpus),
+    ]
     if source.function is not None:
         words += ["--fn", source.function]
     if question.sync != Sync.EDGES:

@@ -20,6 +20,8 @@ from IPython.core.completer import (
 )
 from IPython.core.interactiveshell import InteractiveShell
 
+from avial_lab.devices import KINDS
+from avial_lab.devices.cpu import canonical_cpu
 from avial_lab.effort import OPTIONAL
 from avial_lab.element_types import ELEMENT_TYPES, ElementKind
 from avial_lab.notebook.display import PARTS
@@ -28,13 +30,11 @@ from avial_lab.notebook.magics import AvialMagics, line_parser
 from avial_lab.notebook.operations import FIRST, operation_names, usages
 from avial_lab.notebook.surroundings import Surroundings, surroundings
 from avial_lab.suite import kernel_names
-from avial_lab.topology import canonical_cpu
 
 TYPES = (
     *(row.name for row in ELEMENT_TYPES.values() if row.kind is not ElementKind.COMPLEX),
     *("memref<", "tensor<", "vector<", "complex<"),
 )
-GPUS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
 DIVISIONS = ("block", "cyclic", "cyclic(16)", "grid")
 TASK_WORDS = ("reads(", "writes(", "after ")
 
@@ -72,7 +72,8 @@ class Session:
         cluster = self.magics.cluster
         there = [device.arch for device in cluster.topology.devices] if cluster else []
         here = canonical_cpu(platform.machine())
-        return list(dict.fromkeys(("cpu", "gpu", here, *there, *GPUS)))
+        families, known = [k.family for k in KINDS], [arch for k in KINDS for arch in k.arches]
+        return list(dict.fromkeys((*families, here, *there, *known)))
 
     def nodes(self) -> list[str]:
         cluster = self.magics.cluster

@@ -18,6 +18,7 @@ from mlir import ir
 from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.constants import BYTES_OF_A_SHORT_STEP, BYTES_WHILE_THREADS_MEET
 from avial_lab.cpu import this_cpu
+from avial_lab.devices import CPU, kind_for
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
 from avial_lab.element_types import ITEMSIZE
 from avial_lab.passes.block_loops import STEPS, BlockLoops
@@ -31,7 +32,6 @@ from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.nesting import FORS, body_of, holds
 from avial_lab.polyhedra.time_tiles import Resident
 from avial_lab.polyhedra.units import Immovable
-from avial_lab.topology import is_gpu_arch
 
 PHASES = ("avial.replicate", "avial.task")
 FUSED = "avial.fused"
@@ -255,7 +255,7 @@ def _hands_on(op: ir.Operation) -> bool:
 def on_cpu(op: ir.Operation) -> bool:
     view = op.opview
     assert isinstance(view, ReplicateOp | TaskOp)
-    return not is_gpu_arch(view.target_op.arch) and not any(
+    return kind_for(view.target_op.arch) is CPU and not any(
         inner.name.startswith("gpu.") for inner in operations_in(op)
     )
 

@@ -17,10 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from avial_lab.devices.cuda import DEFAULT_CHIP, chip_of
 from avial_lab.toolchain import tool
-
-DEFAULT_CHIP = "sm_80"
-"""What a target that names no compute capability (`gpu`, `cuda`) gets PTX for."""
 
 _BEFORE_OUTLINING = (
     "convert-linalg-to-parallel-loops",
@@ -172,7 +170,7 @@ def _attach(archs: Mapping[str, str]) -> list[str]:
 
 
 def _chip(arch: str) -> str:
-    return arch if arch.startswith("sm_") else DEFAULT_CHIP
+    return chip_of(arch) or DEFAULT_CHIP
 
 
 def to_ptx(*, bare: bool) -> tuple[str, ...]:
