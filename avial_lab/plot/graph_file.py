@@ -109,13 +109,13 @@ def _restored(kind: Any, value: Any, place: tuple[str, str]) -> Any:  # noqa: AN
         return kind(value)
     if kind is Box:
         return Box(tuple(low for low, _ in value), tuple(high for _, high in value))
+    if kind is Device:
+        known = kind_written(value["kind"], emulated=value.get("emulated", False))
+        return Device(kind=known, **_parts(Device, value, place, but="kind"))
     if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], each, place) for each in value)
     if not is_dataclass(kind):
         return value
-    if kind is Device:
-        known = kind_written(value["kind"], emulated=value.get("emulated", False))
-        return Device(kind=known, **_parts(Device, value, place, but="kind"))
     make: Any = cast("object", kind)
     return make(**_parts(make, value, place))
 

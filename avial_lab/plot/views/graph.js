@@ -1131,7 +1131,7 @@ class View {
       );
       layer.append(
         dressed(
-          data.looks[data.devices[lane].look],
+          this.data.looks[this.data.devices[lane].look],
           "g",
           {},
           svg("path", { class: "avial-shape", d: `${d}V${base}z` }),

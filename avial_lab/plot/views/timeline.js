@@ -605,8 +605,8 @@ class Timeline {
   colours() {
     const style = getComputedStyle(this.root);
     const of = (name) => style.getPropertyValue(`--avial-timeline-${name}`).trim();
-    const names = ["ink", "quiet", "line", "band", "paper", "compute", "send",
-      "post", "wait", "copy", "barrier", "path", "focus"];
+    const names = ["ink", "quiet", "line", "band", "paper", "compute", "send", "post", "wait", "copy",
+      "barrier", "path", "focus"];
     return Object.fromEntries(names.map((name) => [name, of(name)]));
   }
 
