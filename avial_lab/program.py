@@ -601,15 +601,8 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
     source = question.source
     kind = "avial" if holds_schedule(source.text) else "mlir"
     stem = re.sub(r"[^\w.-]+", "-", name)
-    words = [
-        "avial-lab",
-        "run",
-        f"{stem}.{kind}",
-        "-n",
-        str(topology.ranks),
-        "--gpus",
-        str(topology.gpus),
-    ]
+    words = ["avial-lab", "run", f"{stem}.{kind}"]
+    words += ["-n", str(topology.ranks), "--gpus", str(topology.gpus)]
     if source.function is not None:
         words += ["--fn", source.function]
     if question.sync != Sync.EDGES:

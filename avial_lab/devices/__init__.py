@@ -30,10 +30,10 @@ __all__ = [
     "guessed_kind",
     "kind_for",
     "kind_named",
-    "kind_written",
+    "kind_in_file",
     "label_with",
     "runnable_gpu",
-    "written",
+    "name_in_file",
 ]
 
 
@@ -42,10 +42,10 @@ def kind_named(name: str) -> DeviceKind:
     return next(kind for kind in KINDS if kind.name == name)
 
 
-def kind_written(text: str, *, emulated: bool) -> DeviceKind:
+def kind_in_file(text: str, *, emulated: bool) -> DeviceKind:
     """Of a device in a file: its kind by the family or the name, and whether it is emulated.
 
-    >>> kind_written("gpu", emulated=True), kind_written("gpu", emulated=False)
+    >>> kind_in_file("gpu", emulated=True), kind_in_file("gpu", emulated=False)
     (emulated-gpu, cuda)
     """
     named = (kind for kind in KINDS if text in (kind.family, kind.name))
@@ -55,9 +55,9 @@ def kind_written(text: str, *, emulated: bool) -> DeviceKind:
     return found
 
 
-def written(kind: DeviceKind) -> str:
-    """What `kind_written` takes for it: the family, where that tells."""
-    alone = kind_written(kind.family, emulated=kind.emulated) is kind
+def name_in_file(kind: DeviceKind) -> str:
+    """What `kind_in_file` takes for it: the family, where that tells."""
+    alone = kind_in_file(kind.family, emulated=kind.emulated) is kind
     return kind.family if alone else kind.name
 
 

@@ -131,11 +131,8 @@ class Spent:
     @property
     def several(self) -> float:
         """Seconds on several ranks."""
-        return (
-            self.share
-            + self.sent.nbytes / MESSAGE_BYTES_PER_S
-            + self.sent.waits * MESSAGE_LATENCY_S
-        )
+        sent_s = self.sent.nbytes / MESSAGE_BYTES_PER_S + self.sent.waits * MESSAGE_LATENCY_S
+        return self.share + sent_s
 
     def told(self, ranks: int) -> str:
         more = "go over the same arrays in each phase"

@@ -32,7 +32,7 @@ from functools import cache
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from avial_lab.dag import TaskGraph
-from avial_lab.devices import DeviceKind, kind_written, written
+from avial_lab.devices import DeviceKind, kind_in_file, name_in_file
 from avial_lab.errors import BindError, CellSpan
 from avial_lab.regions import Box
 from avial_lab.schedule import Schedule
@@ -85,7 +85,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields)
     if isinstance(value, tuple):
         return [_plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, DeviceKind):
-        return written(value)
+        return name_in_file(value)
     if is_dataclass(value):
         stored = {field.name: getattr(value, field.name) for field in fields(value)}
         default = {field.name: _default(field) for field in fields(value)}
@@ -110,7 +110,7 @@ def _restored(kind: Any, value: Any, place: tuple[str, str]) -> Any:  # noqa: AN
     if kind is Box:
         return Box(tuple(low for low, _ in value), tuple(high for _, high in value))
     if kind is Device:
-        known = kind_written(value["kind"], emulated=value.get("emulated", False))
+        known = kind_in_file(value["kind"], emulated=value.get("emulated", False))
         return Device(kind=known, **_parts(Device, value, place, but="kind"))
     if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], each, place) for each in value)

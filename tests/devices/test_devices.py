@@ -18,11 +18,11 @@ from avial_lab.devices import (
     accepts,
     guessed_kind,
     kind_for,
+    kind_in_file,
     kind_named,
-    kind_written,
     label_with,
+    name_in_file,
     runnable_gpu,
-    written,
 )
 from avial_lab.devices.cuda import capability, chip_in_ptx, chip_of
 from avial_lab.topology import Device, Target, Topology
@@ -106,12 +106,17 @@ def test_of_a_trace_without_kinds_names_and_label_tell() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 def test_files_tell_kinds(kind: DeviceKind) -> None:
-    assert kind_written(written(kind), emulated=kind.emulated) is kind
+    assert kind_in_file(name_in_file(kind), emulated=kind.emulated) is kind
+
+
+def test_files_tell_kinds_as_they_always_did() -> None:
+    told = [(name_in_file(kind), kind.emulated) for kind in (CPU, CUDA, EMULATED_GPU)]
+    assert told == [("cpu", False), ("gpu", False), ("gpu", True)]
 
 
 def test_a_kind_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="no kind of device 'fpga'"):
-        kind_written("fpga", emulated=False)
+        kind_in_file("fpga", emulated=False)
 
 
 def test_what_is_emulated_is_said_once() -> None:
