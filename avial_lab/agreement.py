@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from avial_lab.arrays import Storage, read_box
+from avial_lab.element_types import element_of_dtype, is_numpys
 from avial_lab.errors import CheckError
 from avial_lab.regions import Box
 
@@ -147,12 +148,13 @@ def _wide(array: np.ndarray) -> np.ndarray:
 
 
 def _is_inexact(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "fc" or dtype.name == "bfloat16"
+    element = element_of_dtype(dtype)
+    return element is not None and element.is_inexact
 
 
 def _limits(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - NumPy's finfo, or ml_dtypes' own
     finfo: Any = np.finfo
-    if dtype.name == "bfloat16":
+    if not is_numpys(dtype.name):
         import ml_dtypes
 
         finfo = ml_dtypes.finfo

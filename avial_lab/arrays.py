@@ -21,26 +21,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from avial_lab.element_types import ELEMENT_OF_DTYPE, ITEMSIZE
 from avial_lab.errors import BindError
 from avial_lab.regions import Box
-
-ELEMENT_OF_DTYPE = {
-    "bool": "i1",
-    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
-    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
-    "complex64": "complex<f32>", "complex128": "complex<f64>",
-}  # fmt: skip
-"""MLIR's element type for a NumPy dtype. MLIR's integers carry no sign: the operation decides."""
-
-ITEMSIZE = {
-    "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "index": 8,
-    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "complex<f32>": 8, "complex<f64>": 16,
-}  # fmt: skip
-"""Bytes of one element in memory, by MLIR's name of the type."""
-
-HANDED = ("index", "i64", "i32", "f64", "f32")
-"""Types of numbers that a program can be handed when it runs; others are constants in its code."""
 
 UNBOUNDED = 2**62
 """Stands for a size that is not known: a dynamic dimension to which no array is bound."""
@@ -115,7 +98,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Number:
-    """An argument of a program that it is handed when it runs; `element` is one of `HANDED`."""
+    """An argument that a program is handed when it runs; `element` is in `element_types.HANDED`."""
 
     name: str
     element: str
@@ -131,22 +114,6 @@ class Binding:
 
     def buffer(self, name: str) -> Buffer | None:
         return next((buffer for buffer in self.buffers if buffer.name == name), None)
-
-
-def dtype_of_element(element: str) -> np.dtype[Any]:
-    """The NumPy dtype that holds elements of that MLIR type; integers come back signed.
-
-    >>> dtype_of_element("complex<f32>")
-    dtype('complex64')
-    """
-    if element == "bf16":
-        # NumPy has no bfloat16 of its own.
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    if element == "index":
-        return np.dtype(np.int64)
-    return np.dtype(next(name for name, known in ELEMENT_OF_DTYPE.items() if known == element))
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -105,7 +105,8 @@ class Manifest:
     foreseen.
 
     `instruction_sets` are those of the CPU it was compiled for, as Linux names them. `numbers` are
-    handed to the entry behind the storages: those that are no constants in the code.
+    handed to the entry behind the storages: those that are no constants in the code. `kinds` are
+    those of the devices that tasks are placed on, by the devices' names.
     """
 
     entry: str
@@ -123,6 +124,7 @@ class Manifest:
     edited: str = ""
     instruction_sets: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
+    kinds: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)

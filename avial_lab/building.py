@@ -21,6 +21,7 @@ from avial_lab.binary import Binary, MachineCode
 from avial_lab.cache import digest
 from avial_lab.catalogue import WHOLE
 from avial_lab.dag import TaskGraph, build_dag
+from avial_lab.devices import GPU_FAMILY
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
 from avial_lab.elementary.functions import FUNCTIONS
@@ -53,7 +54,7 @@ from avial_lab.spmd import (
     verdicts_on,
 )
 from avial_lab.stored import fingerprint, made_once
-from avial_lab.topology import DeviceKind, Topology
+from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
 
 
@@ -156,9 +157,11 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         watch.seconds,
         verdicts=tuple(
             replace(verdict, done=done.told.get(verdict.name, ()))
-            for verdict in verdicts_in(module, question.source)
+            for verdict in verdicts_in(module.operation, question.source)
         ),
-        reordered=reordered_storages(module, binding, divided=False, sums=sums) if sums else {},
+        reordered=reordered_storages(module.operation, binding, divided=False, sums=sums)
+        if sums
+        else {},
         contracted=_contracts(question),
         functions=_functions(module, strict=options.strict),
     )
@@ -362,7 +365,8 @@ def planned(
         moves=plan.moves,
         rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )
-    return binary, plan, schedule
+    manifest = replace(binary.manifest, kinds=schedule.device_kinds)
+    return replace(binary, manifest=manifest), plan, schedule
 
 
 def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
@@ -381,4 +385,4 @@ def gpus_of(question: Build, graph: TaskGraph) -> int:
     """As many as asked for; else one where some task asks for a GPU."""
     if question.options.gpus is not None:
         return question.options.gpus
-    return int(any(task.target.kind is DeviceKind.GPU for task in graph.tasks))
+    return int(any(task.target.kind.family == GPU_FAMILY for task in graph.tasks))

@@ -20,12 +20,6 @@ SYSTEM = Path("/sys/devices/system/cpu")
 CACHES = SYSTEM / "cpu0/cache"
 KIB = 1024
 
-CLOCK_HZ = 2.5e9
-"""A core's cycles in a second, where nobody tells."""
-
-UNITS = 2
-"""Vector instructions of arithmetic that a core can begin in a cycle."""
-
 
 @dataclass(frozen=True)
 class Cpu:

@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from avial_lab.cache import Cache
+from avial_lab.devices.cuda import chip_named
 from avial_lab.files import cache_folder
 from avial_lab.toolchain import Outcome, find_tool, install_hint, run
 
@@ -429,7 +430,7 @@ for k in range(number.value):
     cuda.cuDeviceGetName(name, 256, device)
     cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
     cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
-    gpus.append(f"{name.value.decode()} (sm_{major.value}{minor.value})")
+    gpus.append([name.value.decode(), f"{major.value}{minor.value}"])
 print(json.dumps([driver, gpus]))
 """
 
@@ -441,7 +442,8 @@ def check_gpu() -> Iterator[Finding]:
         advice = "the NVIDIA driver does not answer; GPU tasks run emulated"
         yield Finding("gpu", Verdict.WARN, outcome.complaint, advice)
         return
-    driver, gpus = json.loads(outcome.stdout)
+    driver, found = json.loads(outcome.stdout)
+    gpus = [f"{name} ({chip_named(digits)})" for name, digits in found]
     if not gpus:
         yield Finding("gpu", Verdict.OK, "none; GPU tasks run emulated")
         return

@@ -15,16 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab.arrays import ITEMSIZE, UNBOUNDED, dtype_of_element
+from avial_lab.arrays import UNBOUNDED
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
+from avial_lab.element_types import ITEMSIZE, dtype_of_element, element_in_untyped
 from avial_lab.errors import BindError
 from avial_lab.messages import Argument, Propose, Source
 from avial_lab.notation.header import argument_named, program_names
 
 Scalar = bool | int | float
 
-_SHAPE = re.compile(r"(?P<random>random:)?(?P<dims>(?:\d+x)*)(?P<element>[a-z]+\d*(?:<f\d\d>)?)")
+_SHAPE = re.compile(r"(?P<random>random:)?(?P<dims>(?:\d+x)*)(?P<element>[a-z]\w*(?:<f\d\d>)?)")
 
 
 def parse_inputs(
@@ -275,7 +276,8 @@ def _loaded(name: str, path: Path) -> np.ndarray:
         raise BindError(f"--in {name}: cannot read {path}: {error.strerror or error}") from None
     except ValueError:
         raise BindError(f"--in {name}: {path} is not a .npy file of numbers") from None
-    if array.dtype == np.dtype("V2"):
-        # NumPy saves bfloat16 as two untyped bytes.
-        return array.view(dtype_of_element("bf16"))
+    if array.dtype.kind == "V" and array.dtype.names is None:
+        # As NumPy saves bfloat16.
+        element = element_in_untyped(array.dtype.itemsize)
+        return array if element is None else array.view(element.dtype)
     return array

@@ -203,6 +203,7 @@ def manifest_of(schedule: Schedule) -> Manifest:
         schedule.results,
         {placed.task: placed.device for placed in schedule.placements},
         uses_mpi=len(schedule.programs) > 1,
+        kinds=schedule.device_kinds,
     )
 
 

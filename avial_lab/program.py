@@ -23,13 +23,14 @@ import numpy as np
 
 from avial_lab import plot
 from avial_lab.agreement import agreement, rounded_elsewhere
-from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
+from avial_lab.arrays import bind_arrays, checked_array, read_box
 from avial_lab.binary import Binary
 from avial_lab.cache import digest
 from avial_lab.ceilings import Ceilings
 from avial_lab.compilation import build
 from avial_lab.compiler import shared_compiler
 from avial_lab.dag import TaskGraph
+from avial_lab.element_types import dtype_of_element
 from avial_lab.errors import (
     AvialError,
     BindError,
@@ -79,7 +80,7 @@ from avial_lab.runtime.threads import Threads
 from avial_lab.schedule import Piece, Schedule
 from avial_lab.stages import Inside, Stage
 from avial_lab.stored import fingerprint
-from avial_lab.topology import DeviceKind, Topology
+from avial_lab.topology import Topology
 from avial_lab.trace import Trace
 from avial_lab.tuning import Search, checked_budget, remember, remembered
 from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
@@ -397,10 +398,7 @@ class Program:
                 taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
         finally:
             self.printed = teller.printed
-        emulated = any(
-            self.schedule.topology.device(p.device).emulated for p in self.schedule.placements
-        )
-        self.trace = replace(taken, label="measured, GPU emulated") if emulated else taken
+        self.trace = taken
         if expected is not None:
             self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
         return self.trace
@@ -576,9 +574,8 @@ def _command(name: str, question: Build, topology: Topology) -> list[str]:
     """The arguments of `avial-lab run` that ask this question."""
     source = question.source
     kind = "avial" if holds_schedule(source.text) else "mlir"
-    gpus = sum(device.kind is DeviceKind.GPU for device in topology.devices)
     stem = re.sub(r"[^\w.-]+", "-", name)
-    options = replace(question.options, ranks=topology.ranks, gpus=gpus)
+    options = replace(question.options, ranks=topology.ranks, gpus=topology.gpus)
     words = ["avial-lab", "run", f"{stem}.{kind}", *command_line(options)]
     if source.function is not None:
         words += ["--fn", source.function]

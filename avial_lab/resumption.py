@@ -23,6 +23,7 @@ from avial_lab.binary import (
     verify_command,
 )
 from avial_lab.building import Stopwatch, build_apart, build_program, graph_of, planned
+from avial_lab.devices.cuda import chip_in_ptx
 from avial_lab.dialects import register
 from avial_lab.dialects.program import scheduled_function, tasks_of
 from avial_lab.dialects.verify import verify_program
@@ -153,12 +154,12 @@ def _check_with(command: Iterable[str], question: Resume) -> None:
 def _check_ptx(question: Resume) -> None:
     """By NVIDIA's assembler, where it is installed: nothing else here reads PTX."""
     ptxas = find_tool("ptxas")
-    target = re.search(r"^\.target\s+(sm_\w+)", question.text, re.MULTILINE)
-    if target is None:
+    chip = chip_in_ptx(question.text)
+    if chip is None:
         raise ParseError("PTX begins with .version, .target sm_… and .address_size")
     if ptxas is None:
         return
-    command = [str(ptxas), f"--gpu-name={target[1]}", "-", "-o", "/dev/null"]
+    command = [str(ptxas), f"--gpu-name={chip}", "-", "-o", "/dev/null"]
     done = subprocess.run(command, input=question.text, capture_output=True, text=True, check=False)
     found = re.search(r"line (\d+); (?:error|fatal)\s*: (.*)", done.stderr + done.stdout)
     if done.returncode != 0 and found is not None:

@@ -127,6 +127,12 @@ class Schedule:
     def placement_of(self) -> dict[str, Placement]:
         return {placement.task: placement for placement in self.placements}
 
+    @property
+    def device_kinds(self) -> dict[str, str]:
+        """The names of the kinds of the devices that tasks are placed on, by the devices' names."""
+        placed = dict.fromkeys(placement.device for placement in self.placements)
+        return {name: self.topology.device(name).kind.name for name in placed}
+
     @cached_property
     def bytes_moved(self) -> int:
         """Bytes that cross between ranks during the run."""
@@ -267,15 +273,9 @@ def _fitting_devices(task: Task, topology: Topology) -> tuple[Device, ...]:
     if devices:
         return devices
     there = "; ".join(map(str, topology.devices)) or "none"
-    kind = task.target.kind.value
-    if not any(device.kind is task.target.kind for device in topology.devices):
-        hint = (
-            f"the devices are: {there}. Ask for a {kind.upper()} device (--gpus 1)"
-            if kind == "gpu"
-            else (f"the devices are: {there}")
-        )
-    else:
-        hint = f"the devices are: {there}"
+    hint, kind = f"the devices are: {there}", task.target.kind
+    if kind.option and not any(device.kind.family == kind.family for device in topology.devices):
+        hint += f". Ask for a {kind.noun} device ({kind.option})"
     raise ScheduleError(
         f"no device satisfies target %{task.target.name} ({task.target}) of task '{task.name}'",
         span=task.span,

@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from avial_lab.arrays import Number, Storage, row_major
+from avial_lab.element_types import ELEMENT_TYPES
 from avial_lab.errors import ClusterError, InternalError
 from avial_lab.files import cache_folder
 
@@ -84,17 +84,10 @@ class LoadedProgram:
         descriptors = list(memrefs)
         function = self.library[f"_mlir_ciface_{self.entry}"]
         function.restype = None
-        kinds = [_KINDS[number.element] for number in numbers]
+        kinds = [ELEMENT_TYPES[number.element].ctype for number in numbers]
         function.argtypes = [ctypes.c_void_p] * len(descriptors) + kinds
         given = [*map(ctypes.byref, descriptors), *(number.value for number in numbers)]
         return lambda: function(*given)
-
-
-_KINDS: dict[str, Any] = {
-    "index": ctypes.c_int64, "i64": ctypes.c_int64, "i32": ctypes.c_int32,
-    "f64": ctypes.c_double, "f32": ctypes.c_float,
-}  # fmt: skip
-"""Of numbers that a program is handed (`arrays.HANDED`)."""
 
 
 def digest(shared_object: bytes) -> str:

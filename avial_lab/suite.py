@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from avial_lab.arrays import dtype_of_element
+from avial_lab.element_types import dtype_of_element
 from avial_lab.errors import BindError, CheckError
 from avial_lab.messages import Scalar
 

@@ -6,16 +6,13 @@ its cores, or one GPU, real or emulated.
 
 from __future__ import annotations
 
-import enum
 import platform
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-
-class DeviceKind(enum.Enum):
-    CPU = "cpu"
-    GPU = "gpu"
+from avial_lab.devices import CPU, GPU_FAMILY, DeviceKind, accepts, kind_for, runnable_gpu
+from avial_lab.devices.cpu import canonical_cpu
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,8 @@ class Target:
 
     @property
     def kind(self) -> DeviceKind:
-        return DeviceKind.GPU if is_gpu_arch(self.arch) else DeviceKind.CPU
+        """What it asks for; where it is placed may be an emulated one of the same family."""
+        return kind_for(self.arch)
 
     def __str__(self) -> str:
         return self.arch if self.node is None else f"{self.arch} on {self.node}"
@@ -49,19 +47,15 @@ class Device:
     rank: int
     arch: str
     node: str = "localhost"
-    emulated: bool = False
+
+    @property
+    def emulated(self) -> bool:
+        return self.kind.emulated
 
     def satisfies(self, target: Target) -> bool:
         """Whether a task with that target may run here."""
-        if target.node is not None and target.node != self.node:
-            return False
-        if target.kind is not self.kind:
-            return False
-        if target.arch in ("cpu", "gpu") or self.emulated:
-            return True
-        if self.kind is DeviceKind.GPU:
-            return _capability(self.arch) >= _capability(target.arch)
-        return canonical_cpu(target.arch) == canonical_cpu(self.arch)
+        here = target.node is None or target.node == self.node
+        return here and accepts(self.kind, self.arch, target.arch)
 
     def __str__(self) -> str:
         emulated = ", emulated" if self.emulated else ""
@@ -88,17 +82,13 @@ class Topology:
          'gpu0 (gpu, emulated, rank 1 on localhost)']
         """
         arch = canonical_cpu(arch or platform.machine())
-        cpus = tuple(Device(f"cpu{r}", DeviceKind.CPU, r, arch, node) for r in range(ranks))
-        emulated = tuple(
-            Device(f"gpu{k}", DeviceKind.GPU, ranks - gpus + k, "gpu", node, emulated=True)
-            for k in range(gpus)
-        )
-        return Topology(ranks, cpus + emulated)
+        cpus = tuple(Device(CPU.device_name(r), CPU, r, arch, node) for r in range(ranks))
+        return Topology(ranks, cpus + gpus_driven([(r, node) for r in range(ranks - gpus, ranks)]))
 
     @property
     def gpus(self) -> int:
         """How many of the devices are GPUs, real or emulated."""
-        return sum(device.kind is DeviceKind.GPU for device in self.devices)
+        return sum(device.kind.family == GPU_FAMILY for device in self.devices)
 
     def satisfying(self, target: Target) -> tuple[Device, ...]:
         return tuple(device for device in self.devices if device.satisfies(target))
@@ -111,25 +101,12 @@ class Topology:
         return {device.name: device for device in self.devices}
 
 
-def is_gpu_arch(arch: str) -> bool:
-    """Whether `arch` names GPUs: `gpu`, `cuda`, `nvptx…`, or a compute capability (`sm_90`,
-    `sm_90a`).
+def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:
+    """A GPU for each of these ranks, given with their nodes: in this version an emulated one, also
+    where the machine has a GPU.
     """
-    return arch in ("gpu", "cuda") or arch.startswith(("sm_", "nvptx"))
-
-
-def canonical_cpu(arch: str) -> str:
-    """One name for one instruction set: `amd64` is `x86_64`, `arm64` is `aarch64`."""
-    arch = arch.lower()
-    return {
-        "amd64": "x86_64",
-        "x86-64": "x86_64",
-        "arm64": "aarch64",
-        "host": platform.machine().lower(),
-    }.get(arch, arch)
-
-
-def _capability(arch: str) -> int:
-    """90 for `sm_90` and `sm_90a`; 0 where the architecture names no compute capability."""
-    digits = re.match(r"sm_(\d+)", arch)
-    return int(digits.group(1)) if digits else 0
+    kind = runnable_gpu()
+    return tuple(
+        Device(kind.device_name(k), kind, rank, kind.family, node)
+        for k, (rank, node) in enumerate(ranks)
+    )

@@ -207,7 +207,7 @@ def test_little_shared_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_gpu_is_named_and_the_extra_for_its_driver_offered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answer = json.dumps([12040, ["NVIDIA H200 (sm_90)"]])
+    answer = json.dumps([12040, [["NVIDIA H200", "90"]]])
     monkeypatch.setattr(doctor, "_GPUS", f"print('''{answer}''')")
     monkeypatch.setattr(doctor, "version_of", versions())
     finding = only(doctor.check_gpu())

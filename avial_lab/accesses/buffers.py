@@ -10,9 +10,10 @@ from dataclasses import replace
 from mlir import ir
 
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.arrays import ITEMSIZE, UNBOUNDED, Binding, Buffer, Storage, row_major
+from avial_lab.arrays import UNBOUNDED, Binding, Buffer, Storage, row_major
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import schedule_operations, top_operations
+from avial_lab.element_types import ITEMSIZE
 from avial_lab.errors import BindError, PassError
 
 

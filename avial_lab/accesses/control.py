@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from avial_lab.accesses.linear import Guard, Linear, Variable, apply_map, extreme, unknown
+from avial_lab.accesses.linear import Guard, Linear, Variable, unknown
 from avial_lab.accesses.views import defining
 from avial_lab.dialects.avial import operand_segments
 
 if TYPE_CHECKING:
+    from avial_lab.accesses.index_forms import IndexForms
     from avial_lab.accesses.touches import BodyReader
 
 
@@ -35,31 +36,34 @@ def _affine_for(reader: BodyReader, op: ir.Operation) -> None:
     step = op.attributes["step"].value
     operands = [reader.forms.of(operand) for operand in op.operands]
     split = lower_map.n_inputs
-    lows = apply_map(lower_map, operands[:split])
-    highs = apply_map(upper_map, operands[split : split + upper_map.n_inputs])
-    _enter_loop(reader, op, [(extreme(lows, max), extreme(highs, min), Linear(step))])
+    lows = reader.forms.apply(lower_map, operands[:split])
+    highs = reader.forms.apply(upper_map, operands[split : split + upper_map.n_inputs])
+    low, high = reader.forms.extreme(lows, max), reader.forms.extreme(highs, min)
+    _enter_loop(reader, op, [(low, high, Linear(step))])
 
 
 def _affine_parallel(reader: BodyReader, op: ir.Operation) -> None:
     lower_map = op.attributes["lowerBoundsMap"].value
     upper_map = op.attributes["upperBoundsMap"].value
     steps = [ir.IntegerAttr(step).value for step in ir.ArrayAttr(op.attributes["steps"])]
-    operands = [reader.forms.of(operand) for operand in op.operands]
+    forms = reader.forms
+    operands = [forms.of(operand) for operand in op.operands]
     split = lower_map.n_inputs
-    lows = _grouped(op, "lowerBoundsGroups", apply_map(lower_map, operands[:split]), max)
-    highs = _grouped(op, "upperBoundsGroups", apply_map(upper_map, operands[split:]), min)
+    lows, highs = forms.apply(lower_map, operands[:split]), forms.apply(upper_map, operands[split:])
+    lows = _grouped(forms, op, "lowerBoundsGroups", lows, max)
+    highs = _grouped(forms, op, "upperBoundsGroups", highs, min)
     ranges = [(low, high, Linear(step)) for low, high, step in zip(lows, highs, steps, strict=True)]
     _enter_loop(reader, op, ranges)
 
 
 def _grouped(
-    op: ir.Operation, name: str, forms: list[Linear], pick: Callable[..., int]
+    forms: IndexForms, op: ir.Operation, name: str, bounds: list[Linear], pick: Callable[..., int]
 ) -> list[Linear]:
     sizes = [int(size) for size in ir.DenseIntElementsAttr(op.attributes[name])]
     result = []
     for size in sizes:
-        result.append(extreme(forms[:size], pick))
-        forms = forms[size:]
+        result.append(forms.extreme(bounds[:size], pick))
+        bounds = bounds[size:]
     return result
 
 
@@ -80,6 +84,7 @@ def _enter_loop(
         stride = step.constant if not step.terms and step.constant > 0 else None
         if first is None or last is None or stride is None:
             certain = False
+            reader.forms.lose(low, high, step)
             reader.forms[argument] = unknown()
             continue
         if first[0] >= last[1]:
@@ -136,6 +141,7 @@ def _guard(reader: BodyReader, condition: ir.Value) -> Guard | None:
     form, limit = reader.forms.of(op.operands[0]), reader.forms.of(op.operands[1])
     bounds = form.bounds()
     if limit.terms or not form.terms or bounds is None or predicate not in _BOUNDS_OF_PREDICATE:
+        reader.forms.lose(form, limit)
         return None
     if predicate in (6, 7) and (bounds[0] < 0 or limit.constant < 0):
         return None

@@ -6,26 +6,38 @@ MLIR index values -> linear forms; arithmetic that may wrap around in its width 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from mlir import ir
 
 from avial_lab.accesses.linear import Linear, apply_map, extreme, ranged, unknown
-from avial_lab.accesses.views import defining, extents_of
+from avial_lab.accesses.views import DYNAMIC, VIEWS, defining, open_extents
 from avial_lab.arrays import UNBOUNDED
 
 NO_SYMBOLS: Mapping[ir.Value, Linear] = MappingProxyType({})
+NO_EXTENTS: Mapping[ir.Value, Sequence[Linear]] = MappingProxyType({})
 
 
 class IndexForms:
     """Forms by value. Loops set those of their variables; `launch_ids` are those of the launch
-    being read; `symbols` are those of numbers from outside that have no value yet.
+    being read; `symbols` are those of numbers from outside that have no value yet, `extents` those
+    of the sizes of memrefs from outside.
+
+    `vague` collects the symbols that something depends on in a way no form follows: who knows more
+    of them may read again.
     """
 
-    def __init__(self, symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS) -> None:
+    def __init__(
+        self,
+        symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS,
+        extents: Mapping[ir.Value, Sequence[Linear]] = NO_EXTENTS,
+    ) -> None:
         self._symbols = symbols
+        self._extents = dict(extents)
+        self._from_outside = bool(symbols) or bool(extents)
         self.launch_ids: dict[tuple[str, str], Linear] = {}
+        self.vague: set[str] = set()
         self._known: dict[ir.Value, Linear] = {}
 
     def __setitem__(self, value: ir.Value, form: Linear) -> None:
@@ -40,6 +52,10 @@ class IndexForms:
         op = defining(value)
         compute = _FORMS.get(op.name) if op is not None else None
         form = compute(self, op) if compute is not None and op is not None else unknown()
+        if self._from_outside and op is not None and form.is_vague:
+            known = [f for v in op.operands if (f := self._known.get(v) or self._symbols.get(v))]
+            if not any(each.is_vague for each in known):
+                self.lose(*known)
         self._known[value] = form
         return form
 
@@ -47,6 +63,50 @@ class IndexForms:
         """The value where it is one constant."""
         form = self.of(value)
         return form.constant if not form.terms else None
+
+    def extents(self, value: ir.Value) -> Sequence[Linear]:
+        """The shape of a memref, open sizes by what they are made of; UNBOUNDED stands for one of
+        memory that nobody has given a size.
+        """
+        known = self._extents.get(value)
+        if known is None:
+            known = self._extents[value] = self._sizes(value)
+        return known
+
+    def _sizes(self, value: ir.Value) -> Sequence[Linear]:
+        memref = value.type
+        if isinstance(memref, ir.UnrankedMemRefType):
+            return ()
+        shape = memref.shape
+        if memref.has_static_shape:
+            return [Linear(size) for size in shape]
+        op = defining(value)
+        found = open_extents(self, op) if op is not None else None
+        if found is None or len(found) != len(shape):
+            view = op is not None and op.name in VIEWS
+            found = [unknown() if view else Linear(UNBOUNDED) for _ in shape]
+        return [
+            known if size == DYNAMIC else Linear(size)
+            for size, known in zip(shape, found, strict=True)
+        ]
+
+    def apply(self, affine_map: ir.AffineMap, operands: Sequence[Linear]) -> list[Linear]:
+        """The forms of a map's results."""
+        results = apply_map(affine_map, operands)
+        if self._from_outside and any(result.is_vague for result in results):
+            self.lose(*operands)
+        return results
+
+    def extreme(self, forms: Sequence[Linear], pick: Callable[..., int]) -> Linear:
+        """The max (min) of several."""
+        form = extreme(forms, pick)
+        if self._from_outside and form.is_vague:
+            self.lose(*forms)
+        return form
+
+    def lose(self, *forms: Linear) -> None:
+        """Something depends on these forms that is not known from now on."""
+        self.vague.update(v.symbol for form in forms for v, _ in form.terms if v.symbol)
 
 
 def _constant_form(_forms: IndexForms, op: ir.Operation) -> Linear:
@@ -120,10 +180,10 @@ def _select_form(forms: IndexForms, op: ir.Operation) -> Linear:
 
 def _dim_form(forms: IndexForms, op: ir.Operation) -> Linear:
     dimension = forms.constant(op.operands[1])
-    extents = extents_of(op.operands[0])
-    if dimension is None or not 0 <= dimension < len(extents) or extents[dimension] == UNBOUNDED:
+    extents = forms.extents(op.operands[0])
+    if dimension is None or not 0 <= dimension < len(extents):
         return unknown()
-    return Linear(extents[dimension])
+    return unknown() if extents[dimension].constant == UNBOUNDED else extents[dimension]
 
 
 def _map_form(forms: IndexForms, op: ir.Operation) -> Linear:

@@ -57,6 +57,15 @@ class Linear:
             self.constant * factor, tuple((v, f * factor) for v, f in self.terms if factor)
         )
 
+    @property
+    def is_vague(self) -> bool:
+        """Whether anything in it is unknown that has no name."""
+        # Not any(): it is asked for every index of every access.
+        for variable, _ in self.terms:  # noqa: SIM110
+            if variable.low is None and not variable.symbol:
+                return True
+        return False
+
     def bounds(self) -> tuple[int, int] | None:
         """Least and greatest value; None where a variable is unknown or never has a value."""
         low = high = self.constant
@@ -143,7 +152,7 @@ class Window:
 ONE = Window()
 
 
-def extreme(forms: list[Linear], pick: Callable[..., int]) -> Linear:
+def extreme(forms: Sequence[Linear], pick: Callable[..., int]) -> Linear:
     """The max (min) of several bounds: one form where there is one, else what is known of it."""
     if len(forms) == 1:
         return forms[0]

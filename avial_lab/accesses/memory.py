@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from avial_lab.accesses.linear import ONE, Linear, Window
-from avial_lab.accesses.views import VIEWS, extents_of, is_memref
+from avial_lab.accesses.views import VIEWS, is_memref
 from avial_lab.dialects.avial import SEGMENTS, operand_segments
 
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ def linalg(reader: BodyReader, op: ir.Operation) -> None:
         reader.touch_operands(op)
         return
     inputs = operand_segments(op)[0]
-    sizes = [size for operand in operands if is_memref(operand) for size in extents_of(operand)]
-    everywhere = 0 not in sizes and _covers_outputs(op)
+    memrefs = [operand for operand in operands if is_memref(operand)]
+    sizes = [size for operand in memrefs for size in reader.extents(operand)]
+    everywhere = all(_some(size) for size in sizes) and _covers_outputs(op)
     for k, operand in enumerate(operands):
         if not is_memref(operand):
             continue
@@ -116,6 +117,12 @@ def linalg(reader: BodyReader, op: ir.Operation) -> None:
         old_value_used = any(True for _ in body.arguments[k].uses)
         reader.touch_whole(op, operand, reads=old_value_used, writes=True, certain=everywhere)
     reader.read_regions(op, certain=False)
+
+
+def _some(size: Linear) -> bool:
+    """Whether there is an element for sure along a dimension of that size."""
+    bounds = size.bounds()
+    return bounds is not None and bounds[0] > 0
 
 
 def _covers_outputs(op: ir.Operation) -> bool:
@@ -168,7 +175,8 @@ SILENT = {
     "vector.transpose", "vector.shape_cast", "vector.step", "vector.extract_strided_slice",
     "vector.insert_strided_slice", "vector.constant_mask", "vector.create_mask",
     "vector.bitcast", "vector.multi_reduction", "vector.outerproduct", "vector.from_elements",
-    "vector.to_elements", "gpu.shuffle", "gpu.all_reduce", *VIEWS,
+    "vector.to_elements", "gpu.shuffle", "gpu.all_reduce",
+    "func.return", "cf.br", "cf.cond_br", *VIEWS,
 }  # fmt: skip
 
 

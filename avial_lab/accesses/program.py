@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from mlir import ir
 
 from avial_lab.accesses.buffers import program_buffers
+from avial_lab.accesses.calls import Functions
 from avial_lab.accesses.groups import Grouped
 from avial_lab.accesses.linear import Linear
 from avial_lab.accesses.storage_regions import Part, access
@@ -97,6 +98,7 @@ class _Program:
     targets: dict[ir.Value, Target] = field(default_factory=dict)
     names: dict[ir.Value, list[str]] = field(default_factory=dict)
     """The tasks behind what `after` may name; several behind a converge."""
+    functions: Functions = field(default_factory=Functions)
 
     def task(self, op: ir.Operation) -> Task:
         operands, segments = list(op.operands), operand_segments(op)
@@ -131,7 +133,7 @@ class _Program:
         """What the body reads and what it writes, by buffer."""
         reads: _Parts = {}
         writes: _Parts = {}
-        touches = body_touches(block, self.symbols)
+        touches = body_touches(block, self.functions, self.symbols)
         for touch in touches:
             buffer = self.buffers.get(touch.root)
             if buffer is None:
@@ -150,7 +152,8 @@ class _Program:
             listed = operands[segments[0] : segments[0] + segments[1]]
             for root in _untouched(touches, listed):
                 if (buffer := self.buffers.get(root)) is not None:
-                    reads.setdefault((root, ()), []).append(Part(Box.whole(buffer.shape)))
+                    parts = [Part(box) for box in _handed(touches, root, buffer)]
+                    reads.setdefault((root, ()), []).extend(parts)
         return reads, writes
 
     def _access(self, key: tuple[ir.Value, tuple[str, ...]], parts: list[Part]) -> Access:
@@ -187,6 +190,15 @@ def _untouched(touches: Sequence[Touch], listed: Sequence[ir.Value]) -> list[ir.
         return []
     through_views = {value for direct in touched for value in view_chain(direct)}
     return [view_chain(value)[-1] for value in missing if value not in through_views]
+
+
+def _handed(touches: Sequence[Touch], root: ir.Value, buffer: Buffer) -> list[Box]:
+    """What a body may read that says it reads `root` and does not: the parts that it hands to
+    functions, else all.
+    """
+    whole = Box.whole(buffer.shape)
+    boxes = [t.box for t in touches if t.root == root and not t.reads and not t.writes and t.box]
+    return [common for box in boxes if (common := box.intersection(whole)) is not None] or [whole]
 
 
 def _certain_and_rest(parts: list[Part]) -> list[list[Part]]:

@@ -31,9 +31,9 @@ def access(
     buffer: Buffer, storages: Mapping[str, Storage], parts: Sequence[Part], anchor: tuple[str, ...]
 ) -> Access:
     """The parts, which all have that anchor, as one access."""
-    region, exact = _joined([part.box for part in parts])
+    region, exact = joined([part.box for part in parts])
     exact = exact and all(part.exact for part in parts)
-    relative, _ = _joined([part.relative for part in parts if part.relative is not None])
+    relative, _ = joined([part.relative for part in parts if part.relative is not None])
     storage = storages[buffer.storage]
     if storage.shared:
         intervals = [_byte_intervals(buffer, box) for box in region]
@@ -42,7 +42,7 @@ def access(
     return Access(buffer.name, storage.name, region, exact, anchor, relative)
 
 
-def _joined(boxes: Sequence[Box]) -> tuple[Region, bool]:
+def joined(boxes: Sequence[Box]) -> tuple[Region, bool]:
     """The elements in any of the boxes, and whether no other is among them."""
     if len(boxes) < 2:
         return tuple(boxes), True

@@ -1,8 +1,9 @@
 """What a task's body touches: which memref, read or written, and which elements of it.
 
 A block -> Touches. Indices are followed as linear forms of loop variables with constant ranges,
-views through their offsets and strides; what is not understood counts as reading and writing all it
-can reach. Exact polyhedral sets are a later module's; boxes are enough to tell slices apart.
+views through their offsets and strides, calls into the functions they call; what is not understood
+counts as reading and writing all it can reach. Exact polyhedral sets are a later module's; boxes
+are enough to tell slices apart.
 """
 
 from __future__ import annotations
@@ -10,30 +11,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from mlir import ir
 
 from avial_lab.accesses.control import CONTROL
 from avial_lab.accesses.index_forms import NO_SYMBOLS, IndexForms
-from avial_lab.accesses.linear import ONE, Guard, Linear, Variable, Window, apply_map
+from avial_lab.accesses.linear import ONE, Guard, Linear, Variable, Window
 from avial_lab.accesses.memory import MEMORY, SILENT, SILENT_DIALECTS, is_linalg, linalg
-from avial_lab.accesses.views import VIEW_MAPS, VIEWS, alternatives, defining, extents_of, is_memref
+from avial_lab.accesses.views import (
+    ABSOLUTE,
+    VIEW_MAPS,
+    VIEWS,
+    addressed,
+    alternatives,
+    defining,
+    is_memref,
+    view_chain,
+    whole_of,
+)
 from avial_lab.arrays import UNBOUNDED
 from avial_lab.regions import Box
+
+if TYPE_CHECKING:
+    from avial_lab.accesses.calls import Functions
 
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """low <= index - symbols < high, where symbols is a sum of numbers without a value."""
+    """low <= index - origin < high, where origin is a sum of numbers without a value."""
 
-    symbols: str
+    origin: Linear
     low: int
     high: int
+
+    @property
+    def symbols(self) -> str:
+        """The sum as text."""
+        return self.origin.symbols()
 
 
 @dataclass(frozen=True)
 class Touch:
-    """`op` reads or writes `box` of `root`, through `value`: the same memref or a view of it.
+    """`op` reads or writes `box` of `root`, through `value`: the same memref or a view of it. Where
+    it does neither, it hands `value` to a function that does neither.
 
     `certain` says of a write that every element of the box is written for sure whenever the body
     runs. The box is not yet cut to the root's shape; it is None in a loop that never runs.
@@ -50,14 +71,22 @@ class Touch:
     anchors: tuple[Anchored | None, ...] = ()
 
 
-def body_touches(block: ir.Block, symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS) -> list[Touch]:
+def body_touches(
+    block: ir.Block,
+    functions: Functions,
+    symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS,
+) -> list[Touch]:
     """Every touch of a memref in `block`, nested regions included, in program order.
 
+    functions: what the module's functions touch; kept from body to body, as each is read once.
     symbols: the forms of numbers from outside that have no value yet.
     """
-    reader = BodyReader(symbols)
+    reader = BodyReader(functions, IndexForms(symbols))
     reader.read_block(block)
     return reader.touches
+
+
+_Placed = tuple[ir.Value, Sequence[Linear], Sequence[Window], bool]
 
 
 class BodyReader:
@@ -65,9 +94,10 @@ class BodyReader:
     forms.
     """
 
-    def __init__(self, symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS) -> None:
+    def __init__(self, functions: Functions, forms: IndexForms) -> None:
         self.touches: list[Touch] = []
-        self.forms = IndexForms(symbols)
+        self.functions = functions
+        self.forms = forms
         self.certain = True
         self.unreached = False
         self.guards: tuple[Guard, ...] = ()
@@ -99,7 +129,15 @@ class BodyReader:
 
     def affine_indices(self, op: ir.Operation, operands: Sequence[ir.Value]) -> Sequence[Linear]:
         """The results of the operation's affine map."""
-        return apply_map(op.attributes["map"].value, self.indices(operands))
+        return self.forms.apply(op.attributes["map"].value, self.indices(operands))
+
+    def extents(self, value: ir.Value) -> Sequence[Linear]:
+        """The shape of a memref."""
+        return self.forms.extents(value)
+
+    def read_call(self, op: ir.Operation) -> None:
+        """What the called function does, seen from here."""
+        self.functions.read_call(self, op)
 
     # -- touches
 
@@ -113,9 +151,12 @@ class BodyReader:
         certain: bool = False,
     ) -> None:
         """A touch of every element of `value`, or of everything `value` may stand for."""
-        extents = extents_of(value)
-        windows = [Window(1, extent) for extent in extents]
-        indices = [Linear(0)] * len(extents)
+        indices, windows, fixed = whole_of(self.forms, value)
+        if not fixed:
+            self.forms.lose(*self.forms.extents(value))
+            # All of memory that has no size yet is still all of it; of a view, some part.
+            certain = certain and view_chain(value)[-1] == value
+            windows = [Window(1, UNBOUNDED if e.terms else e.constant) for e in self.extents(value)]
         self.touch(op, value, indices, windows, reads=reads, writes=writes, certain=certain)
 
     def touch_element(
@@ -145,35 +186,87 @@ class BodyReader:
         """
         for source in alternatives(value):
             if source != value:
-                whole = extents_of(source)
-                indices, windows = [Linear(0)] * len(whole), [Window(1, extent) for extent in whole]
+                indices, windows, _ = whole_of(self.forms, source)
                 certain = False
-            root, forms, spans, precise = self._at_root(source, indices, windows)
-            box, filled, anchors = self._box(forms, spans)
-            sure = writes and certain and precise and filled and self.certain
-            reached = None if self.unreached else box
-            self.touches.append(Touch(op, value, root, reads, writes, reached, sure, anchors))
+            # A function may hand back a view of memory beside what it was given.
+            leaves = source != value and self.functions.may_leave(op)
+            placed = None if leaves else self._at_root(source, indices, windows)
+            if placed is None:
+                self.note_memory(op, value, view_chain(source)[-1], reads=reads, writes=writes)
+                continue
+            root, forms, spans, precise = placed
+            certainly = writes and certain and precise and self.certain
+            self.note(op, value, root, forms, spans, reads=reads, writes=writes, certain=certainly)
+
+    def touch_memory(self, op: ir.Operation, value: ir.Value, *, reads: bool, writes: bool) -> None:
+        """A touch of anything in the memory that `value` is a view of."""
+        for root in dict.fromkeys(view_chain(source)[-1] for source in alternatives(value)):
+            self.note_memory(op, value, root, reads=reads, writes=writes)
+
+    def note_memory(
+        self, op: ir.Operation, value: ir.Value, root: ir.Value, *, reads: bool, writes: bool
+    ) -> None:
+        """Keep a touch of anything in that memory."""
+        indices, windows, _ = whole_of(self.forms, root)
+        self.note(op, value, root, indices, windows, reads=reads, writes=writes, certain=False)
+
+    def note(
+        self,
+        op: ir.Operation,
+        value: ir.Value,
+        root: ir.Value,
+        indices: Sequence[Linear],
+        windows: Sequence[Window],
+        *,
+        reads: bool,
+        writes: bool,
+        certain: bool,
+    ) -> None:
+        """Keep a touch of that window of `root`."""
+        box, filled, anchors = self.box_of(indices, windows)
+        sure = certain and filled and not anchors
+        reached = None if self.unreached else box
+        self.touches.append(Touch(op, value, root, reads, writes, reached, sure, anchors))
 
     def _at_root(
         self, value: ir.Value, indices: Sequence[Linear], windows: Sequence[Window]
-    ) -> tuple[ir.Value, Sequence[Linear], Sequence[Window], bool]:
+    ) -> _Placed | None:
         """The same window in the index space of the memref that `value` is a view of, and whether
-        nothing was lost.
+        nothing was lost; None where it may be anywhere in that memory.
         """
         precise = True
         while (op := defining(value)) is not None and op.name in VIEWS:
-            source = op.operands[0]
+            indices, windows, kept = self._within(value, indices, windows)
+            precise = precise and kept
+            if op.name in ABSOLUTE:
+                root, mapped = addressed(self.forms, op, indices, windows)
+                return mapped and (root, mapped[0], mapped[1], precise and mapped[2])
+            value = op.operands[0]
             step = VIEW_MAPS.get(op.name)
             mapped = step(self.forms, op, indices, windows) if step is not None else None
-            if mapped is None:
-                extents = extents_of(source)
-                mapped = [Linear(0)] * len(extents), [Window(1, extent) for extent in extents]
-                precise = False
-            indices, windows = mapped
-            value = source
+            indices, windows, exact = mapped or (*whole_of(self.forms, value)[:2], False)
+            precise = precise and exact
         return value, indices, windows, precise
 
-    def _box(
+    def _within(
+        self, value: ir.Value, indices: Sequence[Linear], windows: Sequence[Window]
+    ) -> tuple[Sequence[Linear], Sequence[Window], bool]:
+        """The window where an index is anything, or its end is open: as long as the view is."""
+        loose: list[int] = []
+        for k, index in enumerate(indices):
+            if windows[k].count >= UNBOUNDED or (index.terms and index.is_vague):
+                loose.append(k)
+        if not loose:
+            return indices, windows, True
+        whole, spans, fixed = whole_of(self.forms, value)
+        if len(whole) != len(indices):
+            return indices, windows, True  # of a rank that is not known
+        kept = fixed and not any(indices[k].terms or indices[k].constant for k in loose)
+        indices = [whole[k] if k in loose else index for k, index in enumerate(indices)]
+        windows = [spans[k] if k in loose else window for k, window in enumerate(windows)]
+        return indices, windows, kept
+
+    def box_of(
         self, indices: Sequence[Linear], windows: Sequence[Window]
     ) -> tuple[Box, bool, tuple[Anchored | None, ...]]:
         """The bounding box of a window, whether it is filled for sure, and its anchors."""
@@ -190,10 +283,14 @@ class BodyReader:
                 continue
             bounds = index.bounds()
             if bounds is None:
-                anchors[len(starts)] = _anchored(index, window)
+                anchors[len(starts)] = anchored = _anchored(index, window)
                 starts.append(0)
                 stops.append(UNBOUNDED)
-                filled = False
+                index = index.split()[1]
+                variables = {variable for variable, _ in index.terms}
+                dense = anchored is not None and index.dense(window)
+                filled = filled and dense and not variables & used
+                used |= variables
                 continue
             low, high = bounds
             for k, guard in enumerate(self.guards):
@@ -231,7 +328,7 @@ def _anchored(index: Linear, window: Window) -> Anchored | None:
     bounds = rest.bounds()
     if not symbols.terms or bounds is None:
         return None
-    return Anchored(symbols.symbols(), bounds[0], bounds[1] + window.extent)
+    return Anchored(symbols, bounds[0], bounds[1] + window.extent)
 
 
 Handler = Callable[[BodyReader, ir.Operation], None]
@@ -248,7 +345,13 @@ def handler_of(name: str) -> Handler | None:
 def _handling(name: str) -> Handler:
     if name in SILENT or name.partition(".")[0] in SILENT_DIALECTS:
         return _pass_over
+    if name == "func.call":
+        return _read_call
     return handler_of(name) or BodyReader.touch_operands
+
+
+def _read_call(reader: BodyReader, op: ir.Operation) -> None:
+    reader.read_call(op)
 
 
 def _pass_over(_reader: BodyReader, _op: ir.Operation) -> None:

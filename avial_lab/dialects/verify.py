@@ -10,6 +10,7 @@ from difflib import get_close_matches
 
 from mlir import ir
 
+from avial_lab.devices import KINDS
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import VerifyError
@@ -22,6 +23,9 @@ _PARENTS = {
     "avial.schedule": ("func.func",),
 }
 _TARGET_KEYS = ("arch", "node", "name")
+_FAMILIES = ", ".join(
+    dict.fromkeys(f'for any {kind.noun} arch = "{kind.family}"' for kind in KINDS)
+)
 _NAMED = ("avial.task", "avial.replicate", "avial.converge")
 _PREDICATES = ("lt", "le", "gt", "ge")
 
@@ -183,7 +187,7 @@ def _check_target(op: ir.Operation) -> None:
         raise VerifyError(
             "arch of avial.target is empty",
             span=span_of(op.location),
-            hint='for any CPU arch = "cpu", for any GPU arch = "gpu"',
+            hint=_FAMILIES,
         )
     for key in _TARGET_KEYS:
         if key in op.attributes and not isinstance(op.attributes[key], ir.StringAttr):

@@ -15,9 +15,9 @@ import islpy as isl
 import numpy as np
 from mlir import ir
 
-from avial_lab.arrays import ITEMSIZE
 from avial_lab.dialects.program import program_function
-from avial_lab.inside.work import constant_bound, own_work
+from avial_lab.element_types import ITEMSIZE
+from avial_lab.inside.work import constant_bound, own_counts
 from avial_lab.passes.notes import loop_name
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import text_attribute
@@ -86,7 +86,7 @@ def _counted(scop: Scop, middle: Mapping[str, int]) -> Demand | None:
 
 def _flops(op: ir.Operation) -> int:
     """A sign that is turned costs nothing: there is an instruction that subtracts a product."""
-    return 0 if op.name == "arith.negf" else own_work(op).flops
+    return 0 if op.name == "arith.negf" else own_counts(op).flops
 
 
 def _around(statement: Statement) -> isl.Set:

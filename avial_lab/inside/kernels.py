@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from avial_lab.devices.cuda import chip_in_ptx
 from avial_lab.inside.machine import assembly_origins
 from avial_lab.inside.origins import Lines, LocatedText
 from avial_lab.inside.parts import counts_of, parts_of, ptx_facts
@@ -155,11 +156,11 @@ def _timed(dumps: Sequence[_Dump], told: str) -> Iterator[tuple[str, float, str]
 def _assembled(ptx: str) -> dict[str, str]:
     """What NVIDIA's assembler says of the kernels, where it is installed."""
     ptxas = find_tool("ptxas")
-    target = re.search(r"^\.target (sm_\w+)", ptx, re.MULTILINE)
-    if ptxas is None or target is None:
+    chip = chip_in_ptx(ptx)
+    if ptxas is None or chip is None:
         return {}
     done = subprocess.run(
-        [str(ptxas), "-v", f"--gpu-name={target[1]}", "-", "-o", "/dev/null"],
+        [str(ptxas), "-v", f"--gpu-name={chip}", "-", "-o", "/dev/null"],
         input=ptx,
         capture_output=True,
         text=True,
@@ -174,7 +175,7 @@ def _assembled(ptx: str) -> dict[str, str]:
         "spilled loads": re.findall(r"(\d+) bytes spill loads", said),
         "stack frame": re.findall(r"(\d+) bytes stack frame", said),
     }
-    units = {"registers": f" a thread (ptxas, {target[1]})"}
+    units = {"registers": f" a thread (ptxas, {chip})"}
     return {
         name: f"{max(map(int, values))}{units.get(name, ' B')}"
         for name, values in found.items()

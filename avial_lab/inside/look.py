@@ -21,7 +21,7 @@ from avial_lab.inside.machine import assembly_origins, llvm_origins
 from avial_lab.inside.origins import Lines, LocatedText
 from avial_lab.inside.parts import counts_of, parts_of
 from avial_lab.inside.steps import PassLog, dumped_steps, step_between
-from avial_lab.inside.work import work_of
+from avial_lab.inside.work import operation_counts
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks
 from avial_lab.pipelines import Stages, gpu_text, has_gpu_tasks, our_line
@@ -177,7 +177,7 @@ def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
 
 def _work(module: ir.Operation) -> dict[str, str]:
     """Before anything is optimised."""
-    work = work_of(module)
+    work = operation_counts(module)
     names = {
         "flops": work.flops,
         "integer operations": work.integer,

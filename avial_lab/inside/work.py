@@ -11,15 +11,11 @@ from mlir import ir
 
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.operations import itemsize_of
-
-_FLOATING = ("addf", "subf", "mulf", "divf", "remf", "negf", "maximumf", "minimumf")
-_FLOATING += ("maxnumf", "minnumf", "cmpf")
-_INTEGER = ("addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "andi", "ori", "xori")
-_INTEGER += ("shli", "shrsi", "shrui", "maxsi", "maxui", "minsi", "minui", "cmpi")
+from avial_lab.weights import weight_of
 
 
 @dataclass(frozen=True)
-class Work:
+class OperationCounts:
     """Totals; `known` is false where a loop's bounds, or what a call or a linalg operation does,
     are not known here: the totals are then those of the rest.
     """
@@ -30,8 +26,8 @@ class Work:
     stored: int = 0
     known: bool = True
 
-    def __add__(self, other: Work) -> Work:
-        return Work(
+    def __add__(self, other: OperationCounts) -> OperationCounts:
+        return OperationCounts(
             self.flops + other.flops,
             self.integer + other.integer,
             self.loaded + other.loaded,
@@ -39,8 +35,8 @@ class Work:
             self.known and other.known,
         )
 
-    def times(self, count: int) -> Work:
-        return Work(
+    def times(self, count: int) -> OperationCounts:
+        return OperationCounts(
             self.flops * count,
             self.integer * count,
             self.loaded * count,
@@ -49,35 +45,35 @@ class Work:
         )
 
 
-_UNKNOWN = Work(known=False)
+_UNKNOWN = OperationCounts(known=False)
 
 
-def work_of(op: ir.Operation) -> Work:
+def operation_counts(op: ir.Operation) -> OperationCounts:
     """Of everything in `op`, each branch of a condition counted as if it were taken."""
-    inside = Work()
+    inside = OperationCounts()
     for region in op.regions:
         for block in region.blocks:
             for view in block.operations:
-                inside += work_of(view.operation)
+                inside += operation_counts(view.operation)
     if op.name in _LOOPS:
         count = _LOOPS[op.name](op)
         return inside.times(count) if count is not None else _UNKNOWN
     if op.name in ("scf.while", "func.call", "avial.converge") or op.name.startswith("linalg."):
         return _UNKNOWN
-    return inside + own_work(op)
+    return inside + own_counts(op)
 
 
-def own_work(op: ir.Operation) -> Work:
-    dialect, _, name = op.name.partition(".")
+def own_counts(op: ir.Operation) -> OperationCounts:
     if op.name in LOADS:
-        return Work(loaded=itemsize_of(op.results[0].type))
+        return OperationCounts(loaded=itemsize_of(op.results[0].type))
     if op.name in STORES:
-        return Work(stored=itemsize_of(op.operands[0].type))
-    if dialect == "math" or (dialect == "arith" and name in _FLOATING):
-        return Work(flops=_elements(op) * (2 if name == "fma" else 1))
-    if dialect == "arith" and name in _INTEGER and str(op.operands[0].type) != "index":
-        return Work(integer=_elements(op))
-    return Work()
+        return OperationCounts(stored=itemsize_of(op.operands[0].type))
+    weight = weight_of(op.name)
+    if weight.flops:
+        return OperationCounts(flops=_elements(op) * weight.flops)
+    if weight.integers and str(op.operands[0].type) != "index":
+        return OperationCounts(integer=_elements(op) * weight.integers)
+    return OperationCounts()
 
 
 def _elements(op: ir.Operation) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from avial_lab.element_types import ELEMENT_TYPES
 from avial_lab.errors import AvialError, BindError, VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.elaborate import Elaborator
@@ -69,7 +70,8 @@ def check_written(e: Elaborator, name: str, written: str, where: int) -> None:
     known = types.memref(written)
     if buffer is None or known is None or known.shape is None:
         return
-    if re.match(r"-?\d|i\d+\D|f\d+\D", known.element):
+    malformed = re.match(r"-?\d|i\d+\D|f\d+\D", known.element)
+    if malformed and known.element not in ELEMENT_TYPES:
         raise e.error(f"{written} is no type: {known.element} is no type of elements", where)
     if known.element != buffer.element and (known.element, buffer.element) != ("index", "i64"):
         problem = f"holds {buffer.element}"

@@ -137,7 +137,7 @@ class Scope(Reader):
         literal = constant.literal
         element = types.element_of(type_) or type_
         element = self.type_aliases.get(element, element)
-        if re.fullmatch(r"b?f\d+", element) and re.fullmatch(r"-?\d+", literal):
+        if re.fullmatch(r"b?f\d+\w*", element) and re.fullmatch(r"-?\d+", literal):
             literal += ".0"
         if type_.startswith(("vector", "tensor")):
             literal = f"dense<{literal}>"

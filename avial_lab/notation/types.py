@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from avial_lab.arrays import Buffer, row_major
+from avial_lab.element_types import FLOATS
 
 DYNAMIC = "?"
 Extent = int | str
 """A size, stride or offset: a number, or `?`."""
 
 
-SCALAR = re.compile(r"index|i\d+|f16|bf16|f32|f64")
+SCALAR = re.compile("|".join((r"index|i\d+", *FLOATS)))
 """The types of numbers a caller may give."""
 
 

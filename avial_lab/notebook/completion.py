@@ -20,6 +20,9 @@ from IPython.core.completer import (
 )
 from IPython.core.interactiveshell import InteractiveShell
 
+from avial_lab.devices import KINDS
+from avial_lab.devices.cpu import canonical_cpu
+from avial_lab.element_types import ELEMENT_TYPES, ElementKind
 from avial_lab.notebook.display import PARTS
 from avial_lab.notebook.magic_lines import complete_line
 from avial_lab.notebook.magics import AvialMagics, line_parser
@@ -27,13 +30,11 @@ from avial_lab.notebook.operations import FIRST, operation_names, usages
 from avial_lab.notebook.surroundings import Surroundings, surroundings
 from avial_lab.options import OPTIONS
 from avial_lab.suite import kernel_names
-from avial_lab.topology import canonical_cpu
 
 TYPES = (
-    "index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64",
-    "memref<", "tensor<", "vector<", "complex<",
-)  # fmt: skip
-GPUS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
+    *(row.name for row in ELEMENT_TYPES.values() if row.kind is not ElementKind.COMPLEX),
+    *("memref<", "tensor<", "vector<", "complex<"),
+)
 TASK_WORDS = ("reads(", "writes(", "after ")
 
 CELL = re.compile(r"\s*%%avial(?!\S)(?P<options>[^\n]*)")
@@ -70,7 +71,8 @@ class Session:
         cluster = self.magics.cluster
         there = [device.arch for device in cluster.topology.devices] if cluster else []
         here = canonical_cpu(platform.machine())
-        return list(dict.fromkeys(("cpu", "gpu", here, *there, *GPUS)))
+        families, known = [k.family for k in KINDS], [arch for k in KINDS for arch in k.arches]
+        return list(dict.fromkeys((*families, here, *there, *known)))
 
     def nodes(self) -> list[str]:
         cluster = self.magics.cluster

@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf
 
 from avial_lab.accesses import view_chain
+from avial_lab.accesses.calls import Functions
 from avial_lab.accesses.views import DYNAMIC
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import VerifyError
@@ -62,7 +63,7 @@ def _size(launch: ir.Operation) -> None:
 
 def _written_first(launch: ir.Operation) -> ir.Value:
     """The first memref from outside that the body writes."""
-    for touch in role_touches(launch.regions[0].blocks[0]):
+    for touch in role_touches(launch.regions[0].blocks[0], Functions()):
         if not touch.writes:
             continue
         for value in view_chain(touch.value):

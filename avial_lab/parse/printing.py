@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses.calls import Functions
 from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, operand_segments
 from avial_lab.notation.types import split_commas
 from avial_lab.parse.roles import declared_roles, inferred_roles
@@ -40,6 +41,7 @@ class _Open:
     line: int
     match: re.Match[str]
     op: ir.Operation
+    functions: Functions
 
 
 def print_module(module: ir.Module | ir.Operation) -> str:
@@ -81,6 +83,7 @@ def _rewritten(lines: list[str], operations: list[ir.Operation]) -> list[str]:
     stack: list[_Open] = []
     seen: set[str] = set()
     buffers: dict[str, tuple[str, str]] = {}
+    functions = Functions()
     for line in lines:
         ref = _REF.fullmatch(line)
         if ref is not None:
@@ -93,7 +96,7 @@ def _rewritten(lines: list[str], operations: list[ir.Operation]) -> list[str]:
                 result.append(_target(head, op) or line)
                 continue
             result += [f"{head[1]}// {line}" for line in _said_of(op)]
-            stack.append(_Open(len(result), head, op))
+            stack.append(_Open(len(result), head, op, functions))
             result.append(line)
             continue
         tail = _TAIL.match(line) if stack else None
@@ -169,7 +172,7 @@ def _task(opened: _Open, operands: list[str], attributes: str) -> str:
     writes = operands[1 + sizes[1] : 1 + sizes[1] + sizes[2]]
     after = operands[1 + sizes[1] + sizes[2] :]
     head = f"{_result(opened)}avial.{opened.match['kind']} {operands[0]}"
-    if _follows(op):
+    if _follows(op, opened.functions):
         listed = [*reads, *(name for name in writes if name not in reads)]
         head += "".join(f", {name}" for name in listed)
     else:
@@ -177,11 +180,11 @@ def _task(opened: _Open, operands: list[str], attributes: str) -> str:
     return head + _after(after) + _rest(opened, attributes, {SEGMENTS})
 
 
-def _follows(op: ir.Operation) -> bool:
+def _follows(op: ir.Operation, functions: Functions) -> bool:
     """Whether the plain list of the task's buffers would be given these roles again."""
     reads, writes = declared_roles(op)
     listed = [*reads, *(value for value in writes if value not in reads)]
-    return inferred_roles(op, listed) == (reads, writes)
+    return inferred_roles(op, listed, functions) == (reads, writes)
 
 
 def _converge(opened: _Open, operands: list[str], attributes: str) -> str:

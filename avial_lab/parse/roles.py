@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mlir import ir
 
 from avial_lab.accesses import view_chain
+from avial_lab.accesses.calls import Functions
 from avial_lab.accesses.control import CONTROL
+from avial_lab.accesses.index_forms import IndexForms
 from avial_lab.accesses.linear import Linear, Window
 from avial_lab.accesses.touches import BodyReader, Handler
-from avial_lab.accesses.views import alternatives
+from avial_lab.accesses.views import alternatives, is_memref
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments, rebuilt
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.errors import AvialError, BindError, CellSpan, VerifyError
@@ -28,7 +30,9 @@ WORK = ("avial.task", "avial.replicate")
 
 @dataclass(frozen=True, slots=True)
 class RoleTouch:
-    """`op` reads or writes `value`, which is `source` or a view of it."""
+    """`op` reads or writes `value`, which is `source` or a view of it; or hands it to a function
+    that does neither.
+    """
 
     op: ir.Operation
     value: ir.Value
@@ -40,8 +44,8 @@ class RoleTouch:
 class _RoleReader(BodyReader):
     """Roles do not depend on indices: a store in a loop that never runs is a write all the same."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, functions: Functions) -> None:
+        super().__init__(functions, IndexForms())
         self.roles: list[RoleTouch] = []
 
     @staticmethod
@@ -53,6 +57,19 @@ class _RoleReader(BodyReader):
 
     def affine_indices(self, op: ir.Operation, operands: Sequence[ir.Value]) -> Sequence[Linear]:
         return ()
+
+    def extents(self, value: ir.Value) -> Sequence[Linear]:
+        return ()
+
+    def read_call(self, op: ir.Operation) -> None:
+        footprint = self.functions.footprint(op)
+        if footprint is None:
+            self.touch_operands(op)
+            return
+        read, written = footprint.read, footprint.written
+        for number, operand in enumerate(op.operands):
+            if is_memref(operand):
+                self.touch(op, operand, (), (), reads=number in read, writes=number in written)
 
     def touch_whole(
         self,
@@ -84,9 +101,9 @@ def _read_regions(reader: BodyReader, op: ir.Operation) -> None:
     reader.read_regions(op, certain=False)
 
 
-def role_touches(block: ir.Block) -> list[RoleTouch]:
+def role_touches(block: ir.Block, functions: Functions) -> list[RoleTouch]:
     """Every read and write of a memref in the block, whether or not it is ever reached."""
-    reader = _RoleReader()
+    reader = _RoleReader(functions)
     reader.read_block(block)
     return reader.roles
 
@@ -95,14 +112,16 @@ def resolve_roles(
     function: ir.Operation, elaboration: Elaboration, read_only: Set[ir.Value] = frozenset()
 ) -> None:
     """Infer or check the roles of every task's buffers; nothing may write one of `read_only`."""
+    functions = Functions()
     for op in list(work_operations(function)):
-        _Task(op, elaboration).resolve(read_only)
+        _Task(op, elaboration, functions).resolve(read_only)
 
 
 def check_unwritten(function: ir.Operation, read_only: Set[ir.Value]) -> None:
     """BindError where a plain function writes one of the arguments whose arrays are `read_only`."""
+    functions = Functions()
     for block in function.regions[0].blocks if read_only else ():
-        for touch in role_touches(block):
+        for touch in role_touches(block, functions):
             root = view_chain(touch.source)[-1]
             if touch.writes and root in read_only:
                 name = _name(root)
@@ -135,40 +154,47 @@ def declared_roles(op: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
 
 
 def inferred_roles(
-    op: ir.Operation, listed: list[ir.Value]
+    op: ir.Operation, listed: list[ir.Value], functions: Functions
 ) -> tuple[list[ir.Value], list[ir.Value]] | None:
     """The roles of a plain list of buffers, None where the body touches another or leaves one
     alone.
     """
     block = op.regions[0].blocks[0]
-    reads, writes, stray = _found(op, block, set(listed))
-    if stray:
+    found = _found(op, role_touches(block, functions), set(listed))
+    if found.stray:
         return None
-    if not reads and not writes and len(block.operations) == 1:
+    if not found.reads and not found.writes and len(block.operations) == 1:
         return listed, []
-    if any(value not in reads and value not in writes for value in listed):
+    if any(value not in found.reads and value not in found.writes for value in listed):
         return None
-    return [v for v in listed if v in reads], [v for v in listed if v in writes]
+    return [v for v in listed if v in found.reads], [v for v in listed if v in found.writes]
 
 
-def _found(
-    op: ir.Operation, block: ir.Block, declared: set[ir.Value]
-) -> tuple[set[ir.Value], set[ir.Value], list[RoleTouch]]:
-    """The declared buffers that are read, those that are written, and touches of others."""
-    reads: set[ir.Value] = set()
-    writes: set[ir.Value] = set()
-    stray: list[RoleTouch] = []
-    for touch in role_touches(block):
+@dataclass
+class _Found:
+    """The declared buffers that a body reads, writes, hands to functions; touches of others."""
+
+    reads: set[ir.Value] = field(default_factory=set)
+    writes: set[ir.Value] = field(default_factory=set)
+    handed: set[ir.Value] = field(default_factory=set)
+    stray: list[RoleTouch] = field(default_factory=list)
+
+
+def _found(op: ir.Operation, touches: Sequence[RoleTouch], declared: set[ir.Value]) -> _Found:
+    found = _Found()
+    for touch in touches:
         buffer = touch.value if touch.value in declared else _buffer(touch, declared)
         if buffer is None:
-            if not _own(op, touch.source):
-                stray.append(touch)
+            if (touch.reads or touch.writes) and not _own(op, touch.source):
+                found.stray.append(touch)
             continue
         if touch.reads:
-            reads.add(buffer)
+            found.reads.add(buffer)
         if touch.writes:
-            writes.add(buffer)
-    return reads, writes, stray
+            found.writes.add(buffer)
+        if touch.op.name == "func.call":
+            found.handed.add(buffer)
+    return found
 
 
 def _buffer(touch: RoleTouch, declared: set[ir.Value]) -> ir.Value | None:
@@ -200,7 +226,7 @@ def _own(op: ir.Operation, source: ir.Value) -> bool:
 class _Task:
     """One task while its roles are found."""
 
-    def __init__(self, op: ir.Operation, elaboration: Elaboration) -> None:
+    def __init__(self, op: ir.Operation, elaboration: Elaboration, functions: Functions) -> None:
         self.op, self.source = op, elaboration.source
         operands = list(op.operands)
         sizes = operand_segments(op)
@@ -214,6 +240,7 @@ class _Task:
         place = (span.line, span.column) if span is not None else (0, 0)
         self.listed: Listed | None = elaboration.listed.get(place)
         self.block = op.regions[0].blocks[0]
+        self.touches = role_touches(self.block, functions)
 
     @property
     def name(self) -> str:
@@ -222,43 +249,44 @@ class _Task:
     def resolve(self, read_only: Set[ir.Value]) -> None:
         plain = self.listed is not None and self.listed.plain is not None
         declared = list(dict.fromkeys([*self.reads, *self.writes]))
-        found_reads, found_writes, stray = _found(self.op, self.block, set(declared))
-        if stray:
-            raise self._undeclared(stray[0], declared, found_reads | found_writes)
-        for buffer in found_writes if read_only else ():
+        found = _found(self.op, self.touches, set(declared))
+        if found.stray:
+            raise self._undeclared(found.stray[0], declared, found.reads | found.writes)
+        for buffer in found.writes if read_only else ():
             if view_chain(buffer)[-1] in read_only:
                 raise self._read_only(buffer)
         if not plain:
-            self._check_explicit(found_reads, found_writes)
+            self._check_explicit(found)
             return
+        unused = [v for v in declared if v not in found.reads and v not in found.writes]
         empty = len(self.block.operations) == 1
-        unused = [v for v in declared if v not in found_reads and v not in found_writes]
-        if unused and not empty:
-            raise self._unused(unused[0])
-        if found_writes:
-            reads = [value for value in declared if value in found_reads]
-            self._rebuild(reads, [value for value in declared if value in found_writes])
+        idle = [value for value in unused if value not in found.handed]
+        if idle and not empty:
+            raise self._unused(idle[0])
+        if found.writes or (unused and not empty):
+            reads = [value for value in declared if value in found.reads]
+            self._rebuild(reads, [value for value in declared if value in found.writes])
 
-    def _check_explicit(self, found_reads: set[ir.Value], found_writes: set[ir.Value]) -> None:
+    def _check_explicit(self, found: _Found) -> None:
         """A body may do less than it says it reads, but not more, and it has to write what it says
-        it writes.
+        it writes, or hand it to a function.
         """
         for value in self.writes:
-            if value not in found_writes:
+            if value not in found.writes and value not in found.handed:
                 raise VerifyError(
                     f"task '{self.name}' lists %{_name(value)} as written, "
                     "but its body never writes it",
                     span=self._listed_at(value, writes=True),
                     hint="take it out of writes(…)"
-                    + (", put it into reads(…)" if value in found_reads else ""),
+                    + (", put it into reads(…)" if value in found.reads else ""),
                 )
-        for found, declared, verb in (
-            (found_writes, self.writes, "writes"),
-            (found_reads, self.reads, "reads"),
+        for used, declared, verb in (
+            (found.writes, self.writes, "writes"),
+            (found.reads, self.reads, "reads"),
         ):
             known = set(declared)
-            for touch in role_touches(self.block) if not found <= known else ():
-                buffer = _buffer(touch, found)
+            for touch in self.touches if not used <= known else ():
+                buffer = _buffer(touch, used)
                 does = touch.writes if verb == "writes" else touch.reads
                 if buffer is not None and buffer not in known and does:
                     name = _name(buffer)
@@ -299,8 +327,7 @@ class _Task:
 
     def _read_only(self, buffer: ir.Value) -> AvialError:
         root = _name(view_chain(buffer)[-1])
-        touches = role_touches(self.block)
-        touch = next(t for t in touches if t.writes and _buffer(t, {buffer}) is not None)
+        touch = next(t for t in self.touches if t.writes and _buffer(t, {buffer}) is not None)
         return BindError(
             f"task '{self.name}' writes %{root}, but the array '{root}' is read-only",
             span=self._touch_at(touch),

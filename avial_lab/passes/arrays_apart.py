@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
+from itertools import combinations
 
 from mlir import ir
 
-from avial_lab.accesses.views import is_memref, view_chain
+from avial_lab.accesses.views import defining, is_memref, view_chain
 from avial_lab.dialects.program import program_function
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import OF_TASK
+from avial_lab.regions import Box
 
 APART = "avial.apart"
 SHARED = "avial.shared"
@@ -31,6 +33,8 @@ class ArraysApart:
 
     before:  func.func private @S1(%A, %B)               call @S1(%a, %b)  call @S2(%a, %a)
     after:   func.func private @S1(%A, %B) {avial.apart}
+
+    Parts of one array are different memory where they are boxes without a common element.
 
     Arrays of the caller that overlap are one array of the entry.
     """
@@ -77,9 +81,33 @@ def arrays_apart(function: ir.Operation) -> bool:
 
 
 def _apart(call: ir.Operation, given: Set[object]) -> bool:
-    roots = [view_chain(operand)[-1] for operand in call.operands if is_memref(operand)]
-    own = {root for root in roots if _is_new(root)}
-    return len(set(roots)) == len(roots) and set(roots) <= given | own
+    parts = [_part(operand) for operand in call.operands if is_memref(operand)]
+    if not all(root in given or _is_new(root) for root, _ in parts):
+        return False
+    return not any(_may_meet(one, other) for one, other in combinations(parts, 2))
+
+
+def _part(array: ir.Value) -> tuple[ir.Value, Box | None]:
+    """The array it is a part of, and that part of it, where it is a box whose text says it all."""
+    root = view_chain(array)[-1]
+    op = defining(array)
+    while op is not None and op.name == "memref.cast":
+        array, op = op.operands[0], defining(op.operands[0])
+    if op is None or op.name != "memref.subview" or list(op.operands) != [root]:
+        return root, None
+    cut = (ir.DenseI64ArrayAttr(op.attributes[f"static_{word}"]) for word in _CUT)
+    ends = [(a, a + (size - 1) * step + 1) for a, size, step in zip(*cut, strict=True)]
+    return root, Box(tuple(a for a, _ in ends), tuple(b for _, b in ends))
+
+
+_CUT = ("offsets", "sizes", "strides")
+
+
+def _may_meet(one: tuple[ir.Value, Box | None], other: tuple[ir.Value, Box | None]) -> bool:
+    (root, box), (other_root, other_box) = one, other
+    if root != other_root:
+        return False
+    return box is None or other_box is None or box.overlaps(other_box)
 
 
 def _is_new(root: ir.Value) -> bool:

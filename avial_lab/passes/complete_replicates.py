@@ -13,8 +13,8 @@ from mlir import ir
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import VerifyError
 from avial_lab.passes.drop_in import describe_split
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import split_loops
+from avial_lab.passes.operations import operations_named
+from avial_lab.passes.phases import AS_WRITTEN, split_loops
 from avial_lab.polyhedra.partition import Scalar, Split, partition
 
 
@@ -24,14 +24,18 @@ class CompleteReplicates:
 
     before:  avial.replicate %cpu, %a { scf.parallel %i … }
     after:   avial.replicate %cpu, %a { scf.parallel %i … {avial.split = 0} } {avial.owned0 = …}
+
+    Tasks beside them are marked: their bodies are as they were written.
     """
 
     grid: bool = False
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in [op for op in operations_in(module) if op.name == "avial.replicate"]:
-                if not split_loops(op):
+            for op in operations_named(module, "avial.replicate", "avial.task"):
+                if op.name == "avial.task":
+                    op.attributes[AS_WRITTEN] = ir.UnitAttr.get()
+                elif not split_loops(op):
                     with op.location:
                         _complete(op, grid=self.grid)
 

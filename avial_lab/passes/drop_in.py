@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import islpy as isl
 from mlir import ir
 
+from avial_lab.accesses.calls import Functions
 from avial_lab.accesses.rounding import FAR, TERMS
 from avial_lab.accesses.touches import body_touches
 from avial_lab.accesses.views import is_memref, view_chain
@@ -65,6 +66,7 @@ class _Wrapper:
     grid: bool
     names: dict[str, int] = field(default_factory=dict)
     handles: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    functions: Functions = field(default_factory=Functions)
 
     def wrap(self, nodes: Sequence[Node]) -> None:
         block = self.function.regions[0].blocks[0]
@@ -169,7 +171,7 @@ class _Wrapper:
                 regions=1,
             )
         self._fill(work, op)
-        touches = body_touches(work.regions[0].blocks[0])
+        touches = body_touches(work.regions[0].blocks[0], self.functions)
         reads = self._listed(touch.root for touch in touches if touch.reads)
         writes = self._listed(touch.root for touch in touches if touch.writes)
         sizes = ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0])

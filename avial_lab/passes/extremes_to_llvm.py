@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.element_types import ELEMENT_TYPES, ElementKind
 from avial_lab.passes.operations import itemsize_of, operations_named
 
 X86 = ("x86_64", "amd64", "i686")
-ELEMENTS = ("f16", "bf16", "f32", "f64")
 INTRINSICS = {"arith.minimumf": "llvm.intr.minimum", "arith.maximumf": "llvm.intr.maximum"}
 
 
@@ -62,9 +62,10 @@ class ExtremesToLlvm:
 
 def _is_known(kind: ir.Type) -> bool:
     """LLVM's vectors have one dimension."""
-    return str(_element(kind)) in ELEMENTS and not (
-        isinstance(kind, ir.VectorType) and len(kind.shape) != 1
-    )
+    element = ELEMENT_TYPES.get(str(_element(kind)))
+    if element is None or not element.computed or element.kind is not ElementKind.FLOAT:
+        return False
+    return not (isinstance(kind, ir.VectorType) and len(kind.shape) != 1)
 
 
 def _element(kind: ir.Type) -> ir.Type:

@@ -17,6 +17,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES
+from avial_lab.constants import LINE_BYTES
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.dialects.program import is_strict
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
@@ -36,8 +37,6 @@ from avial_lab.polyhedra.reductions import reductions
 
 NAME = "fuse-nests"
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
-LINE = 64
-"""Bytes of a cache."""
 
 BOUNDS = ("lowerBoundMap", "upperBoundMap", "step")
 
@@ -349,7 +348,7 @@ def _need_of(access: Access) -> _Need | None:
         if own:
             # With those that loops inside go on to; and a column with those beside it.
             window = 1 + sum(f * (n - 1) for f, n in zip(others, counts[1:], strict=True))
-            beside = LINE // item if place == len(shape) - 1 else 1
+            beside = LINE_BYTES // item if place == len(shape) - 1 else 1
             part = part // extent * min(extent, max(window, beside))
     return _Need(whole, part)
 

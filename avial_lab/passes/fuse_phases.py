@@ -16,13 +16,15 @@ from dataclasses import dataclass, replace
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, STORES
-from avial_lab.arrays import ITEMSIZE
+from avial_lab.constants import BYTES_OF_A_SHORT_STEP, BYTES_WHILE_THREADS_MEET
 from avial_lab.cpu import this_cpu
+from avial_lab.devices import CPU, kind_for
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
+from avial_lab.element_types import ITEMSIZE
 from avial_lab.passes.block_loops import STEPS, BlockLoops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in
-from avial_lab.passes.phases import ALONE, HALO, SPLIT
+from avial_lab.passes.phases import ALONE, AS_WRITTEN, HALO, SPLIT
 from avial_lab.passes.program import is_pure, text_attribute
 from avial_lab.passes.tile_time import TileTime
 from avial_lab.polyhedra import read_scop
@@ -30,21 +32,11 @@ from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.nesting import FORS, body_of, holds
 from avial_lab.polyhedra.time_tiles import Resident
 from avial_lab.polyhedra.units import Immovable
-from avial_lab.topology import is_gpu_arch
 
 PHASES = ("avial.replicate", "avial.task")
 FUSED = "avial.fused"
 """On a task: the phases that it was, by name."""
 
-SHORT_BYTES = 1 << 17
-"""Arrays of so few bytes, in a cache, are gone through in a few microseconds: less than threads
-take to meet, and not much more than what begins and ends a phase.
-"""
-
-SHORT_WORK = 1 << 19
-"""Bytes that one step of the innermost loop around phases loads and stores in some ten
-microseconds: what begins and ends its phases would be a good part of that.
-"""
 
 MANY_STEPS = 64
 """From so many on that adds up; a timeline of fewer is worth more."""
@@ -134,6 +126,8 @@ class FusePhases:
         where = "the one rank" if self.ranks == 1 else "one rank, sooner than on all step by step"
         why = f"{listed(names)} run as one on {where}: {found}"
         task.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
+        if any(AS_WRITTEN in op.attributes for op in phases):
+            task.attributes[AS_WRITTEN] = ir.UnitAttr.get()
         task.attributes[FUSED] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         converge.erase()
         return True
@@ -187,7 +181,7 @@ def _loops_in(task: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_short(reason: Resident) -> bool:
-    return reason.nbytes <= SHORT_BYTES and reason.steps >= MANY_STEPS
+    return reason.nbytes <= BYTES_WHILE_THREADS_MEET and reason.steps >= MANY_STEPS
 
 
 def _short_phases(converge: ir.Operation, phases: Sequence[ir.Operation]) -> str:
@@ -205,7 +199,7 @@ def _short_phases(converge: ir.Operation, phases: Sequence[ir.Operation]) -> str
             runs = max(runs, math.prod(itertools.compress(counts, around)))
             sizes = (ITEMSIZE.get(access.array.element_type, 8) for access in statement.accesses)
             work += math.prod(counts) * max(sizes, default=0)
-    if runs < MANY_STEPS or work > SHORT_WORK * runs:
+    if runs < MANY_STEPS or work > BYTES_OF_A_SHORT_STEP * runs:
         return ""
     return f"{runs:,} steps, each shorter than it would take to begin its phases"
 
@@ -263,7 +257,7 @@ def _hands_on(op: ir.Operation) -> bool:
 def on_cpu(op: ir.Operation) -> bool:
     view = op.opview
     assert isinstance(view, ReplicateOp | TaskOp)
-    return not is_gpu_arch(view.target_op.arch) and not any(
+    return kind_for(view.target_op.arch) is CPU and not any(
         inner.name.startswith("gpu.") for inner in operations_in(op)
     )
 

@@ -16,6 +16,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.accesses.views import view_chain
+from avial_lab.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import ALLOCATIONS, functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
@@ -34,8 +35,8 @@ NAME = "hold-rows"
 MOST_VECTORS = 4
 """Of one row: with several rows there are no registers for more."""
 
-MOST_ROWS = 8
-"""Side by side: products and sums take four cycles or so, and two of them begin in each."""
+MOST_ROWS = FMA_LATENCY_CYCLES * VECTOR_UNITS
+"""Side by side: as many as hide how long a product and a sum take."""
 
 MOST_OPERATIONS = 400
 """In the body of the rows together."""

@@ -17,6 +17,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, STORES
+from avial_lab.constants import REQUESTS_IN_FLIGHT
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.interleave_rows import put_all_side_by_side, put_side_by_side
 from avial_lab.passes.loop_bounds import operands_of_ends
@@ -34,7 +35,7 @@ NAME = "jam-rows"
 ROWS = 4
 """Rows at once, of short ones."""
 
-MANY_ROWS = 12
+MANY_ROWS = REQUESTS_IN_FLIGHT
 """Of long ones, each a stream from memory of its own: as many requests as a core can have in
 flight, while lines of so many rows that fall on one place of a cache still find room there.
 """

@@ -12,14 +12,25 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.cpu import CLOCK_HZ, UNITS, Cpu, this_cpu
+from avial_lab.constants import (
+    CLOCK_HZ,
+    CORE_CACHE_BYTES_PER_S,
+    CORES_THAT_FILL_MEMORY,
+    LAST_CACHE_BYTES_PER_S,
+    MEMORY_BYTES_PER_S,
+    MESSAGE_BYTES_PER_S,
+    MESSAGE_LATENCY_S,
+    REACHED_OF_PEAK,
+    VECTOR_UNITS,
+)
+from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.fuse_phases import IFS, PHASES
 from avial_lab.passes.join_phases import join_in
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import ALONE, SPLIT, reduced_arrays
 from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.sharing import Layouts, Traffic, Unknown, Work, work_of
+from avial_lab.polyhedra.sharing import Layouts, PhaseWork, Traffic, Unknown, phase_work
 
 LEAST_S = 1e-3
 """Of work on one rank: less is over soon in any case, and people may want to look at its parts."""
@@ -34,22 +45,6 @@ MOST_BYTES = 1 << 32
 
 WORTH = 0.9
 """Of its time on one rank a program may take on several: the model is not as exact."""
-
-BUSY = 0.5
-"""The part of what a core can compute that loops reach."""
-
-NEAR_BYTES_PER_S, LAST_BYTES_PER_S, MEMORY_BYTES_PER_S = 60e9, 25e9, 12e9
-"""What a loop goes through: in a core's own cache, in the last cache, in memory (measured: gemver,
-deriche)."""
-
-CORES_FOR_MEMORY = 3
-"""So many cores have all that memory can give to a machine, and more of them no more."""
-
-MESSAGE_BYTES_PER_S = 2.5e9
-"""Of what a rank is sent while it sends as much: packed, sent and unpacked (measured: deriche)."""
-
-WAIT_S = 5e-6
-"""Until the first byte of a message is there, with what begins a phase."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,8 @@ class Spent:
     @property
     def several(self) -> float:
         """Seconds on several ranks."""
-        return self.share + self.sent.nbytes / MESSAGE_BYTES_PER_S + self.sent.waits * WAIT_S
+        sent_s = self.sent.nbytes / MESSAGE_BYTES_PER_S + self.sent.waits * MESSAGE_LATENCY_S
+        return self.share + sent_s
 
     def told(self, ranks: int) -> str:
         more = "go over the same arrays in each phase"
@@ -190,7 +186,7 @@ class Cost:
         return one
 
     def _block(
-        self, block: ir.Block, works: Mapping[ir.Operation, Work], layouts: Layouts
+        self, block: ir.Block, works: Mapping[ir.Operation, PhaseWork], layouts: Layouts
     ) -> Spent:
         spent = Spent()
         for op in (view.operation for view in block.operations):
@@ -208,7 +204,7 @@ class Cost:
         return spent
 
     def _loop(
-        self, loop: ir.Operation, works: Mapping[ir.Operation, Work], layouts: Layouts
+        self, loop: ir.Operation, works: Mapping[ir.Operation, PhaseWork], layouts: Layouts
     ) -> Spent:
         """The first turn, and all others as the second: arrays then lie as a turn leaves them."""
         trips, body = self._trips(loop), loop.regions[0].blocks[0]
@@ -230,8 +226,9 @@ class Cost:
             raise Unknown
         return range(max(lows), min(highs), ir.IntegerAttr(loop.attributes["step"]).value)
 
-    def _phase(self, work: Work, layouts: Layouts) -> Spent:
-        arithmetic = work.flops / (CLOCK_HZ * BUSY * UNITS * 2 * self.cpu.lanes(work.itemsize))
+    def _phase(self, work: PhaseWork, layouts: Layouts) -> Spent:
+        peak = CLOCK_HZ * VECTOR_UNITS * 2 * self.cpu.lanes(work.itemsize)
+        arithmetic = work.flops / (peak * REACHED_OF_PEAK)
         speed, faster = self._stream()
         memory = work.nbytes / speed
         one = max(arithmetic, memory)
@@ -241,14 +238,14 @@ class Cost:
     def _stream(self) -> tuple[float, float]:
         """Bytes a second that one rank goes through, and how many times as fast all of them do."""
         if self.footprint <= self.cpu.l2_bytes:
-            return NEAR_BYTES_PER_S, self.ranks
+            return CORE_CACHE_BYTES_PER_S, self.ranks
         if self.footprint <= self.cpu.last_bytes:
-            return LAST_BYTES_PER_S, self.ranks
-        return MEMORY_BYTES_PER_S, self.ranks / (1 + (self.ranks - 1) / CORES_FOR_MEMORY)
+            return LAST_CACHE_BYTES_PER_S, self.ranks
+        return MEMORY_BYTES_PER_S, self.ranks / (1 + (self.ranks - 1) / CORES_THAT_FILL_MEMORY)
 
 
-def work_in(phase: ir.Operation) -> Work:
+def work_in(phase: ir.Operation) -> PhaseWork:
     """Raises Unknown."""
     scop = read_scop(phase)
     divided = [loop for loop in scop.loops if SPLIT in loop.op.attributes]
-    return work_of(scop, divided, reduced_arrays(phase))
+    return phase_work(scop, divided, reduced_arrays(phase))

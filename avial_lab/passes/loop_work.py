@@ -16,21 +16,13 @@ from avial_lab.passes.operations import LOOPS
 from avial_lab.passes.program import is_pure
 from avial_lab.passes.shared_code import WORK
 from avial_lab.polyhedra.nesting import defined_in
-
-SLOW = {"arith.divf": 8, "arith.divsi": 16, "arith.remsi": 16, "math.sqrt": 8, "math.fma": 1}
-"""Additions that one of these takes as long as."""
-
-FUNCTION = 16
-"""The same for other functions of `math`."""
+from avial_lab.weights import weight_of
 
 UNKNOWN = 16
 """Iterations of a loop whose number only its body knows."""
 
 BLOCKS = "avial.blocks"
 """On a condition: it holds for all iterations of the loop around but the last one, perhaps."""
-
-FREE = ("arith.constant", "affine.apply", "affine.yield", "scf.yield", "arith.index_cast")
-
 
 Number = ir.Value | int
 """What may be known when a program is compiled."""
@@ -229,9 +221,10 @@ def _folded(bound: Number) -> Number:
 
 def _weight(op: ir.Operation) -> int:
     """Elements that it loads, stores or computes, in additions' time."""
-    if op.name in FREE:
+    additions = weight_of(op.name).additions
+    if not additions:
         return 0
     values = [*op.results, *list(op.operands)[:1]]
     kind = values[0].type if values else None
     elements = math.prod(kind.shape) if isinstance(kind, ir.VectorType) else 1
-    return elements * SLOW.get(op.name, FUNCTION if op.name.startswith("math.") else 1)
+    return elements * additions

@@ -28,8 +28,8 @@ from avial_lab.passes.operations import (
     operations_in,
     operations_named,
 )
+from avial_lab.passes.phases import AS_WRITTEN
 from avial_lab.passes.program import symbols_in
-from avial_lab.passes.task_functions import ARCH
 
 NAME = "normalise-tasks"
 
@@ -64,7 +64,8 @@ class NormaliseTasks:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             ArraysApart()(module)
-            for function in [f for f in functions_in(module) if ARCH in f.attributes]:
+            for function in [f for f in functions_in(module) if AS_WRITTEN in f.attributes]:
+                del function.attributes[AS_WRITTEN]
                 if arrays_apart(function) and _may_be_loops(function, self.least):
                     _normalise(module, function)
                 else:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from mlir import ir
 
+from avial_lab.accesses.calls import Functions
 from avial_lab.accesses.touches import body_touches
 from avial_lab.dialects.avial import CAST, SEGMENTS, rebuilt
 from avial_lab.dialects.program import program_function
@@ -73,7 +74,7 @@ def _wrap(function: ir.Operation, why: str) -> None:
             outside.update(op.results)
         else:
             op.move_before(last)
-    touches = body_touches(task.regions[0].blocks[0])
+    touches = body_touches(task.regions[0].blocks[0], Functions())
     reads = _listed(handles, (touch.root for touch in touches if touch.reads))
     writes = _listed(handles, (touch.root for touch in touches if touch.writes))
     sizes = ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0])

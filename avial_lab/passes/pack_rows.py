@@ -15,6 +15,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import affine, memref
 
+from avial_lab.constants import LINE_BYTES
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
@@ -31,7 +32,6 @@ from avial_lab.passes.row_code import (
     columns_of_row,
     put_constants_before,
 )
-from avial_lab.passes.stream_stores import LINE
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate
 from avial_lab.polyhedra.nesting import defined_in, parent_of
@@ -104,7 +104,7 @@ class _Table:
         element = ir.MemRefType(array.type).element_type
         with self.row.location, ir.InsertionPoint(self.outermost):
             kind = ir.MemRefType.get([len(self.loads), len(self.columns)], element)
-            table = memref.alloca(kind, [], [], alignment=LINE)
+            table = memref.alloca(kind, [], [], alignment=LINE_BYTES)
             self._fill(table, element)
         for k, ops in enumerate(self.loads.values()):
             for op in ops:

@@ -41,9 +41,7 @@ from avial_lab.passes.index_code import (
 )
 from avial_lab.passes.register_tiles import Ends, Tiles
 from avial_lab.polyhedra.model import Loop
-
-MOVED = 8
-"""Additions that a value takes as long as which is loaded from an array and stored to a panel."""
+from avial_lab.weights import MOVED
 
 WIDEST = 16
 """Lanes of vectors that are turned over: there are as many of them at once."""
@@ -202,7 +200,7 @@ class Packing:
 
     def _shared(self, name: str, width: int, terms: Ends) -> AbstractContextManager[None]:
         """Code that packs so many values of each term, in a function of its own."""
-        return self.code.shared.function(name, MOVED * width, terms)
+        return self.code.shared.function(name, MOVED.additions * width, terms)
 
     def _terms_of_tile(self, row: ir.Value, rows: Ends, terms: Ends) -> Ends:
         """From the first one that some row has to the last."""

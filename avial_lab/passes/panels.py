@@ -24,6 +24,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, memref
 
+from avial_lab.constants import LINE_BYTES
 from avial_lab.passes.contraction_code import ContractionCode, Values
 from avial_lab.passes.index_code import (
     divided,
@@ -50,9 +51,6 @@ from avial_lab.polyhedra.contractions import loaded_for
 from avial_lab.polyhedra.nesting import FORS
 
 NAME = "block-loops"
-
-ALIGNMENT = 64
-"""Bytes: a line of the cache, and no vector lies across two."""
 
 FEW = 9
 """Vectors of columns, for which left values are read where they stand."""
@@ -263,4 +261,4 @@ def _panels(kind: ir.Type, shape: Sequence[ir.Value | int]) -> ir.Value:
     extents = [n if isinstance(n, int) else ir.ShapedType.get_dynamic_size() for n in shape]
     sizes = [n for n in shape if not isinstance(n, int)]
     made = ir.MemRefType.get(extents, kind)
-    return memref.AllocOp(made, sizes, [], alignment=ALIGNMENT).result
+    return memref.AllocOp(made, sizes, [], alignment=LINE_BYTES).result

@@ -14,6 +14,7 @@ from mlir.dialects import arith, memref
 
 from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.accesses.views import DYNAMIC
+from avial_lab.constants import LINE_BYTES
 from avial_lab.passes.index_code import pieces, times
 from avial_lab.passes.jam_rows import (
     BOUNDS,
@@ -48,7 +49,7 @@ LEAST = 2 * MANY_ROWS
 OPEN = 5 * MANY_ROWS
 """Rows in a part where how many there are is known when the program runs."""
 
-LINE = 16
+LINE = LINE_BYTES // 4
 """Elements at which a part's sums start, so that no line of the cache is written by two threads."""
 
 
@@ -226,7 +227,7 @@ def _rows_for(each: _Sum, count: int | ir.Value) -> ir.Value:
     """Memory for the sums of every part."""
     extents = (count, _width_of(each.array))
     shape = [k if isinstance(k, int) else DYNAMIC for k in extents]
-    line = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+    line = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE_BYTES)
     with ir.Location.name(f"{each.name}_parts", each.row.location):
         part = ir.MemRefType.get(shape, ir.MemRefType(each.array.type).element_type)
         unknown = [k for k in extents if not isinstance(k, int)]

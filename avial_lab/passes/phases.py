@@ -23,6 +23,12 @@ from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra.nesting import parent_of
 
 SPLIT_DIMENSIONS = 2
+AS_WRITTEN = "avial.as_written"
+"""On a task, and on its function: its body is as a person wrote it, not in the normal form of
+loops.
+"""
+
+
 OF_TASK = "avial.task"
 """On a function: the name of the task whose body it is."""
 
@@ -107,6 +113,8 @@ def outline_phase(op: ir.Operation, before: ir.Operation, symbol: str) -> Phase:
     with ir.InsertionPoint(before), op.location:
         function = func.FuncOp(symbol, (inputs, []), visibility="private")
     function.attributes[OF_TASK] = op.attributes["name"]
+    if AS_WRITTEN in op.attributes:
+        function.attributes[AS_WRITTEN] = ir.UnitAttr.get()
     # It is called at one place, and would be optimised once more there.
     tell_llvm(function.operation, NOT_INLINED)
     region = op.regions[0]

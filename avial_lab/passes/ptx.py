@@ -18,10 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from avial_lab.catalogue import KERNELS, OUTLINE
+from avial_lab.devices.cuda import DEFAULT_CHIP, chip_of
 from avial_lab.toolchain import tool
-
-DEFAULT_CHIP = "sm_80"
-"""What a target that names no compute capability (`gpu`, `cuda`) gets PTX for."""
 
 _BEFORE_OUTLINING: tuple[str, ...] = OUTLINE.passes({"nvvm-attach-target": None})
 
@@ -155,7 +153,7 @@ def _attach(archs: Mapping[str, str]) -> list[str]:
 
 
 def _chip(arch: str) -> str:
-    return arch if arch.startswith("sm_") else DEFAULT_CHIP
+    return chip_of(arch) or DEFAULT_CHIP
 
 
 def to_ptx(*, bare: bool) -> tuple[str, ...]:

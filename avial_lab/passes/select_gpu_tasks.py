@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.devices import Backend, kind_for
 from avial_lab.passes.operations import operations_in
-from avial_lab.topology import is_gpu_arch
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class SelectGpuTasks:
 
 
 def is_gpu_task(function: ir.Operation) -> bool:
-    """Whether this is the function of a task with a GPU target."""
-    return "avial.arch" in function.attributes and is_gpu_arch(
-        ir.StringAttr(function.attributes["avial.arch"]).value
-    )
+    """Whether this is the function of a task that kernels are made of."""
+    if "avial.arch" not in function.attributes:
+        return False
+    arch = ir.StringAttr(function.attributes["avial.arch"]).value
+    return kind_for(arch).backend is Backend.NVPTX

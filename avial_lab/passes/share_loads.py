@@ -14,6 +14,7 @@ from math import prod
 
 from mlir import ir
 
+from avial_lab.constants import LINE_BYTES, PAGE_BYTES
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import put_side_by_side, variable_of
@@ -35,14 +36,6 @@ MOST_LOADS = 9
 
 SHARED = 0.3
 """Of all loads, that rows have to have in common: where it was less, stores decided."""
-
-PAGE = 4096
-"""Bytes in which a core looks for a direction to fetch lines ahead of a loop: it finds none where
-several rows begin on the same page, but for those that share their lines.
-"""
-
-LINE = 64
-"""Bytes of a cache."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +115,10 @@ def _share_pages(access: ir.Operation, row: ir.Value, room: int) -> bool:
     next_row = [each + (value == row) for each, value in zip([*dims, *symbols], where, strict=True)]
     after = ir.AffineMap.get(form.n_dims, form.n_symbols, next_row)
     moved = [k for k, each in enumerate(form.results) if each.compose(after) != each]
-    apart = nbytes_of(kind) // prod(kind.shape[: moved[-1] + 1]) if moved else PAGE
-    return LINE <= apart < PAGE
+    apart = nbytes_of(kind) // prod(kind.shape[: moved[-1] + 1]) if moved else PAGE_BYTES
+    # The prefetcher sees no stream where several rows begin on one page, but for those that share
+    # their lines.
+    return LINE_BYTES <= apart < PAGE_BYTES
 
 
 def _map(load: ir.Operation) -> ir.AffineMap:

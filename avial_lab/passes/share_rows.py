@@ -40,7 +40,7 @@ from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.nesting import body_of, holds
 from avial_lab.polyhedra.partition import summed
-from avial_lab.polyhedra.sharing import Unknown, Work
+from avial_lab.polyhedra.sharing import PhaseWork, Unknown
 from avial_lab.polyhedra.splits import Split
 
 DIVISION = ("avial.bounds0", "avial.owned0", "avial.weights")
@@ -164,7 +164,7 @@ def _turned(schedule: ir.Operation) -> bool:
     return bool(turned)
 
 
-def _goes_by_columns(work: Work, others: Sequence[Work]) -> bool:
+def _goes_by_columns(work: PhaseWork, others: Sequence[PhaseWork]) -> bool:
     """Whether it reads by another dimension what one of the others has by the first."""
     rows = {use.array for other in others if other.divided for use in other.uses
             if 0 in use.follows}  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.constants import LINE_BYTES, WRITE_COMBINING_STREAMS
 from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
 from avial_lab.passes.independent_accesses import INDEPENDENT
@@ -31,14 +32,6 @@ MORE_THAN_LAST = 2
 """All arrays of a phase are so many times as large as the last cache, or larger: of what it writes
 little would be there when the next phase asks for it.
 """
-
-STREAMS = 4
-"""Arrays, or rows of one, that are written at once where a vector is less than a line of the cache:
-the processor puts lines together for as many.
-"""
-
-LINE = 64
-"""Bytes of a line of the cache."""
 
 SEQ_CST = 7
 """The number that LLVM's dialect has for the order that includes such stores."""
@@ -72,7 +65,7 @@ class StreamStores:
 
 def _mark(loop: ir.Operation, function: ir.Operation, phase: ir.Operation, last: int) -> None:
     found = stores_past_caches(loop, function, last)
-    if len(found) > STREAMS and this_cpu().vector_bytes < LINE:
+    if len(found) > WRITE_COMBINING_STREAMS and this_cpu().vector_bytes < LINE_BYTES:
         return
     for op in found:
         op.attributes[STREAMED] = ir.UnitAttr.get()

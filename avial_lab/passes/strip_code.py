@@ -21,6 +21,7 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import affine, memref
 
+from avial_lab.constants import LINE_BYTES
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.operations import itemsize_of
@@ -34,7 +35,6 @@ LINES = 64
 """At a time: the innermost loops are long enough, and what they touch stays in the nearest caches.
 """
 
-ALIGNMENT = 64
 IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
 
 
@@ -255,7 +255,7 @@ class StripCode:
         lines = self.lines if turned.along is None else turned.along[1]
         shape = [*(n for _, n in turned.others), lines]
         kind = ir.MemRefType.get(shape, _element_type(turned))
-        return memref.AllocOp(kind, [], [], alignment=ALIGNMENT).result
+        return memref.AllocOp(kind, [], [], alignment=LINE_BYTES).result
 
     def _copy(
         self,

@@ -6,8 +6,9 @@ task passes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from mlir import ir
 from mlir.dialects import func
@@ -16,19 +17,36 @@ from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import tasks_of
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import functions_in, operations_in
-from avial_lab.passes.phases import OF_TASK, remap
+from avial_lab.passes.phases import AS_WRITTEN, OF_TASK, remap
 from avial_lab.passes.program import is_pure, text_attribute
-from avial_lab.passes.task_parameters import Shape, shape_of
+from avial_lab.passes.task_parameters import (
+    Offsets,
+    Shape,
+    Site,
+    beginning_anywhere,
+    shape_of,
+)
+from avial_lab.regions import Box
+from avial_lab.topology import is_gpu_arch
+
+
+@dataclass(frozen=True)
+class Part:
+    """Every `steps[d]`-th element of a box of an array."""
+
+    array: ir.Value
+    box: Box
+    steps: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class TaskFunction:
-    """How to run a task: call `symbol` with these arrays (values of the program's function), and
-    then these numbers.
+    """How to run a task: call `symbol` with these arrays (values of the program's function) and
+    parts of them, and then these numbers.
     """
 
     symbol: str
-    arguments: tuple[ir.Value, ...]
+    arguments: tuple[ir.Value | Part, ...]
     numbers: tuple[ir.Attribute, ...] = ()
 
 
@@ -59,8 +77,8 @@ def outline_tasks(
         if len(bodies) > 1:
             names = [ir.StringAttr.get(body.name) for body in bodies]
             made.attributes[OF_TASKS] = ir.ArrayAttr.get(names)
-        for body, numbers in zip(bodies, _take_numbers(made, first, bodies), strict=True):
-            calls[body.name] = TaskFunction(symbol, tuple(body.captured.arrays), numbers)
+        served = _open_up(made, bodies)
+        calls |= {body.name: each for body, each in zip(bodies, served, strict=True)}
     return calls
 
 
@@ -69,38 +87,102 @@ def _alike(function: ir.Operation, *, share: bool) -> list[list[_Body]]:
     found: dict[object, list[_Body]] = {}
     for task in tasks_of(function):
         body = _Body.of(task)
-        key = (body.arch, body.shape.facts) if share else body.name
+        key: object = body.name
+        if share:
+            # A kernel's text is shown for each task, with its numbers.
+            numbers = body.shape.numbers if is_gpu_arch(body.arch) else ()
+            key = (body.arch, body.shape.facts, numbers)
         found.setdefault(key, []).append(body)
     return list(found.values())
 
 
-def _take_numbers(
-    made: ir.Operation, first: _Body, bodies: Sequence[_Body]
-) -> list[tuple[ir.Attribute, ...]]:
-    """Let the function of the `first` body take every number that is not the same in all; what each
-    is to be called with. Numbers that are equal in every body are one.
+def _open_up(made: ir.Operation, bodies: Sequence[_Body]) -> list[TaskFunction]:
+    """Let the function of the first body serve all of them: it takes every number that is not the
+    same in all; how each task calls it. Numbers that are equal in every body are one.
     """
+    symbol = text_attribute(made, "sym_name")
+    arrays = [tuple(body.captured.arrays) for body in bodies]
     if len(bodies) == 1:
-        return [()]
-    columns = list(zip(*(body.shape.numbers for body in bodies), strict=True))
-    places: dict[tuple[ir.Attribute, ...], int] = {}
-    for column in columns:
-        if any(number != column[0] for number in column):
-            places.setdefault(column, len(places))
-    if not places:
-        return [()] * len(bodies)
+        return [TaskFunction(symbol, each) for each in arrays]
     block = made.regions[0].blocks[0]
-    parameters = [
-        block.add_argument(column[0].type, ir.Location.name(f"n{k}", made.location))
-        for k, column in enumerate(places)
-    ]
-    open_ = iter(parameters[places[c]] if c in places else None for c in columns)
-    inside = shape_of(list(block.arguments), operations_in(made))
-    for site in inside.sites:
-        site.take([next(open_) for _ in site.numbers])
+    sites = shape_of(list(block.arguments), operations_in(made)).sites
+    numbers = [list(_by_site(sites, body.shape.numbers)) for body in bodies]
+    parts = _take_parts(block, sites, numbers)
+    places: dict[tuple[ir.Attribute, ...], ir.Value] = {}
+    for place, (site, columns) in enumerate(zip(sites, zip(*numbers, strict=True), strict=True)):
+        if place in parts.taken:
+            continue
+        parameters: list[ir.Value | None] = []
+        for column in zip(*columns, strict=True):
+            if any(number != column[0] for number in column) and column not in places:
+                name = ir.Location.name(f"n{len(places)}", made.location)
+                places[column] = block.add_argument(column[0].type, name)
+            parameters.append(places.get(column))
+        site.take(parameters)
     kinds = [argument.type for argument in block.arguments]
     made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
-    return list(zip(*places, strict=True))
+    given = zip(*places, strict=True) if places else [()] * len(bodies)
+    return [
+        TaskFunction(symbol, parts.arguments(k, each), values)
+        for k, (each, values) in enumerate(zip(arrays, given, strict=True))
+    ]
+
+
+def _by_site(
+    sites: Sequence[Site], numbers: Sequence[ir.Attribute]
+) -> Iterator[tuple[ir.Attribute, ...]]:
+    waiting = iter(numbers)
+    for site in sites:
+        yield tuple(next(waiting) for _ in site.numbers)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The sites, by number, of the subviews that a function takes as arguments; the numbers of the
+    arrays that it still takes, and for each body and part the number of the array and the part.
+    """
+
+    taken: Set[int]
+    kept: tuple[int, ...]
+    cuts: Sequence[Sequence[tuple[int, Box, tuple[int, ...]]]]
+
+    def arguments(self, body: int, arrays: Sequence[ir.Value]) -> tuple[ir.Value | Part, ...]:
+        cuts = (Part(arrays[k], box, steps) for k, box, steps in self.cuts[body])
+        return (*(arrays[k] for k in self.kept), *cuts)
+
+
+def _take_parts(
+    block: ir.Block, sites: Sequence[Site], numbers: Sequence[Sequence[tuple[ir.Attribute, ...]]]
+) -> _Parts:
+    """Of an array that a body uses through several parts of it alone, which are different memory in
+    every body, the function takes those parts: it is known then that they are.
+    """
+    arguments = list(block.arguments)
+    found: dict[int, list[int]] = {}
+    for place, site in enumerate(sites):
+        if isinstance(site, Offsets) and site.is_known and site.op.operands[0] in arguments:
+            found.setdefault(arguments.index(site.op.operands[0]), []).append(place)
+    taken: set[int] = set()
+    cuts: list[list[tuple[int, Box, tuple[int, ...]]]] = [[] for _ in numbers]
+    for k, places in found.items():
+        if len(places) != len(list(arguments[k].uses)) or len(places) < 2:
+            continue
+        boxes = [[sites[p].box(each[p]) for p in places] for each in numbers]
+        if any(one.overlaps(two) for own in boxes for one, two in combinations(own, 2)):
+            continue
+        for p, of_bodies in zip(places, zip(*boxes, strict=True), strict=True):
+            site = sites[p]
+            assert isinstance(site, Offsets)
+            for own, box in zip(cuts, of_bodies, strict=True):
+                own.append((k, box, site.steps))
+            part = block.add_argument(beginning_anywhere(site.op.result.type), site.op.location)
+            site.op.result.replace_all_uses_with(part)
+            site.op.erase()
+            taken.add(p)
+    gone = {k for own in cuts[:1] for k, *_ in own}
+    for k in sorted(gone, reverse=True):
+        block.erase_argument(k)
+    return _Parts(taken, tuple(k for k in range(len(arguments)) if k not in gone), cuts)
 
 
 ARCH = "avial.arch"
@@ -217,6 +299,7 @@ def _outline(first: _Body, before: ir.Operation, symbol: str) -> ir.Operation:
         )
     function.attributes[ARCH] = ir.StringAttr.get(first.arch)
     function.attributes[OF_TASK] = task.attributes["name"]
+    function.attributes[AS_WRITTEN] = ir.UnitAttr.get()
     body = region.blocks[0]
     body.append_to(function.regions[0])
     inside: dict[ir.Value, ir.Value] = {}

@@ -19,6 +19,7 @@ from mlir.dialects import affine, arith
 
 from avial_lab.accesses.views import defining
 from avial_lab.passes.operations import attributes_of, replaced
+from avial_lab.regions import Box
 
 Number = ir.Attribute
 """A typed attribute, as `arith.constant` takes it."""
@@ -150,6 +151,25 @@ class Offsets(Site):
     @property
     def numbers(self) -> tuple[Number, ...]:
         return tuple(_index(offset) for offset in self._known())
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the text says all of what it cuts out, and keeps all dimensions."""
+        same = (
+            ir.MemRefType(self.op.operands[0].type).rank == ir.MemRefType(self.op.result.type).rank
+        )
+        return len(self.op.operands) == 1 and same
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return tuple(ir.DenseI64ArrayAttr(self.op.attributes["static_strides"]))
+
+    def box(self, numbers: Sequence[Number]) -> Box:
+        """What it cuts out where these are its offsets; to be asked where that is known."""
+        starts = tuple(ir.IntegerAttr(number).value for number in numbers)
+        sizes = ir.DenseI64ArrayAttr(self.op.attributes["static_sizes"])
+        spans = ((size - 1) * step + 1 for size, step in zip(sizes, self.steps, strict=True))
+        return Box(starts, tuple(a + span for a, span in zip(starts, spans, strict=True)))
 
     def _known(self) -> list[int]:
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()

@@ -20,7 +20,8 @@ from avial_lab.dialects.program import PROGRAMS, scheduled_function, schedules_o
 from avial_lab.errors import PassError
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.program import is_pure, symbols_in, text_attribute
-from avial_lab.passes.task_functions import TaskFunction, outline_tasks
+from avial_lab.passes.task_functions import Part, TaskFunction, outline_tasks
+from avial_lab.passes.task_parameters import beginning_anywhere
 from avial_lab.regions import Box
 
 
@@ -321,10 +322,20 @@ class _EntryWriter:
                 span=span_of(self.function.location),
             )
         called = self.calls[task]
-        operands = [self.buffers[root] for root in called.arguments]
         with self.task_locations[task]:
+            operands = [self._given(argument) for argument in called.arguments]
             operands += [arith.constant(number.type, number) for number in called.numbers]
             self._marked(func.CallOp([], called.symbol, operands).operation)
+
+    def _given(self, argument: ir.Value | Part) -> ir.Value:
+        """An array, or a part of one, as a task's function takes it."""
+        if not isinstance(argument, Part):
+            return self.buffers[argument]
+        array, box, steps = self.buffers[argument.array], argument.box, argument.steps
+        sizes = [len(range(a, b, c)) for a, b, c in zip(box.start, box.stop, steps, strict=True)]
+        view = memref.subview(array, list(box.start), sizes, list(steps))
+        anywhere = beginning_anywhere(view.type)
+        return view if view.type == anywhere else memref.cast(anywhere, view)
 
     def _post(self, index: str) -> None:
         message = self.messages[int(index)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
+from avial_lab.constants import LINE_BYTES
 from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
@@ -47,7 +48,7 @@ IN_CACHES = 4
 cores: vectors of them take a fifth of the time, and what moves between the cores as long as ever.
 """
 
-LINES = 128
+LINES = 2 * LINE_BYTES
 """Bytes of a row that go to one thread together: whole vectors, and no line of the cache is written
 by two. They are counted from the array's beginning: a loop that begins one further in each step (of
 a factorisation) is cut at the same places in the next.

@@ -15,6 +15,7 @@ from mlir.dialects import affine, memref
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.rounding import FAR
 from avial_lab.accesses.views import DYNAMIC
+from avial_lab.constants import LINE_BYTES, TERMS_WHILE_THREADS_MEET
 from avial_lab.passes.jam_rows import ends_of
 from avial_lab.passes.loop_parts import CHOSEN, PARTS, LoopParts, cut_in, nothing, together
 from avial_lab.passes.mark_parallel import (
@@ -37,7 +38,7 @@ from avial_lab.polyhedra.updates import Combination, combination
 
 NAME = "thread-sums"
 
-LEAST = 1 << 14
+LEAST = TERMS_WHILE_THREADS_MEET
 """Terms of a part: a few microseconds, as threads take to meet; of a sum whose terms are counted
 when the program runs, all its parts have so many.
 """
@@ -51,8 +52,6 @@ FEW = 8
 NUMBERS = (ir.FloatType, ir.IntegerType, ir.IndexType)
 """What is added up: no vectors."""
 
-LINE = 64
-"""Bytes from one part's sum to the next, so that no line of the cache is written by two threads."""
 
 BY_OPERATION = tuple(
     f"arith.{name}" for name in ("minimumf", "maximumf", "minsi", "maxsi", "minui", "maxui")
@@ -243,8 +242,9 @@ def _write(parts: LoopParts, combined: Sequence[Combination]) -> None:
 def _sums_for(kind: ir.Type, count: int | ir.Value) -> ir.Value:
     """Memory for one of every part."""
     known = isinstance(count, int)
-    shape = [count if known else DYNAMIC, LINE // itemsize_of(kind)]
-    line = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE)
+    # A line from one part's sum to the next: none is written by two threads.
+    shape = [count if known else DYNAMIC, LINE_BYTES // itemsize_of(kind)]
+    line = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE_BYTES)
     return memref.alloc(
         ir.MemRefType.get(shape, kind), [] if known else [count], [], alignment=line
     )

@@ -24,6 +24,7 @@ from mlir.dialects import arith, func, llvm, scf
 
 from avial_lab.accesses.views import defining
 from avial_lab.dialects.places import span_of
+from avial_lab.element_types import COMPANION_CODE, operation_code
 from avial_lab.errors import InternalError, PassError
 from avial_lab.passes.affine_values import AffineValues
 from avial_lab.passes.program import text_attribute
@@ -207,33 +208,3 @@ def _combined(touch: Touch, array_index: Mapping[ir.Value, int]) -> int:
     if touch.leader is None:
         return operation_code(touch.operation or "", touch.array.element_type)
     return COMPANION_CODE | (_number(touch.leader, array_index) + 1) << 16
-
-
-_KINDS = {
-    "addf": 0, "addi": 0, "subf": 0, "subi": 0, "fma": 0, "mulf": 1, "muli": 1,
-    "minsi": 2, "minimumf": 2, "maxsi": 3, "maximumf": 3, "andi": 4, "ori": 5, "xori": 6,
-    "minui": 7, "maxui": 8, "minnumf": 9, "maxnumf": 10,
-    "argmin": 11, "argmax": 12, "argminui": 13, "argmaxui": 14,
-}  # fmt: skip
-_TYPES = {
-    "i1": 0, "i8": 1, "i16": 2, "i32": 3, "i64": 4, "index": 4, "f16": 5, "bf16": 6, "f32": 7,
-    "f64": 8,
-}  # fmt: skip
-COMPANION_CODE = 15 * 16
-"""Of elements of any type: they are moved as they are."""
-
-
-def operation_code(operation: str, element_type: str) -> int:
-    """The runtime's number for `arith.addf` on elements of that type: kind × 16 + type.
-
-    KeyError where it has none; `combines` tells.
-
-    >>> operation_code("arith.addf", "f64"), operation_code("arith.minsi", "index")
-    (8, 36)
-    """
-    return _KINDS[operation.partition(".")[2]] * 16 + _TYPES[element_type]
-
-
-def combines(operation: str, element_type: str) -> bool:
-    """Whether the runtime can combine elements of that type by that operation."""
-    return operation.partition(".")[2] in _KINDS and element_type in _TYPES

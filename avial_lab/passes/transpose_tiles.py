@@ -18,6 +18,7 @@ from mlir import ir
 from mlir.dialects import affine, arith
 
 from avial_lab.accesses.memory import LOADS
+from avial_lab.constants import LINE_BYTES
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
@@ -45,7 +46,7 @@ from avial_lab.passes.row_code import (
     put_constants_before,
     write_past_caches,
 )
-from avial_lab.passes.stream_stores import LINE, stores_past_caches, told_of, wait_for_memory
+from avial_lab.passes.stream_stores import stores_past_caches, told_of, wait_for_memory
 from avial_lab.polyhedra.nesting import body_of, defined_in, end_of, parent_of
 
 NAME = "transpose-tiles"
@@ -124,7 +125,7 @@ def _tiles_of(row: ir.Operation, given: int, past: Past) -> _Tiles | None:
     chain = [row]
     while (around := _around(chain[0])) is not None:
         chain.insert(0, around)
-        tiles = _Tiles(list(chain), code, max(lanes, LINE * 8 // bits), columns, past)
+        tiles = _Tiles(list(chain), code, max(lanes, LINE_BYTES * 8 // bits), columns, past)
         if tiles.across and tiles.can_be():
             return tiles
     return None
@@ -157,7 +158,7 @@ class _Tiles:
     @property
     def line(self) -> int:
         """Elements in a line of the cache."""
-        return LINE // itemsize_of(self.code.stores[0].operands[0].type)
+        return LINE_BYTES // itemsize_of(self.code.stores[0].operands[0].type)
 
     @cached_property
     def streamed(self) -> list[ir.Operation]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES
+from avial_lab.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
@@ -34,7 +35,7 @@ from avial_lab.polyhedra.reductions import forbidding, reductions
 
 NAME = "vectorise-rows"
 
-MOST_VECTORS = 8
+MOST_VECTORS = FMA_LATENCY_CYCLES * VECTOR_UNITS
 """Beside each other: as many as hide how long a product and a sum take."""
 
 FREE_REGISTERS = 2

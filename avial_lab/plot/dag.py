@@ -20,7 +20,7 @@ from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.layout import Box, Layout, Line, lay_out
 from avial_lab.plot.nested import nested_svg
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, GREY, MESSAGE, look_of
+from avial_lab.plot.palette import GREY, LOOKS, MESSAGE, look_of
 from avial_lab.plot.vertices import (
     Link,
     Vertex,
@@ -253,7 +253,7 @@ def _group_vertex(
     if schedule is not None:
         devices = Counter(placements[task.name].device for task in tasks)
         looks = {look_of(schedule.topology.device(name)) for name in devices}
-        look = EMULATED_GPU if EMULATED_GPU in looks else next(iter(looks))
+        look = max(looks, key=LOOKS.index)
         where = f"{target} on {facts.names_range(list(devices))}"
     names = facts.names_range([task.name for task in tasks])
     bold = any(task.name in on_path for task in tasks)
@@ -302,7 +302,7 @@ def _bands(vertices: Sequence[Vertex], layout: Layout, width: float) -> str:
 
 def _legend(view: View, *, placed: bool) -> list[LegendItem]:
     looks = {vertex.look for vertex in view.vertices}
-    items = [device_item(look) for look in (CPU, GPU, EMULATED_GPU) if look in looks]
+    items = [device_item(look) for look in LOOKS if look in looks]
     if any(link.data and not link.message for link in view.links):
         items.append(line_item(GREY, "value stays on its rank" if placed else "value", width=1.4))
     if any(link.message for link in view.links):
@@ -347,7 +347,7 @@ def _overview(graph: TaskGraph, schedule: Schedule | None, *, title: str, descri
         name = f"level {first}" if first == last else f"levels {first:,}–{last:,}"
         y, x = k * pitch, label
         shapes.append(svg.text(label - 8, y + 14, name, size=12, fill=svg.QUIET, anchor="end"))
-        for look in (CPU, GPU, EMULATED_GPU):
+        for look in LOOKS:
             if row[look]:
                 width = bar * row[look] / longest
                 shapes.append(
@@ -399,6 +399,6 @@ def _overview(graph: TaskGraph, schedule: Schedule | None, *, title: str, descri
         title=title,
         summary=_summary(graph, schedule),
         description=description,
-        legend=[device_item(look) for look in (CPU, GPU, EMULATED_GPU) if look in present],
+        legend=[device_item(look) for look in LOOKS if look in present],
         notes=(note,),
     )

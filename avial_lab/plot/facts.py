@@ -14,10 +14,10 @@ from itertools import islice
 
 from avial_lab.critical import Critical, critical_path
 from avial_lab.dag import Access, Dependency, Task, TaskGraph
+from avial_lab.devices import KINDS
 from avial_lab.plot.svg import escape, printable
 from avial_lab.regions import Region, format_region
 from avial_lab.schedule import Placement, Schedule, Transfer
-from avial_lab.topology import DeviceKind
 from avial_lab.trace import EventKind, Trace
 
 ROW_LIMIT = 200
@@ -138,12 +138,11 @@ def movement_summary(schedule: Schedule) -> str:
 
 def device_summary(schedule: Schedule) -> str:
     """`2 CPUs, 1 GPU (emulated)`."""
-    kinds = Counter((device.kind, device.emulated) for device in schedule.topology.devices)
-    order = ((DeviceKind.CPU, False), (DeviceKind.GPU, False), (DeviceKind.GPU, True))
+    there = Counter(device.kind for device in schedule.topology.devices)
     return ", ".join(
-        count(kinds[kind, emulated], kind.name) + (" (emulated)" if emulated else "")
-        for kind, emulated in order
-        if kinds[kind, emulated]
+        count(there[kind], kind.noun) + " (emulated)" * kind.emulated
+        for kind in KINDS
+        if there[kind]
     )
 
 

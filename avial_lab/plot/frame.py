@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from avial_lab.devices import Look
 from avial_lab.plot import svg
-from avial_lab.plot.palette import Look
 
 HEADER = 62.0
 LEGEND_ROW = 22.0

@@ -18,7 +18,8 @@ TaskGraph (and Schedule) -> plain dicts and lists -> TaskGraph (and Schedule).
     span          [line, column] in the source, from 1
 
 Keys are the fields of the dataclasses of those names (`dag.py`, `schedule.py`, `arrays.py`,
-`topology.py`), which say what they mean; a field that has its default value is left out.
+`topology.py`), which say what they mean; a field that has its default value is left out. A device's
+`kind` is its family, `cpu` or `gpu`, with `emulated: true` where it is that.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from functools import cache
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from avial_lab.dag import TaskGraph
+from avial_lab.devices import DeviceKind, kind_in_file, name_in_file
 from avial_lab.errors import BindError, CellSpan
 from avial_lab.regions import Box
 from avial_lab.schedule import Schedule
+from avial_lab.topology import Device
 
 FORMAT, VERSION = "avial-task-graph", 1
 
@@ -81,10 +84,13 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields)
         return value.value
     if isinstance(value, tuple):
         return [_plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, DeviceKind):
+        return name_in_file(value)
     if is_dataclass(value):
         stored = {field.name: getattr(value, field.name) for field in fields(value)}
         default = {field.name: _default(field) for field in fields(value)}
-        return {k: _plain(each) for k, each in stored.items() if each != default[k]}
+        plain = {k: _plain(each) for k, each in stored.items() if each != default[k]}
+        return plain | ({"emulated": True} if isinstance(value, Device) and value.emulated else {})
     return value
 
 
@@ -103,6 +109,9 @@ def _restored(kind: Any, value: Any, place: tuple[str, str]) -> Any:  # noqa: AN
         return kind(value)
     if kind is Box:
         return Box(tuple(low for low, _ in value), tuple(high for _, high in value))
+    if kind is Device:
+        known = kind_in_file(value["kind"], emulated=value.get("emulated", False))
+        return Device(kind=known, **_parts(Device, value, place, but="kind"))
     if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], each, place) for each in value)
     if not is_dataclass(kind):

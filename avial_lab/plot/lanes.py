@@ -13,9 +13,10 @@ from math import ceil
 
 from avial_lab.critical import Critical
 from avial_lab.dag import TaskKind
+from avial_lab.devices import Look
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, ORANGE, Look, look_of
+from avial_lab.plot.palette import LOOKS, MESSAGE, ORANGE, look_of, outline
 from avial_lab.schedule import Placement, Schedule, Sync, Transfer
 from avial_lab.topology import Device
 from avial_lab.trace import Trace
@@ -278,7 +279,7 @@ def _box(
     bar = svg.rectangle(x + 25, y + 20, max(1.0, (width - 32) * share), 3, fill=look.colour)
     name = svg.text(x + 25, y + 15, label, size=12, bold=True)
     return svg.group(
-        look.outline(x, y, width, BOX_HEIGHT, bold=bold) + bar + name,
+        outline(look, x, y, width, BOX_HEIGHT, bold=bold) + bar + name,
         title=f"{tip}; {cost}{', on the critical path' if bold else ''}",
         label="task",
     )
@@ -403,7 +404,7 @@ def _notes(schedule: Schedule, grid: Grid, critical: Critical, *, all_drawn: boo
 
 def _legend(schedule: Schedule, grid: Grid, *, arrows: bool) -> list[LegendItem]:
     looks = {lane.look for lane in grid.lanes}
-    items = [device_item(look) for look in (CPU, GPU, EMULATED_GPU) if look in looks]
+    items = [device_item(look) for look in LOOKS if look in looks]
     if arrows:
         items.append(line_item(MESSAGE, "message", width=2.2))
     if schedule.sync is Sync.LEVELS and grid.step == 1 and grid.columns > 1:

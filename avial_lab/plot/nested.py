@@ -19,10 +19,11 @@ from itertools import pairwise
 
 from avial_lab.critical import Critical
 from avial_lab.dag import Dependency, Group, Hazard, Task, TaskGraph, TaskKind
+from avial_lab.devices import CPU, Look
 from avial_lab.plot import facts, svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.layout import Box, Layout, Line, Point, lay_out
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, GREY, ORANGE, Look, look_of
+from avial_lab.plot.palette import GREY, LOOKS, ORANGE, look_of
 from avial_lab.plot.vertices import (
     Link,
     Vertex,
@@ -389,10 +390,10 @@ def _port(items: Sequence[Vertex | Inside], layout: Layout, child: int, offset: 
 
 
 def _legend(drawing: Drawing) -> list[LegendItem]:
-    items = [device_item(look) for look in (CPU, GPU, EMULATED_GPU) if look in drawing.looks]
+    items = [device_item(look) for look in LOOKS if look in drawing.looks]
     if any(task.kind is TaskKind.REPLICATE for task in drawing.graph.tasks):
         stack = "".join(
-            svg.rectangle(d, d, 20, 8, fill=CPU.tint, stroke=CPU.colour, radius=2)
+            svg.rectangle(d, d, 20, 8, fill=CPU.look.tint, stroke=CPU.look.colour, radius=2)
             for d in (6, 3, 0)
         )
         items.append(LegendItem(stack, "divided over ranks"))

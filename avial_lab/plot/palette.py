@@ -6,10 +6,9 @@ vision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from avial_lab.devices import KINDS, Look
 from avial_lab.plot import svg
-from avial_lab.topology import Device, DeviceKind, Target
+from avial_lab.topology import Device, Target
 
 BLUE = "#0072b2"
 VERMILION = "#d55e00"
@@ -26,88 +25,70 @@ MESSAGE = GREEN
 """Everything that moves between ranks: edges, arrows, sends."""
 
 
-@dataclass(frozen=True)
-class Look:
-    """`letter` and the outline (round corners for CPU, cut corners for GPU, dashes for emulated)
-    repeat the colour.
-    """
-
-    name: str
-    letter: str
-    colour: str
-    tint: str
-    cut_corners: bool = False
-    dash: str = ""
-
-    def outline(
-        self, x: float, y: float, width: float, height: float, *, bold: bool = False
-    ) -> str:
-        """The box of a task, with a strip at its left that carries the letter."""
-        strip = 18.0
-        stroke, thick = (svg.INK, 3.2) if bold else (self.colour, 1.6)
-        if not self.cut_corners:
-            fill = svg.rectangle(x, y, width, height, fill=self.tint, radius=7)
-            edge = svg.rectangle(
-                x, y, width, height, stroke=stroke, stroke_width=thick, radius=7, dash=self.dash
-            )
-            start, flat, tall = (
-                f"{svg.number(x + strip)} {svg.number(y)}",
-                svg.number(strip - 7),
-                svg.number(height - 14),
-            )
-            left = (
-                f'<path d="M{start}h-{flat}a7 7 0 0 0 -7 7v{tall}a7 7 0 0 0 7 7h{flat}z" '
-                f'fill="{self.colour}"/>'
-            )
-        else:
-            c = 8.0
-            corners = (
+def outline(
+    look: Look, x: float, y: float, width: float, height: float, *, bold: bool = False
+) -> str:
+    """The box of a task, with a strip at its left that carries the letter."""
+    strip = 18.0
+    stroke, thick = (svg.INK, 3.2) if bold else (look.colour, 1.6)
+    if not look.cut_corners:
+        fill = svg.rectangle(x, y, width, height, fill=look.tint, radius=7)
+        edge = svg.rectangle(
+            x, y, width, height, stroke=stroke, stroke_width=thick, radius=7, dash=look.dash
+        )
+        start, flat, tall = (
+            f"{svg.number(x + strip)} {svg.number(y)}",
+            svg.number(strip - 7),
+            svg.number(height - 14),
+        )
+        left = (
+            f'<path d="M{start}h-{flat}a7 7 0 0 0 -7 7v{tall}a7 7 0 0 0 7 7h{flat}z" '
+            f'fill="{look.colour}"/>'
+        )
+    else:
+        c = 8.0
+        corners = (
+            (x + c, y),
+            (x + width - c, y),
+            (x + width, y + c),
+            (x + width, y + height - c),
+            (x + width - c, y + height),
+            (x + c, y + height),
+            (x, y + height - c),
+            (x, y + c),
+        )
+        fill = svg.polygon(corners, fill=look.tint)
+        edge = svg.polygon(corners, fill="none", stroke=stroke, stroke_width=thick, dash=look.dash)
+        left = svg.polygon(
+            (
                 (x + c, y),
-                (x + width - c, y),
-                (x + width, y + c),
-                (x + width, y + height - c),
-                (x + width - c, y + height),
+                (x + strip, y),
+                (x + strip, y + height),
                 (x + c, y + height),
                 (x, y + height - c),
                 (x, y + c),
-            )
-            fill = svg.polygon(corners, fill=self.tint)
-            edge = svg.polygon(
-                corners, fill="none", stroke=stroke, stroke_width=thick, dash=self.dash
-            )
-            left = svg.polygon(
-                (
-                    (x + c, y),
-                    (x + strip, y),
-                    (x + strip, y + height),
-                    (x + c, y + height),
-                    (x, y + height - c),
-                    (x, y + c),
-                ),
-                fill=self.colour,
-            )
-        letter = svg.text(
-            x + strip / 2,
-            y + height / 2 + 4.5,
-            self.letter,
-            size=13,
-            fill=ink_on(self.colour),
-            bold=True,
-            anchor="middle",
+            ),
+            fill=look.colour,
         )
-        return fill + left + edge + letter
+    letter = svg.text(
+        x + strip / 2,
+        y + height / 2 + 4.5,
+        look.letter,
+        size=13,
+        fill=ink_on(look.colour),
+        bold=True,
+        anchor="middle",
+    )
+    return fill + left + edge + letter
 
 
-CPU = Look("CPU", "C", BLUE, "#e8f2f9")
-GPU = Look("GPU", "G", VERMILION, "#fcefe6", cut_corners=True)
-EMULATED_GPU = Look("GPU, emulated", "G", VERMILION, "#fcefe6", cut_corners=True, dash="5 3")
+LOOKS = tuple(kind.look for kind in KINDS)
+"""Of all kinds of devices, as legends list them."""
 
 
 def look_of(place: Device | Target) -> Look:
     """A device's look; a target's where nothing is placed yet."""
-    if place.kind is DeviceKind.CPU:
-        return CPU
-    return EMULATED_GPU if isinstance(place, Device) and place.emulated else GPU
+    return place.kind.look
 
 
 def rank_colour(rank: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from avial_lab.devices import label_with
 from avial_lab.plot.facts import ROW_LIMIT, Table, count, format_bytes, format_seconds, left_out
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
@@ -39,11 +40,11 @@ KIND_WORDS = {
 
 def time_label(trace: Trace, schedule: Schedule | None = None) -> str:
     """How the times came about; "emulated" is said wherever a GPU task ran without a GPU."""
-    if schedule is None or "emulated" in trace.label:
+    if schedule is None:
         return trace.label
     used = {event.device for event in trace.events if event.kind is EventKind.TASK}
-    emulated = any(device.emulated for device in schedule.topology.devices if device.name in used)
-    return f"{trace.label}, GPU emulated" if emulated else trace.label
+    there = (device.kind for device in schedule.topology.devices if device.name in used)
+    return label_with(trace.label, there)
 
 
 def trace_summary(trace: Trace, schedule: Schedule | None = None) -> str:

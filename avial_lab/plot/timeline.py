@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, log10
 
+from avial_lab.devices import Look
 from avial_lab.plot import facts, run_facts, svg
 from avial_lab.plot.frame import LegendItem, box_item, framed, line_item
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, MESSAGE, ORANGE, SKY, Look, look_of
+from avial_lab.plot.palette import LOOKS, MESSAGE, ORANGE, SKY, look_of
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
 from avial_lab.trace.analysis import links
@@ -246,14 +247,10 @@ def _names_beside(bars: Sequence[Bar], top: float, scale: Scale) -> list[str]:
 
 
 def _look(device: str, trace: Trace, schedule: Schedule | None) -> Look:
-    """The device's look; without a schedule a name tells its kind, and the trace's label the
-    rest.
-    """
+    """The device's look, from the schedule or, without one, as the trace says."""
     if schedule is not None:
         return look_of(schedule.topology.device(device))
-    if not device.startswith("gpu"):
-        return CPU
-    return EMULATED_GPU if "emulated" in trace.label.lower() else GPU
+    return trace.kind_of(device).look
 
 
 def _row_head(rank: int, events: Sequence[Event], top: float) -> str:
@@ -311,7 +308,7 @@ def _legend(trace: Trace, schedule: Schedule | None, *, arrows: bool = False) ->
     looks = {_look(device, trace, schedule) for device in devices}
     tasks = [
         box_item(look.tint, f"task on {look.name}", stroke=look.colour, dash=look.dash)
-        for look in (CPU, GPU, EMULATED_GPU)
+        for look in LOOKS
         if look in looks
     ]
     tasks += [

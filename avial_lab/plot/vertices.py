@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from avial_lab.dag import Dependency
+from avial_lab.devices import Look
 from avial_lab.plot import facts, svg
-from avial_lab.plot.palette import GREY, MESSAGE, Look
+from avial_lab.plot.palette import GREY, MESSAGE, outline
 
 WIDEST_BOX = 230.0
 
@@ -78,12 +79,12 @@ def box_of(vertex: Vertex, center: tuple[float, float]) -> str:
     """The box around its center, with its title and lines."""
     x, y = center[0] - vertex.width / 2, center[1] - vertex.height / 2
     behind = (
-        "".join(vertex.look.outline(x + d, y + d, vertex.width, vertex.height) for d in (6, 3))
+        "".join(outline(vertex.look, x + d, y + d, vertex.width, vertex.height) for d in (6, 3))
         if vertex.stacked
         else ""
     )
     room = vertex.width - 36
-    shapes = vertex.look.outline(x, y, vertex.width, vertex.height, bold=vertex.critical)
+    shapes = outline(vertex.look, x, y, vertex.width, vertex.height, bold=vertex.critical)
     shapes += svg.text(
         x + 27, y + 18, svg.shorten(vertex.title, room, 13, bold=True), size=13, bold=True
     )

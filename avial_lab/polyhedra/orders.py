@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
+from avial_lab.constants import LINE_BYTES
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.model import Scop
@@ -34,7 +35,7 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 OPERATIONS = 500_000
 """isl operations for one question."""
 
-LINE = 8
+LINE = LINE_BYTES // 8
 """A loop of longer steps finds no element on the line of memory where the last one was."""
 
 MOST_MOVES = 8

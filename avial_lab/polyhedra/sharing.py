@@ -22,17 +22,13 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 from mlir import ir
 
-from avial_lab.arrays import ITEMSIZE
+from avial_lab.element_types import ITEMSIZE
 from avial_lab.polyhedra.bounds import trip_count
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, ArrayKind, Loop, Scop, Statement
+from avial_lab.weights import weight_of
 
 PARAM = isl.dim_type.param
-
-SLOW = {"arith.divf": 8, "math.sqrt": 8}
-"""Operations of floats that take as long as so many others; functions take FUNCTION."""
-
-FUNCTION = 16
 
 ALL, ONE = -1, -2
 """In place of a dimension: every rank holds the array, or one rank does."""
@@ -67,9 +63,10 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Work:
-    """One execution of a phase: operations on floats (of the widest, `itemsize` bytes), and what it
-    goes through. `divided` among the ranks, or on one; `reduced` arrays are combined.
+class PhaseWork:
+    """One execution of a phase: its arithmetic in `flops` of the peak (`weights.py`; of the widest
+    floats, `itemsize` bytes), and what it goes through. `divided` among the ranks, or on one;
+    `reduced` arrays are combined.
     """
 
     flops: int
@@ -88,7 +85,9 @@ class Work:
         return sum(most.values())
 
 
-def work_of(scop: Scop, divided: Collection[Loop], reduced: Collection[ir.Value] = ()) -> Work:
+def phase_work(
+    scop: Scop, divided: Collection[Loop], reduced: Collection[ir.Value] = ()
+) -> PhaseWork:
     """Of the phase that the scop is of; raises Unknown."""
     if not all(statement.exact for statement in scop.statements):
         raise Unknown
@@ -112,7 +111,7 @@ def work_of(scop: Scop, divided: Collection[Loop], reduced: Collection[ir.Value]
             near = use.near or known.near
             uses[key] = replace(max(known, use, key=lambda each: each.elements), near=near)
     flops = sum(_flops(block) * count for block, count in blocks.items())
-    return Work(flops, widest, tuple(uses.values()), bool(divided), frozenset(reduced))
+    return PhaseWork(flops, widest, tuple(uses.values()), bool(divided), frozenset(reduced))
 
 
 def _trips(scop: Scop) -> dict[Loop, int]:
@@ -175,11 +174,9 @@ def _flops(block: ir.Block) -> int:
 def _weight(op: ir.Operation) -> int:
     if not len(op.results) or not isinstance(op.results[0].type, ir.F32Type | ir.F64Type):
         return 0
-    if op.name in SLOW:
-        return SLOW[op.name]
-    if op.name.startswith("math."):
-        return 2 if op.name == "math.fma" else FUNCTION
-    return 1 if op.name.startswith("arith.") and op.name != "arith.constant" else 0
+    if not op.name.startswith(("arith.", "math.")):
+        return 0
+    return weight_of(op.name).in_flops_of_peak
 
 
 # Where the parts of arrays are --------------------------------------------------------------------
@@ -209,7 +206,7 @@ class Layouts:
     ranks: int
     held: dict[ir.Value, set[int]] = field(default_factory=dict[ir.Value, set[int]])
 
-    def run(self, work: Work) -> Traffic:
+    def run(self, work: PhaseWork) -> Traffic:
         """What has to be sent for a phase, which leaves what it writes as it divides it."""
         traffic = Traffic()
         for use in work.uses:
@@ -243,7 +240,7 @@ class Layouts:
             held |= wanted
         return Traffic(nbytes, 1)
 
-    def _write(self, use: Use, work: Work) -> Traffic:
+    def _write(self, use: Use, work: PhaseWork) -> Traffic:
         if use.array in work.reduced:
             self.held[use.array] = {ALL if use.elements <= SMALL_REDUCTION else 0}
             return Traffic(use.nbytes * (self.ranks - 1) / self.ranks, 1)

@@ -23,6 +23,7 @@ from itertools import islice, product
 from mlir import ir
 
 from avial_lab.dialects.program import is_strict
+from avial_lab.element_types import combines
 from avial_lab.polyhedra.anchors import Anchor, anchor
 from avial_lab.polyhedra.bounds import counts_from, fixed_in, trip_count
 from avial_lab.polyhedra.conflicts import Conflict, Conflicts
@@ -300,8 +301,6 @@ def _triangular(chosen: Sequence[Loop], nest: LoopNest) -> bool:
 
 # -- what can be combined
 
-_COMBINED = ("i1", "i8", "i16", "i32", "i64", "index", "f32", "f64")
-
 
 def _irreducible(reduction: Reduction, nest: LoopNest) -> str | None:
     """Why its parts cannot be combined at the end, if so."""
@@ -311,7 +310,7 @@ def _irreducible(reduction: Reduction, nest: LoopNest) -> str | None:
         if array.kind is not ArrayKind.MEMORY:
             return f"{array} is handed from one iteration of {reduction.loop} to the next"
     kind = reduction.element_type
-    if kind not in _COMBINED or (reduction.op.startswith("avial.arg") and kind == "i1"):
+    if not combines(reduction.op, kind):
         return f"parts of {reduction.array} cannot be combined as {kind}"
     updating = {name for u in reduction.updates for name in (u.load, u.store)}
     for statement in nest.statements:

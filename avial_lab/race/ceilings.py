@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 
 from avial_lab.ceilings import Ceilings
+from avial_lab.element_types import ELEMENT_TYPES
 from avial_lab.errors import AvialError
 from avial_lab.race.machine import Machine, pinned_environment, pins, this_machine
 from avial_lab.race.native import any_compiler, loaded
 
-_TYPES = {"f32": ("float", 4), "f64": ("double", 8)}
 _LEAST_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cache of most machines
 _CACHE_BYTES = 1 << 26  # so much is moved in each measure of a cache
 _ROUNDS = 200_000  # some milliseconds: the best of many short ones is one without a neighbour
@@ -52,7 +52,7 @@ def measure_ceilings(threads: int, element: str) -> Ceilings:
 
 
 def _measured(element: str, threads: int, machine: Machine) -> dict[str, object]:
-    kind, itemsize = _TYPES[element]
+    kind, itemsize = ELEMENT_TYPES[element].c_type, ELEMENT_TYPES[element].nbytes
     text = Path(__file__).with_name("ceilings.c").read_text(encoding="utf-8")
     source = f"#define T {kind}\n#define NAMED(name) name\n{text}"
     library = loaded(any_compiler(extra=["-ffast-math"]).build(source))

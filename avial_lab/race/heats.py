@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from avial_lab.arrays import dtype_of_element
 from avial_lab.ceilings import Ceilings
+from avial_lab.element_types import dtype_of_element
 from avial_lab.errors import AvialError
 from avial_lab.race.answer import Answer
 from avial_lab.race.entrants import Start, Team, entrants

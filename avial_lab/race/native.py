@@ -32,14 +32,11 @@ from typing import Any
 import numpy as np
 
 from avial_lab.cache import Cache, digest
+from avial_lab.element_types import ELEMENT_TYPES, element_of_dtype
 from avial_lab.errors import AvialError
 from avial_lab.files import cache_folder
 from avial_lab.suite import Kernel
 from avial_lab.toolchain import find_tool, run
-
-_C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "index": "int64_t"}
-
-_SCALARS = {"f4": ctypes.c_float, "f8": ctypes.c_double, "i4": ctypes.c_int32, "i8": ctypes.c_int64}
 
 # Before any size is a macro: a header may use the same letters.
 _HEADERS = """\
@@ -75,8 +72,6 @@ double seconds_{symbol}(int64_t handle, int rank, int ranks, {parameters}) {{
   return MPI_Wtime() - start;
 }}
 """
-
-_MPI_TYPES = {"f32": "MPI_FLOAT", "f64": "MPI_DOUBLE", "i32": "MPI_INT32_T", "i64": "MPI_INT64_T"}
 
 _BOUND = """
 extern "C" void bound_{symbol}({parameters}) {{ {symbol}({names}); }}
@@ -186,7 +181,8 @@ def peer_source(
         parameters=", ".join(f"{_parameter(a)} {name}" for name, a in kernel.arguments.items()),
         names=", ".join(kernel.arguments),
     )
-    macros = {"T": _C_TYPES[element], kernel.function: symbol, **_size_macros(sizes)}
+    own = ELEMENT_TYPES[element].c_type
+    macros = {"T": own, kernel.function: symbol, **_size_macros(sizes)}
     return f"{_HEADERS if headers else ''}{_with_macros(macros, text + clock)}"
 
 
@@ -200,7 +196,8 @@ def mpi_source(kernel: Kernel, element: str, sizes: Mapping[str, int]) -> str:
         parameters=", ".join(f"{_parameter(a)} {name}" for name, a in kernel.arguments.items()),
         names=", ".join(kernel.arguments),
     )
-    macros = {"T": _C_TYPES[element], "MPI_T": _MPI_TYPES[element], **_size_macros(sizes)}
+    own = ELEMENT_TYPES[element]
+    macros = {"T": own.c_type, "MPI_T": own.mpi_type, **_size_macros(sizes)}
     return f"{_HEADERS}{_MPI_HEADERS}{_with_macros(macros, text + clock)}"
 
 
@@ -236,7 +233,7 @@ def bound_source(kernel: Kernel, element: str, sizes: Mapping[str, int], *, symb
     )
     # C++ has no restrict; the headers a peer includes come before any size is a macro.
     macros = {"T": "Rounded", "restrict": "", kernel.function: symbol, **_size_macros(sizes)}
-    top = f"typedef {_C_TYPES[element]} Element;\n{header}"
+    top = f"typedef {ELEMENT_TYPES[element].c_type} Element;\n{header}"
     return top + _with_macros(macros, text.replace("#include <tgmath.h>\n", "") + entry)
 
 
@@ -257,7 +254,7 @@ def _parameter(argument: object, *, own: str = "T") -> str:
     if hasattr(argument, "extents"):
         return "void *"
     element: str | None = getattr(argument, "element", None)
-    return own if element is None else _C_TYPES[element]
+    return own if element is None else ELEMENT_TYPES[element].c_type
 
 
 def peer_folder(kernel: Kernel) -> Path:
@@ -291,4 +288,6 @@ def c_argument(value: np.ndarray | np.generic, *, widened: bool = False) -> obje
         return ctypes.c_void_p(value.ctypes.data)
     if widened and value.dtype.kind == "f":
         return ctypes.c_double(value.item())
-    return _SCALARS[value.dtype.str[1:]](value.item())
+    element = element_of_dtype(value.dtype)
+    assert element is not None, "a kernel's scalars have a type"
+    return element.ctype(value.item())

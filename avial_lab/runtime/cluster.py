@@ -24,6 +24,8 @@ import numpy as np
 from ipyparallel.error import EngineError, RemoteError
 
 from avial_lab.binary import Binary
+from avial_lab.devices import CPU
+from avial_lab.devices.cpu import canonical_cpu
 from avial_lab.errors import ClusterError, RunError, RunInterrupted
 from avial_lab.runtime.engine import Facts, Load, Run, outcome_of
 from avial_lab.runtime.engines import (
@@ -55,7 +57,7 @@ from avial_lab.runtime.records import clusters
 from avial_lab.runtime.threads import Threads
 from avial_lab.runtime.traces import trace_of
 from avial_lab.shared_object import digest
-from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
+from avial_lab.topology import Device, Topology, gpus_driven
 from avial_lab.trace import Trace
 
 Answer = TypeVar("Answer")
@@ -388,19 +390,12 @@ def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
 
 
 def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
-    """One CPU device a rank, and a GPU device for each of the last `gpus` ranks.
-
-    GPU tasks run as loops on their rank's CPU in this version, also where the machine has a GPU, so
-    every GPU device is an emulated one.
-    """
+    """One CPU device a rank, and a GPU device for each of the last `gpus` ranks."""
     cpus = [
-        Device(f"cpu{f.rank}", DeviceKind.CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
+        Device(CPU.device_name(f.rank), CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
     ]
-    emulated = [
-        Device(f"gpu{k}", DeviceKind.GPU, f.rank, "gpu", f.node, emulated=True)
-        for k, f in enumerate(facts[len(facts) - gpus :])
-    ]
-    return Topology(len(facts), (*cpus, *emulated))
+    drivers = [(f.rank, f.node) for f in facts[len(facts) - gpus :]]
+    return Topology(len(facts), (*cpus, *gpus_driven(drivers)))
 
 
 class _Harmless(Exception):

@@ -27,6 +27,7 @@ import numpy as np
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
 from avial_lab.cpu import Core, check_instruction_sets
+from avial_lab.devices.cuda import chip_named
 from avial_lab.errors import AvialError
 from avial_lab.ownership import EVENT_WORDS, Ownership, own_error
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
@@ -438,7 +439,7 @@ def _gpus() -> tuple[str, ...]:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:
         return ()  # the library without a driver or a device
-    return tuple(f"sm_{cupy.cuda.Device(k).compute_capability}" for k in range(count))
+    return tuple(chip_named(cupy.cuda.Device(k).compute_capability) for k in range(count))
 
 
 def main(argv: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from avial_lab.binary import Manifest
+from avial_lab.devices import CPU, kind_named
 from avial_lab.errors import CellSpan, RunError, RunInterrupted
 from avial_lab.runtime.printed import ranks_text
 from avial_lab.runtime.threads import Team
@@ -128,15 +129,15 @@ def describe_step(manifest: Manifest, rank: int, step: int) -> str:
     """
     if manifest.owned:
         known = 0 <= step < len(manifest.phases)
-        at = f"in task '{manifest.phases[step]}' on cpu{rank}" if known else ""
+        at = f"in task '{manifest.phases[step]}' on {CPU.device_name(rank)}" if known else ""
         return at or "before its first task"
     program = manifest.programs[rank]
     if not 0 <= step < len(program):
         return "before its first task"
     match program[step]:
         case Step(StepKind.RUN, task):
-            device = manifest.devices.get(task, f"cpu{rank}")
-            emulated = " (emulated)" if device.startswith("gpu") else ""
+            device = manifest.devices.get(task, CPU.device_name(rank))
+            emulated = " (emulated)" * kind_named(manifest.kinds.get(device, CPU.name)).emulated
             return f"in task '{task}' on {device}{emulated}"
         case Step(StepKind.BARRIER):
             return "at a barrier"

@@ -16,7 +16,9 @@ from itertools import accumulate
 
 import numpy as np
 
-ALIGNMENT = 64
+from avial_lab.constants import LINE_BYTES
+
+ALIGNMENT = LINE_BYTES
 _LAZY = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0)
 """Linux's MAP_NORESERVE: the rank's own part of an array too large for the machine may fit."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from avial_lab.constants import ADDITIONS_WORTH_THREADS
 from avial_lab.cpu import Core, allowed, cores_of, in_turn
 from avial_lab.errors import ClusterError
 from avial_lab.runtime.blas import products
@@ -33,11 +34,6 @@ ENTRIES = (
     "dispatch_next_8u",
 )
 """Of libomp, what programs call: `__kmpc_…`, handed to them as `avial_omp_…` (`threads.c`)."""
-
-WORTH = 200_000
-"""Some twenty µs of work. Waking the threads and waiting for them takes two to five, and half of
-the arrays have to come from the cache of a core that had all of them.
-"""
 
 MOST = 512
 """Threads of one rank, also where more than the cores are asked for."""
@@ -68,7 +64,7 @@ class Threads:
 
     count: int | None = None
     oversubscribe: bool = False
-    worth: int = WORTH
+    worth: int = ADDITIONS_WORTH_THREADS
 
     def on(self, masks: Masks, place: int) -> int:
         """For the rank at `place` of those on a machine; raises ClusterError for a number that

@@ -14,6 +14,7 @@ import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
+from avial_lab.devices import CPU, kind_named, label_with
 from avial_lab.runtime.outcome import Outcome
 from avial_lab.runtime.times import Times, aligned
 from avial_lab.schedule import Step, StepKind
@@ -54,12 +55,11 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
     origin = rows[0].start_ns if rows else 0
     moves = tuple(move for outcome in ranks for move in outcome.moves)
     dropped = tuple(taken[rank].dropped for rank in sorted(taken))
-    # Devices called gpu… are emulated in this version, on every machine.
-    emulated = any(name.startswith("gpu") for name in manifest.devices.values())
     return Trace(
         ranks=manifest.ranks,
         events=tuple(row.event(origin) for row in rows),
-        label="measured, GPU emulated" if emulated else "measured",
+        label=label_with("measured", map(kind_named, manifest.kinds.values())),
+        kinds=tuple(manifest.kinds.items()),
         moves=moves,
         clock_error_s=_clock_error_s(taken.values()),
         around=tuple(row.event(origin) for row in _asides(taken)) if rows else (),
@@ -206,7 +206,7 @@ def _logged(manifest: Manifest, numbers: _Numbers, rank: int, row: Sequence[int]
     phase = manifest.phases[phase_number]
     kind, shared = _LOGGED[code % _PARTIAL], code % _PARTIAL in (3, 4)
     if kind is EventKind.TASK:
-        yield _Row(kind, phase, rank, start, end, f"cpu{rank}", turn=turn)
+        yield _Row(kind, phase, rank, start, end, CPU.device_name(rank), turn=turn)
         return
     storage = manifest.storages[array] if array >= 0 and count > 0 else None
     what = "" if storage is None else _part(storage, count, low, high)

@@ -168,6 +168,7 @@ def _facts(trace: Trace, most: int) -> Json:
         "made_by": "avial_lab",
         "label": trace.label,
         "machine": trace.machine,
+        "kinds": dict(trace.kinds),
         "ranks": trace.ranks,
         "clock_error_us": trace.clock_error_s * 1e6,
         "begin_us": _begin_ns(trace) / 1e3,
@@ -235,6 +236,7 @@ def _trace_of(document: Json) -> Trace:
         turns=tuple(facts["turns"].items()),
         ends_s=tuple(end_us / 1e6 for end_us in facts["ends_us"]),
         machine=facts["machine"],
+        kinds=tuple(facts.get("kinds", {}).items()),
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from avial_lab.devices import DeviceKind, guessed_kind, kind_named
+
 
 class EventKind(enum.Enum):
     TASK = "task"
@@ -83,7 +85,8 @@ class Trace:
     around: giving the ranks their inputs and taking the results, before and after the run and no
     part of it. clock_error_s: times of two ranks are comparable to within this. `ranks` is 0 where
     no rank ran: a reference run, which has neither events nor moves. threads: how many each rank of
-    a program of loops had; `note` says why they were fewer than asked for.
+    a program of loops had; `note` says why they were fewer than asked for. kinds: of the
+    devices that tasks were placed on, by their names.
     """
 
     ranks: int
@@ -99,6 +102,12 @@ class Trace:
     machine: str = ""
     threads: tuple[int, ...] = ()
     note: str = ""
+    kinds: tuple[tuple[str, str], ...] = ()
+
+    def kind_of(self, device: str) -> DeviceKind:
+        """What kind of device that is."""
+        known = dict(self.kinds).get(device)
+        return guessed_kind(device, self.label) if known is None else kind_named(known)
 
     @cached_property
     def begin_s(self) -> float:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avial_lab.arrays import ELEMENT_OF_DTYPE, bind_arrays, dtype_of_element, read_box, write_box
+from avial_lab.arrays import bind_arrays, read_box, write_box
+from avial_lab.element_types import ELEMENT_OF_DTYPE, dtype_of_element
 from avial_lab.errors import BindError
 from avial_lab.regions import Box
 

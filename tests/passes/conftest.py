@@ -1,9 +1,10 @@
 """Golden IR: each `.mlir` file beside this one is a test, run in process.
 
-The first line says which passes: `// RUN: -p tasks-to-mpi`. Cases are parted by `// -----`, each is
-run and checked by FileCheck on its own. A case with a line `// REFUSED: part of the message` has to
-end in an error at the line below it. A second line `// ON: x86_64 avx fma` says for which machine:
-its architecture and instruction sets.
+The first line says which passes: `// RUN: -p tasks-to-mpi`, also `place-in-order`, which has
+no name on a command line. Cases are parted by `// -----`, each is run and checked by FileCheck on
+its own. A case with a line `// REFUSED: part of the message` has to end in an error at the line
+below it. A second line `// ON: x86_64 avx fma` says for which machine: its architecture and
+instruction sets. In a case with a line `// PLACES` each operation is printed with its place.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from mlir import ir
 from avial_lab import cpu
 from avial_lab.dialects import register
 from avial_lab.errors import AvialError
-from avial_lab.pipelines import parse_passes, run_passes, text_of
+from avial_lab.pipelines import run_passes, text_of
+from tests.passes.steps import passes_in
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -37,7 +39,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 class GoldenFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         text = self.path.read_text()
-        run = re.match(r"// RUN: -p (\S+)", text)
+        run = re.match(r"// RUN: -p (.+)", text)
         assert run is not None, f"{self.path.name} does not begin with // RUN: -p PASSES"
         machine = re.search(r"\A.*\n// ON: (.*)", text)
         words = machine.group(1).split() if machine is not None else ()
@@ -64,12 +66,13 @@ class GoldenCase(pytest.Item):
         register(context)
         module = ir.Module.parse(self.case, context).operation
         if refused is None:
-            run_passes(module, parse_passes(self.passes))
+            run_passes(module, passes_in(self.passes))
             module.verify()
-            _filecheck(self.case, text_of(module))
+            placed = "// PLACES\n" in self.case
+            _filecheck(self.case, _with_places(module) if placed else text_of(module))
             return
         with pytest.raises(AvialError) as caught:
-            run_passes(module, parse_passes(self.passes))
+            run_passes(module, passes_in(self.passes))
         assert refused.group(1) in caught.value.message
         assert caught.value.span is not None
         assert caught.value.span.line == self.case[: refused.end()].count("\n") + 2
@@ -85,13 +88,21 @@ class GoldenCase(pytest.Item):
 
 @contextmanager
 def _on(architecture: str, *instruction_sets: str) -> Iterator[None]:
-    """As if this were such a machine."""
+    """As if this were such a machine, with two cores and these caches."""
+    caches = {1: (32 * cpu.KIB, 1), 2: (cpu.KIB**2, 1), 3: (32 * cpu.KIB**2, 2)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu.platform, "machine", lambda: architecture)
         patch.setattr(cpu, "_flags", lambda: frozenset(instruction_sets))
+        patch.setattr(cpu, "data_caches", lambda _: caches)
+        patch.setattr(cpu, "cores_of", lambda _: ((0,), (1,)))
+        patch.setattr(cpu, "_cpuinfo", lambda: "")
         cpu.this_cpu.cache_clear()
         yield
     cpu.this_cpu.cache_clear()
+
+
+def _with_places(module: ir.Operation) -> str:
+    return str(module.get_asm(enable_debug_info=True, pretty_debug_info=True))
 
 
 class Mismatch(AssertionError):

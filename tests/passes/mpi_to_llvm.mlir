@@ -98,6 +98,9 @@ func.func @large(%a: memref<2147483648xi8>) attributes {avial.ranks = 2 : i32} {
 func.func private @malloc(%a: memref<4xf32>) {
   return
 }
+func.func @main() attributes {avial.ranks = 1 : i32} {
+  return
+}
 
 // -----
 

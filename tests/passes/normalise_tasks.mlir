@@ -7,7 +7,7 @@
 // CHECK:         affine.for %[[I:.*]] = 0 to 8 {
 // CHECK-NEXT:      %[[X:.*]] = affine.load %{{.*}}[%[[I]]]
 // CHECK:           affine.store %{{.*}}, %{{.*}}[%[[I]]]
-func.func private @scales(%a: memref<8xf32>, %b: memref<8xf32>) attributes {avial.arch = "cpu", avial.task = "scales"} {
+func.func private @scales(%a: memref<8xf32>, %b: memref<8xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "scales"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -24,7 +24,7 @@ func.func private @scales(%a: memref<8xf32>, %b: memref<8xf32>) attributes {avia
 // CHECK-LABEL: func.func private @multiplies
 // CHECK-NOT:     linalg
 // CHECK-COUNT-3: affine.for
-func.func private @multiplies(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>) attributes {avial.arch = "cpu", avial.task = "multiplies"} {
+func.func private @multiplies(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "multiplies"} {
   linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%c : memref<8x8xf32>)
   return
 }
@@ -34,7 +34,7 @@ func.func private @multiplies(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memr
 // CHECK-LABEL: func.func private @calls
 // CHECK-NOT:     call @first
 // CHECK:         affine.for
-func.func private @calls(%a: memref<8xf32>, %b: memref<8xf32>) attributes {avial.arch = "cpu", avial.task = "calls"} {
+func.func private @calls(%a: memref<8xf32>, %b: memref<8xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "calls"} {
   func.call @first(%a, %b) : (memref<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -52,7 +52,7 @@ func.func private @first(%a: memref<8xf32>, %b: memref<8xf32>) {
 // CHECK-LABEL: func.func private @overlaps
 // CHECK-SAME:    avial.shared
 // CHECK:         scf.for
-func.func private @overlaps(%a: memref<8xf32>, %b: memref<8xf32>) attributes {avial.arch = "cpu", avial.task = "overlaps"} {
+func.func private @overlaps(%a: memref<8xf32>, %b: memref<8xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "overlaps"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -68,7 +68,7 @@ func.func private @overlaps(%a: memref<8xf32>, %b: memref<8xf32>) attributes {av
 // CHECK-LABEL: func.func private @launches
 // CHECK-SAME:    avial.shared
 // CHECK:         gpu.launch
-func.func private @launches(%a: memref<8xf32>) attributes {avial.arch = "sm_90", avial.task = "launches"} {
+func.func private @launches(%a: memref<8xf32>) attributes {avial.as_written, avial.arch = "sm_90", avial.task = "launches"} {
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -85,7 +85,7 @@ func.func private @launches(%a: memref<8xf32>) attributes {avial.arch = "sm_90",
 // CHECK-LABEL: func.func private @softens
 // CHECK-SAME:    avial.done = ["normalise-tasks: as it is written: {{.*}}"]
 // CHECK-SAME:    avial.shared
-func.func private @softens(%a: memref<4x8xf32>, %b: memref<4x8xf32>) attributes {avial.arch = "cpu", avial.task = "softens"} {
+func.func private @softens(%a: memref<4x8xf32>, %b: memref<4x8xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "softens"} {
   linalg.softmax dimension(1) ins(%a : memref<4x8xf32>) outs(%b : memref<4x8xf32>)
   return
 }

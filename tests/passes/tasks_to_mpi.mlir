@@ -4,7 +4,7 @@
 // and a message whose wait comes at once is one call.
 
 // CHECK-LABEL: func.func private @task1(
-// CHECK-SAME: %[[A:.*]]: memref<20xi32>, %[[C:.*]]: memref<20xi32>) attributes {avial.arch = "cpu"}
+// CHECK-SAME: %[[A:.*]]: memref<20xi32>, %[[C:.*]]: memref<20xi32>) attributes {avial.arch = "cpu", avial.as_written, avial.task = "task1"}
 // CHECK: memref.copy %[[A]], %[[C]]
 // CHECK: return
 // CHECK-LABEL: func.func private @task2(
@@ -24,7 +24,7 @@
 // CHECK: mpi.recv(%[[C]], {{.*}}) {avial.step = 0 : i64}
 // CHECK-NEXT: call @task2(%[[D]], %[[C]]) {avial.step = 2 : i64}
 // CHECK-NEXT: }
-// CHECK-NOT: avial.task
+// CHECK-NOT: "avial.task"(
 func.func @two_ranks(%a: memref<20xi32> {avial.name = "a"}, %c: memref<20xi32> {avial.name = "c"}, %d: memref<20xi32> {avial.name = "d"}) attributes {
     avial.ranks = 2 : i32,
     avial.storages = [

@@ -1,9 +1,17 @@
-"""The folder's docstring names what passes are written with, the catalogue the passes."""
+"""The folder's docstring names what passes are written with, the catalogue the passes; each has its
+tests.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from avial_lab import passes
 from avial_lab.catalogue import rows
@@ -17,3 +25,27 @@ def test_every_module_has_one_place_on_the_map() -> None:
     on_the_map = [word for word in re.findall(r"\w+", text) if word in modules]
     in_the_catalogue = {row.module.rpartition(".")[2] for row in rows() if row.is_ours}
     assert sorted([*on_the_map, *in_the_catalogue]) == modules
+
+
+def passes_there() -> Iterator[tuple[str, type]]:
+    """The classes of passes, each with the module that it stands in: `flatten_rows`."""
+    for module in pkgutil.walk_packages(passes.__path__, f"{passes.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            is_pass = dataclasses.is_dataclass(value) and "__call__" in vars(value)
+            if isinstance(value, type) and is_pass and value.__module__ == module.name:
+                yield module.name.rpartition(".")[2], value
+
+
+TESTS = next(folder for folder in Path(__file__).parents if folder.name == "tests")
+RUN = re.compile(r"// RUN: -p (.+)")
+
+
+@pytest.mark.parametrize(("module", "each"), list(passes_there()))
+def test_every_pass_has_a_golden_file_and_a_test_module(module: str, each: type) -> None:
+    """Of its name; what a pass is on a command line (`PlacePhasesHere`) shares that of the pass."""
+    words = re.sub("(?<=.)(?=[A-Z])", "-", each.__name__.removesuffix("Here")).lower()
+    (golden,) = TESTS.rglob(f"{words.replace('-', '_')}.mlir")
+    run = RUN.match(golden.read_text())
+    assert run is not None
+    assert words in re.split(r"[,{]", run.group(1))
+    assert list(TESTS.rglob(f"test_{module}.py")), f"{module} has no test module of its name"

@@ -17,12 +17,7 @@ from mlir import ir
 import kernels
 from avial_lab.errors import InternalError
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.touches import (
-    EVERYTHING,
-    combines,
-    operation_code,
-    write_touches,
-)
+from avial_lab.passes.touches import EVERYTHING, write_touches
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.boxes import SET
 from avial_lab.polyhedra.operations import LOOPS
@@ -606,15 +601,6 @@ def test_an_array_without_a_number_is_our_fault(context: ir.Context) -> None:
     scop = read_scop(function)
     with pytest.raises(InternalError, match="array arg0 is touched, but has no number"):
         write_touches(function, "f.touches", scop, touched_boxes(scop), {})
-
-
-def test_operations_of_the_runtime() -> None:
-    assert operation_code("arith.addf", "f64") == 8
-    assert operation_code("arith.subi", "i32") == 3
-    assert operation_code("arith.maxnumf", "f32") == 10 * 16 + 7
-    assert combines("arith.mulf", "f32")
-    assert not combines("arith.mulf", "complex<f32>")
-    assert not combines("arith.cmpf", "f32")
 
 
 OUTSIDE = {

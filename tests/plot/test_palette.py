@@ -7,9 +7,7 @@ import pytest
 from avial_lab.plot import svg
 from avial_lab.plot.code import PAPER, PaperStyle
 from avial_lab.plot.palette import (
-    CPU,
-    EMULATED_GPU,
-    GPU,
+    LOOKS,
     MESSAGE,
     RANKS,
     contrast,
@@ -22,7 +20,7 @@ OKABE_ITO = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("look", [CPU, GPU, EMULATED_GPU])
+@pytest.mark.parametrize("look", LOOKS)
 def test_a_look_is_readable_and_okabe_itos(look: object) -> None:
     assert look.colour in OKABE_ITO
     assert contrast(look.colour, svg.PAPER) >= 3  # WCAG 1.4.11: shapes
@@ -31,8 +29,8 @@ def test_a_look_is_readable_and_okabe_itos(look: object) -> None:
 
 
 def test_looks_differ_without_their_colour() -> None:
-    signs = [(look.letter, look.cut_corners, look.dash) for look in (CPU, GPU, EMULATED_GPU)]
-    assert len(set(signs)) == 3
+    signs = [(look.letter, look.cut_corners, look.dash) for look in LOOKS]
+    assert len(set(signs)) == len(LOOKS)
 
 
 def test_words_and_messages_are_readable() -> None:

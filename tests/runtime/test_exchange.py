@@ -103,6 +103,7 @@ def two_ranks() -> Manifest:
         inputs=(Piece(0, "a", Box((0,), (4,))),),
         results=(),
         devices={"x": "cpu0", "y": "gpu0"},
+        kinds={"cpu0": "cpu", "gpu0": "emulated-gpu"},
     )
 
 

@@ -12,8 +12,6 @@ const MOST_BARS = 40;
 const MOST_LABELS = 40;
 const MOST_LISTED = 14;
 const MOST_ROWS = 200;
-const LETTERS = ["C", "G", "G"];
-const LOOKS = ["CPU", "GPU", "GPU, emulated"];
 const GLYPHS = { waiting: "", running: "▶", done: "✓", failed: "✗" };
 const STATES = ["failed", "running", "done", "waiting"]; // the worst first
 const WHY = {
@@ -813,24 +811,25 @@ class View {
 
   box(box) {
     const { w, h } = box;
-    const node = svg("g", {
-      class: `avial-node avial-look-${box.look}`,
+    const look = this.data.looks[box.look];
+    const node = dressed(look, "g", {
+      class: "avial-node",
       transform: `translate(${round(box.x)} ${round(box.y)})`,
       tabindex: "-1",
       role: "button",
       "aria-pressed": "false",
     });
-    const outline = this.outline(box.look, w, h);
+    const outline = this.outline(look, w, h);
     if (box.stacked)
       node.append(
         svg("path", { class: "avial-shape", d: outline, transform: "translate(6 6)" }),
         svg("path", { class: "avial-shape", d: outline, transform: "translate(3 3)" }),
       );
     node.append(svg("path", { class: "avial-shape avial-front", d: outline }));
-    const inner = this.outline(box.look, 18, h, w);
+    const inner = this.outline(look, 18, h, w);
     node.append(
       svg("path", { class: "avial-strip", d: inner }),
-      svg("text", { class: "avial-letter", x: 9, y: h / 2 + 4.5 }, LETTERS[box.look]),
+      svg("text", { class: "avial-letter", x: 9, y: h / 2 + 4.5 }, look.letter),
     );
     node.append(
       svg(
@@ -852,10 +851,10 @@ class View {
     return node;
   }
 
-  // Round corners for CPU, cut ones for GPU; `strip`: only the left part of it.
+  // With round corners, or cut ones; `strip`: only the left part of it.
   outline(look, w, h, strip = 0) {
-    const c = look ? 8 : 7;
-    const corner = look ? (dx, dy) => `l${dx} ${dy}` : (dx, dy) => `a7 7 0 0 1 ${dx} ${dy}`;
+    const c = look.cut ? 8 : 7;
+    const corner = look.cut ? (dx, dy) => `l${dx} ${dy}` : (dx, dy) => `a7 7 0 0 1 ${dx} ${dy}`;
     const right = strip
       ? `h${w - c}v${h}h${c - w}`
       : `h${w - 2 * c}${corner(c, c)}v${h - 2 * c}${corner(-c, c)}h${2 * c - w}`;
@@ -916,17 +915,19 @@ class View {
         svg("text", { class: "avial-words", x: 0, y: 15 }, name),
       );
       let x = 130;
-      looks.forEach((number, look) => {
+      looks.forEach((number, kind) => {
         if (!number) return;
+        const look = this.data.looks[kind];
         const w = Math.max(3, (380 * number) / longest);
-        const bar = svg(
+        const bar = dressed(
+          look,
           "g",
-          { class: `avial-look-${look}`, transform: `translate(${round(x)} 1)` },
-          svg("rect", { class: "avial-shape", width: round(w), height: 20, rx: look ? 0 : 3 }),
+          { transform: `translate(${round(x)} 1)` },
+          svg("rect", { class: "avial-shape", width: round(w), height: 20, rx: look.cut ? 0 : 3 }),
         );
         if (w > 60)
           bar.append(
-            svg("text", { class: "avial-words", x: 6, y: 14 }, `${LETTERS[look]} ${number.toLocaleString("en")}`),
+            svg("text", { class: "avial-words", x: 6, y: 14 }, `${look.letter} ${number.toLocaleString("en")}`),
           );
         node.append(bar);
         x += w;
@@ -964,7 +965,7 @@ class View {
     const step = unit * Math.ceil((high - low + 1) / MOST_BARS / unit);
     const bars = [];
     for (let first = low; first <= high; first += step)
-      bars.push({ first, last: Math.min(high, first + step - 1), tasks: [], looks: [0, 0, 0] });
+      bars.push({ first, last: Math.min(high, first + step - 1), tasks: [], looks: data.looks.map(() => 0) });
     members.forEach((task, k) => {
       const bar = bars[Math.floor((levels[k] - low) / step)];
       bar.tasks.push(task);
@@ -1003,6 +1004,7 @@ class View {
     );
     const layer = svg("g", { transform: "translate(16 16)" });
     data.devices.forEach((device, lane) => {
+      const look = data.looks[device.look];
       layer.append(
         svg("rect", {
           class: "avial-band",
@@ -1014,11 +1016,11 @@ class View {
         }),
       );
       layer.append(
-        svg("text", { class: "avial-name", x: 8, y: pitch * lane + 15 }, `${LETTERS[device.look]} ${device.name}`),
+        svg("text", { class: "avial-name", x: 8, y: pitch * lane + 15 }, `${look.letter} ${device.name}`),
         svg(
           "text",
           { class: "avial-words", x: 8, y: pitch * lane + 29 },
-          `rank ${device.rank}${device.look === 2 ? ", emulated" : ""}`,
+          `rank ${device.rank}${look.after_rank}`,
         ),
       );
     });
@@ -1097,8 +1099,8 @@ class View {
 
   // A box too narrow for words.
   sliver(box) {
-    const node = svg("g", {
-      class: `avial-node avial-look-${box.look}`,
+    const node = dressed(this.data.looks[box.look], "g", {
+      class: "avial-node",
       transform: `translate(${round(box.x)} ${box.y})`,
       tabindex: "-1",
       role: "button",
@@ -1128,9 +1130,10 @@ class View {
           (d += `V${round(base - Math.min(1, share) * (pitch - 10))}H${round(x((total * (k + 1)) / columns))}`),
       );
       layer.append(
-        svg(
+        dressed(
+          this.data.looks[this.data.devices[lane].look],
           "g",
-          { class: `avial-look-${this.data.devices[lane].look}` },
+          {},
           svg("path", { class: "avial-shape", d: `${d}V${base}z` }),
         ),
       );
@@ -1195,7 +1198,7 @@ class View {
           : "";
     if (box.glyph) box.glyph.textContent = `${GLYPHS[state]}${counted}${box.after ? ` ${box.after}` : ""}`.trim();
     const note = of === 1 ? this.notes.get(box.members[0]) : "";
-    const words = [box.title, ...box.lines, LOOKS[box.look] ?? "", state === "waiting" ? "" : state, note];
+    const words = [box.title, ...box.lines, this.data.looks[box.look]?.name ?? "", state === "waiting" ? "" : state, note];
     if (box.node.classList.contains("avial-critical")) words.push("on the critical path");
     const told = words.filter(Boolean).join(", ");
     box.node.setAttribute("aria-label", told);
@@ -1508,7 +1511,7 @@ class View {
     return [
       ["state", state === "waiting" ? "" : `${GLYPHS[state]} ${state}${note ? `, ${note}` : ""}`],
       ["level", String(tasks.level[task])],
-      ["target", `${word("target")} (${LOOKS[tasks.look[task]]})`],
+      ["target", `${word("target")} (${this.data.looks[tasks.look[task]].name})`],
       ["runs on", graph.lanes(task).length ? this.where(task) : ""],
       ["why there", word("why")],
       ["kind", word("kind")],
@@ -1643,17 +1646,19 @@ class View {
     const mark = (...inside) => svg("svg", { width: 28, height: 16, "aria-hidden": "true" }, ...inside);
     const items = [...looks]
       .sort()
+      .map((kind) => this.data.looks[kind])
       .map((look) =>
         item(
           mark(
-            svg(
+            dressed(
+              look,
               "g",
-              { class: `avial-look-${look}`, transform: "translate(1 0)" },
+              { transform: "translate(1 0)" },
               svg("path", { class: "avial-shape", d: this.outline(look, 26, 15) }),
-              svg("text", { class: "avial-letter avial-ink", x: 13, y: 12 }, LETTERS[look]),
+              svg("text", { class: "avial-letter avial-ink", x: 13, y: 12 }, look.letter),
             ),
           ),
-          LOOKS[look],
+          look.name,
         ),
       );
     const kinds = [
@@ -1705,6 +1710,15 @@ function lanesFill(members, graph, lanes) {
 
 function svg(name, attributes, ...children) {
   return made(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+// A part of the picture in the colours and dashes of a kind of device, which graph.css reads.
+function dressed(look, name, attributes, ...children) {
+  const node = svg(name, attributes, ...children);
+  node.style.setProperty("--avial-own", look.colour);
+  node.style.setProperty("--avial-on", look.ink);
+  node.style.setProperty("--avial-dash", look.dash || "none");
+  return node;
 }
 
 function html(name, attributes, ...children) {

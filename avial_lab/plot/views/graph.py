@@ -6,10 +6,11 @@ thousand: columns, with words that recur in a table of their own; large ones are
     title, summary, machine, alt    words
     totals   {tasks, edges, levels}, also of what is not carried
     path     {words, unit: "s" | "B", measured, tasks: [index, …]}
-    devices  [{name, rank, look}]: the lanes
+    looks    [{name, letter, colour, ink, dash, cut, after_rank}]: how devices of each kind look
+    devices  [{name, rank, look}]: the lanes; `look` is a number of `looks`
     groups   [{name, words, loop, around}]: loops around tasks, outer before inner
-    runs     where not all tasks are carried, {step, rows: [[CPU, GPU, emulated GPU], …]}: how many
-             there are in every `step` levels
+    runs     where not all tasks are carried, {step, rows: [[…], …]}: how many of each look there
+             are in every `step` levels
     hidden   what `columns` leave out, in words; "" where nothing is
     columns  {strings, tasks: {column: […]}, edges: {column: […]}}, or `packed`: that, as base64 of
              zlib's compressed JSON; a name begins like the one before it, `shared` characters long
@@ -26,12 +27,12 @@ from math import ceil
 from typing import Any
 
 from avial_lab.dag import Access, Dependency, Task, TaskGraph, TaskKind
+from avial_lab.devices import KINDS
 from avial_lab.plot import facts
-from avial_lab.plot.palette import CPU, EMULATED_GPU, GPU, look_of
+from avial_lab.plot.palette import LOOKS, ink_on, look_of
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace
 
-LOOKS = (CPU, GPU, EMULATED_GPU)
 MOST_RUNS = 400
 PLAIN_BYTES = 60_000
 """Columns of more are packed."""
@@ -87,6 +88,7 @@ def graph_data(
             "measured": critical.measured,
             "tasks": path,
         },
+        "looks": _all_looks(),
         "devices": [] if schedule is None else _devices(schedule),
         "groups": [
             {
@@ -198,6 +200,21 @@ def _shared(first: str, then: str) -> int:
             break
         number += 1
     return number
+
+
+def _all_looks() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": kind.look.name,
+            "letter": kind.look.letter,
+            "colour": kind.look.colour,
+            "ink": ink_on(kind.look.colour),
+            "dash": kind.look.dash,
+            "cut": kind.look.cut_corners,
+            "after_rank": ", emulated" * kind.emulated,
+        }
+        for kind in KINDS
+    ]
 
 
 def _looks(tasks: Sequence[Task], schedule: Schedule | None) -> list[int]:

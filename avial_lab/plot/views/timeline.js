@@ -248,8 +248,7 @@ class Timeline {
           : row.rank === before
             ? row.device
             : `rank ${row.rank}${row.device ? " · " + row.device : ""}`;
-      const emulated = row.look === "emulated" ? " (emulated)" : "";
-      head.append(element("span", "avial-timeline-name", name + emulated));
+      head.append(element("span", "avial-timeline-name", name + this.data.devices[row.kind].after_name));
       if (row.rank !== before && !row.around && !row.predicted) head.append(...this.share(row.rank));
       this.gutter.append(head);
       before = row.rank;
@@ -606,8 +605,8 @@ class Timeline {
   colours() {
     const style = getComputedStyle(this.root);
     const of = (name) => style.getPropertyValue(`--avial-timeline-${name}`).trim();
-    const names = ["ink", "quiet", "line", "band", "paper", "cpu", "cpu-ink", "gpu", "gpu-ink", "send",
-      "post", "wait", "copy", "barrier", "path", "focus"];
+    const names = ["ink", "quiet", "line", "band", "paper", "compute", "send", "post", "wait", "copy",
+      "barrier", "path", "focus"];
     return Object.fromEntries(names.map((name) => [name, of(name)]));
   }
 
@@ -688,12 +687,12 @@ class Timeline {
     const style = STYLES[kind];
     const height = BAR * style.height;
     const y = top + (ROW - height) / 2;
-    const gpu = row.look !== "cpu";
-    const fill = kind === "task" ? (gpu ? this.look.gpu : this.look.cpu) : this.look[kind];
+    const device = this.data.devices[row.kind];
+    const fill = kind === "task" ? device.colour : this.look[kind];
     const faded = this.query && !this.nameOf(k).toLowerCase().includes(this.query);
     context.globalAlpha = faded ? 0.2 : row.predicted ? 0.6 : 1;
     this.fill(context, style.pattern, fill, x, y, width, height);
-    if (kind === "task" && (row.look === "emulated" || row.predicted) && width > 6) {
+    if (kind === "task" && (device.dashed || row.predicted) && width > 6) {
       context.setLineDash([5, 3]);
       this.outline(context, this.look.paper, x + 1.5, y + 1.5, width - 3, height - 3);
       context.setLineDash([]);
@@ -701,7 +700,7 @@ class Timeline {
     if (k === this.selected || k === this.hovered) {
       this.outline(context, this.look.ink, x - 1, y - 1, Math.max(width, 2) + 2, height + 2, 2);
     }
-    const ink = kind === "task" ? this.look[gpu ? "gpu-ink" : "cpu-ink"] : this.look.ink;
+    const ink = kind === "task" ? device.ink : this.look.ink;
     const solid = style.pattern === "solid" && kind !== "task";
     if (width > 30) this.label(context, this.barWords(k, kind), x, y, width, height, solid ? "#000" : ink);
     context.globalAlpha = 1;
@@ -779,7 +778,7 @@ class Timeline {
     context.setTransform(scale, 0, 0, scale, 0, 0);
     const { kind } = canvas.dataset;
     const height = 14 * STYLES[kind].height;
-    const colour = kind === "task" ? this.look.cpu : this.look[kind];
+    const colour = kind === "task" ? this.look.compute : this.look[kind];
     context.save();
     context.translate(-GUTTER, 0); // patterns begin at the gutter
     this.fill(context, STYLES[kind].pattern, colour, GUTTER, (14 - height) / 2, 22, height);

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from avial_lab import devices
 from avial_lab.plot import run_facts
 from avial_lab.plot.facts import Table, count, format_seconds
+from avial_lab.plot.palette import ink_on
 from avial_lab.schedule import Schedule
-from avial_lab.topology import DeviceKind
 from avial_lab.trace import Event, EventKind, Trace
 from avial_lab.trace.analysis import Link, Segment, critical_path, links, shares
 
@@ -171,6 +172,7 @@ def _facts(trace: Trace, schedule: Schedule | None, rows: Sequence[_Row]) -> Jso
         "clock_error": _ns(trace.clock_error_s),
         "kinds": list(KINDS),
         "words": [run_facts.KIND_WORDS[kind] for kind in EventKind],
+        "devices": _device_kinds(),
         "rows": [_head(row, trace, schedule) for row in rows],
         "path": _path(trace, path),
         "shares": [
@@ -231,22 +233,30 @@ def _head(row: _Row, trace: Trace, schedule: Schedule | None) -> Json:
     return {
         "rank": row.rank,
         "device": row.device,
-        "look": _look(row.device, trace, schedule),
+        "kind": _kind(row.device, trace, schedule),
         "around": row.around,
         "predicted": row.predicted,
     }
 
 
-def _look(device: str, trace: Trace, schedule: Schedule | None) -> str:
-    """`cpu`, `gpu` or `emulated`; without a schedule the name and the trace's label tell it."""
+def _kind(device: str, trace: Trace, schedule: Schedule | None) -> int:
+    """As a number of `devices.KINDS`: from the schedule or, without one, as the trace says."""
     if schedule is not None and device:
-        found = schedule.topology.device(device)
-        if found.kind is DeviceKind.GPU:
-            return "emulated" if found.emulated else "gpu"
-        return "cpu"
-    if not device.startswith("gpu"):
-        return "cpu"
-    return "emulated" if "emulated" in trace.label else "gpu"
+        return devices.KINDS.index(schedule.topology.device(device).kind)
+    return devices.KINDS.index(trace.kind_of(device))
+
+
+def _device_kinds() -> list[Json]:
+    """How the devices of each kind look."""
+    return [
+        {
+            "colour": kind.look.colour,
+            "ink": ink_on(kind.look.colour),
+            "dashed": bool(kind.look.dash),
+            "after_name": " (emulated)" * kind.emulated,
+        }
+        for kind in devices.KINDS
+    ]
 
 
 def _path(trace: Trace, path: Sequence[Segment]) -> list[tuple[int, int, int, str, str]]:

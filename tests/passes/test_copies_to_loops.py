@@ -1,0 +1,10 @@
+"""Loops copy what memref.copy copies."""
+
+from __future__ import annotations
+
+from tests.passes.golden import assert_same, each_case
+
+
+@each_case("copies_to_loops", without=("two_dimensions",))
+def test_the_same_bits(case: str) -> None:
+    assert_same(case, "copies-to-loops")
