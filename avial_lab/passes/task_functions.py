@@ -13,6 +13,7 @@ from itertools import combinations
 from mlir import ir
 from mlir.dialects import func
 
+from avial_lab.devices import GPU_FAMILY, kind_for
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import tasks_of
 from avial_lab.errors import PassError
@@ -27,7 +28,6 @@ from avial_lab.passes.task_parameters import (
     shape_of,
 )
 from avial_lab.regions import Box
-from avial_lab.topology import is_gpu_arch
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _alike(function: ir.Operation, *, share: bool) -> list[list[_Body]]:
         key: object = body.name
         if share:
             # A kernel's text is shown for each task, with its numbers.
-            numbers = body.shape.numbers if is_gpu_arch(body.arch) else ()
+            numbers = body.shape.numbers if kind_for(body.arch).family == GPU_FAMILY else ()
             key = (body.arch, body.shape.facts, numbers)
         found.setdefault(key, []).append(body)
     return list(found.values())
