@@ -147,6 +147,7 @@ def test_in_tasks_with_a_message(row: ElementType, seven_ranks: Cluster) -> None
 def test_in_a_function(row: ElementType, seven_ranks: Cluster) -> None:
     case = Case(in_a_function(row), arrays_of(row, "a", "b", "c"), lambda m: write_sum(m, row, "c"))
     program = try_case(case, seven_ranks, ranks=3)
+    assert program.trace is not None
     assert {event.rank for event in program.trace.events} == {0, 1, 2}
 
 
@@ -164,6 +165,7 @@ def test_a_sum_over_ranks(row: ElementType, seven_ranks: Cluster) -> None:
 
     # A strict program keeps the order of its sums: these are exact in any order.
     program = try_case(Case(total(row), arrays, meaning, rtol=1e-9), seven_ranks, ranks=3)
+    assert program.trace is not None
     ran = {event.rank for event in program.trace.events}
     assert ran == ({0, 1, 2} if combines(ADD[row.kind], row.name) else {0})
 
