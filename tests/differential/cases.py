@@ -58,7 +58,7 @@ def try_case(case: Case, cluster: Cluster | None, *, ranks: int, sync: str = "ed
         scalars=case.scalars,
         strict=case.rtol == 0.0,
     )
-    program.run(cluster, check=True, timeout=120)
+    program.run(cluster, check=True)
     for name, array in arrays.items():
         compare(array, wanted[name], case.rtol, name)
     return program
