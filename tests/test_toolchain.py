@@ -10,6 +10,7 @@ import pytest
 
 from avial_lab import toolchain
 from avial_lab.toolchain import ToolError, find_tool, run, tool
+from tests.waiting import assert_gone
 
 
 @pytest.mark.parametrize("name", ["mlir-opt", "mlir-translate", "opt", "llc", "mpiexec", "cc"])
@@ -50,8 +51,7 @@ def test_a_child_that_does_not_end_is_killed_with_its_children() -> None:
     outcome = run(("sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; wait"), limit_s=0.5)
     assert outcome.timed_out
     assert outcome.complaint == "no answer in time"
-    gone, alive = psutil.wait_procs(_processes(int(outcome.stdout)), timeout=10)
-    assert not alive, gone
+    assert_gone(_processes(int(outcome.stdout)))
 
 
 def _processes(pid: int) -> list[psutil.Process]:

@@ -65,7 +65,7 @@ def try_case(
         sizes=sizes,
         strict=case.rtol == 0.0,
     )
-    program.run(cluster, check=True, timeout=120)
+    program.run(cluster, check=True)
     for name, array in arrays.items():
         compare(array, wanted[name], case.rtol, name)
     return program

@@ -84,7 +84,7 @@ def check_run(
 ) -> None:
     want = reference_of(name, tiny=tiny, truth=truth)
     program, arrays = compiled(name, inputs_of(name, tiny=tiny), ranks)
-    program.run(cluster, timeout=60)
+    program.run(cluster)
     for key, array in arrays.items():
         terms = program.built.reordered.get(key, 0)
         wrong = differing(array, want[key], terms)
@@ -122,7 +122,7 @@ def test_globals_begin_every_run_anew(ranks: int, cluster: Cluster) -> None:
     """An engine loads a program once, however often it runs."""
     program, arrays = compiled("counted_in_a_global", inputs_of("counted_in_a_global"), ranks)
     for _ in range(3):
-        program.run(cluster, timeout=60)
+        program.run(cluster)
         assert arrays["arg0"][0] == 1
         assert arrays["arg1"][63] == 65
 
@@ -154,7 +154,7 @@ def test_globals_of_other_kinds_and_names_begin_anew(cluster: Cluster) -> None:
     a = np.zeros(2)
     program = avial_lab.compile(RESOURCE, arrays={"a": a}, ranks=1)
     for _ in range(2):
-        program.run(cluster, timeout=60)
+        program.run(cluster)
         np.testing.assert_array_equal(a, [9, 9])
 
 
@@ -290,6 +290,6 @@ def test_a_plan_does_without_numbers_from_memory(what: str, ranks: int, cluster:
     if what == "steps":  # how often there is something to send
         assert program.plan is not None
         assert not program.plan.complete
-    program.run(cluster, timeout=60)
+    program.run(cluster)
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, want[name])

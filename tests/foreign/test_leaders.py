@@ -259,7 +259,7 @@ def test_it_finds_the_first(name: str, n: int, numbers: tuple[int, ...], cluster
             for key, array in inputs(form, n, seed).items():
                 arrays[key][...] = array
             want = expected(form, arrays)
-            program.run(cluster, timeout=60)
+            program.run(cluster)
             for key, array in arrays.items():
                 assert array.tobytes() == want[key].tobytes(), (ranks, seed, key, array, want[key])
         assert "avial.reduced" in program.stages["avial"].text

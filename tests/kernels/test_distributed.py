@@ -98,7 +98,7 @@ def check_run(cluster: Cluster, name: str, element: str, sizes: str, ranks: int)
     case = case_of(name, element, sizes)
     arrays = case.arrays()
     program = compiled(case, arrays, ranks)
-    program.run(cluster, timeout=60)
+    program.run(cluster)
     reordered = program.built.reordered
     truth, bound = case.kernel.truth(case.arguments), case.kernel.bound(case.arguments)
     for key, got in arrays.items():

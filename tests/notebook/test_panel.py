@@ -17,6 +17,7 @@ from avial_lab.notebook.magics import AvialMagics
 from avial_lab.one_process import OneProcess
 from avial_lab.topology import Topology
 from tests.notebook.conftest import Page, recorded_program
+from tests.waiting import LONG_S
 
 BAD = "%%avial\navial.schedule %größe {\n  %x = memref.load %äb[%i]\n}"
 
@@ -49,7 +50,7 @@ class Comm:
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
         """Until the state is so."""
         with self.news:
-            assert self.news.wait_for(lambda: wanted(self.state), timeout=30)
+            assert self.news.wait_for(lambda: wanted(self.state), timeout=LONG_S)
 
 
 class Kernel:
@@ -204,7 +205,7 @@ def test_starts_and_stops_a_cluster(
 
     def open_cluster(*, cpu: int, gpu: int, tell: Callable[[str], None], **_: Any) -> Any:
         tell(f"{cpu} engines")
-        assert go_on.wait(30)
+        assert go_on.wait(LONG_S)
         return OneProcess("a test", Topology.local(cpu + gpu, gpus=gpu)), "Started"
 
     monkeypatch.setattr(background, "open_cluster", open_cluster)

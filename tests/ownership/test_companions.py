@@ -175,7 +175,7 @@ def check(
     case: Program, arrays: dict[str, np.ndarray], kind: int, cluster: Cluster, ranks: int
 ) -> None:
     want = expected(arrays, kind)
-    clusters.run(case.binary(arrays, ranks), arrays, cluster, timeout=60)
+    clusters.run(case.binary(arrays, ranks), arrays, cluster)
     for name, array in arrays.items():
         assert array.tobytes() == want[name].tobytes(), (name, array, want[name])
 

@@ -30,6 +30,7 @@ from tests.ownership.books import (
 )
 from tests.ownership.cases import CASES, doubles
 from tests.ownership.programs import PRELUDE, compiled
+from tests.waiting import with_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,7 @@ def test_a_rank_that_dies_is_known_with_its_phase(cluster: Cluster) -> None:
     program = failing(inside="if (i == 6) *(volatile int *)8 = 1;")
     given = arrays()
     with pytest.raises(RunError, match=r"rank 2 of 3 died of SIGSEGV in task 'second'"):
-        clusters.run(program.binary(given, 3), given, cluster, timeout=60)
+        clusters.run(program.binary(given, 3), given, cluster)
     np.testing.assert_array_equal(given["A"], np.arange(8.0), "the arrays are as they were")
 
 
@@ -91,7 +92,7 @@ def test_a_failed_message_is_known_with_its_phase(cluster: Cluster) -> None:
     with pytest.raises(
         RunError, match=r"failed in task 'second' on cpu\d: .*(datatype|data type)"
     ) as caught:
-        clusters.run(program.binary(given, 3), given, cluster, timeout=60)
+        clusters.run(program.binary(given, 3), given, cluster)
     assert "Traceback" not in str(caught.value)
 
 
@@ -99,8 +100,14 @@ def test_a_failed_message_is_known_with_its_phase(cluster: Cluster) -> None:
 def test_a_run_that_never_ends_names_its_phase(cluster: Cluster) -> None:
     program = failing(inside="for (volatile int go = 1; go;) {}")
     given = arrays()
-    with pytest.raises(RunError, match=r"rank 1 is in task 'second'"):
-        clusters.run(program.binary(given, 2), given, cluster, timeout=2)
+    binary = program.binary(given, 2)
+
+    def stopped(limit_s: float) -> str:
+        with pytest.raises(RunError, match="did not finish") as caught:
+            clusters.run(binary, given, cluster, timeout=limit_s)
+        return str(caught.value)
+
+    assert "rank 1 is in task 'second'" in with_limits(stopped, lambda told: "second" in told)
 
 
 @pytest.mark.mpi
@@ -110,7 +117,7 @@ def test_to_read_what_nobody_was_given_is_an_error_not_garbage(cluster: Cluster)
     pieces = tuple(p for p in binary.manifest.inputs if (p.rank, p.storage) != (0, "A"))
     cut = replace(binary, manifest=replace(binary.manifest, inputs=pieces), key="cut")
     with pytest.raises(RunError, match=r"in task 'first' on cpu\d: .* no rank was given"):
-        clusters.run(cut, given, cluster, timeout=60)
+        clusters.run(cut, given, cluster)
 
 
 @pytest.mark.mpi
@@ -119,7 +126,7 @@ def test_what_another_rank_was_given_is_fetched_from_it(cluster: Cluster) -> Non
     binary = failing().binary(given, 2)
     pieces = (Piece(1, "A", Box((0,), (8,))), Piece(1, "B", Box((0,), (8,))))
     other = replace(binary, manifest=replace(binary.manifest, inputs=pieces), key="other")
-    trace = clusters.run(other, given, cluster, timeout=60)
+    trace = clusters.run(other, given, cluster)
     want["B"][1:] = want["A"][:-1]
     want["A"][1:] = want["B"][:-1]
     np.testing.assert_array_equal(given["A"], want["A"])

@@ -107,7 +107,7 @@ def plan_of_root(ranks: int) -> set[Move]:
 def test_what_everyone_reads_of_one_rank_is_broadcast(ranks, collective, cluster) -> None:
     arrays = random((50, 50), (50,))()
     want = arrays["B"].copy()
-    trace = clusters.run(ROOT.binary(arrays, ranks), arrays, cluster, timeout=60)
+    trace = clusters.run(ROOT.binary(arrays, ranks), arrays, cluster)
     for t in range(2):
         a = np.arange(2500.0).reshape(50, 50) * (t + 1)
         for column in range(t, 50):
@@ -124,7 +124,7 @@ def test_what_everyone_reads_of_one_rank_is_broadcast(ranks, collective, cluster
 def test_what_everyone_reads_of_everyone_is_gathered(cluster: Cluster) -> None:
     case = CASES["matrix_product_of_what_all_wrote"]
     arrays = case.make()
-    trace = clusters.run(case.program.binary(arrays, 3), arrays, cluster, timeout=60)
+    trace = clusters.run(case.program.binary(arrays, 3), arrays, cluster)
     sends = [event for event in trace.events if event.kind is EventKind.SEND]
     # Of B, two of six rows are each rank's.
     assert {(move.phase, move.nbytes) for move in trace.moves} == {("gemm", 3 * 2 * 9 * 8)}
@@ -135,7 +135,7 @@ def test_what_everyone_reads_of_everyone_is_gathered(cluster: Cluster) -> None:
 @pytest.mark.mpi
 def test_a_trace_shows_the_inner_part_before_the_wait(cluster: Cluster) -> None:
     arrays = random((20, 20), (20, 20))()
-    trace = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster, timeout=60)
+    trace = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster)
     mine = [event for event in trace.events if event.rank == 0]
     kinds = [(event.kind, event.name) for event in mine]
     task, send, wait = EventKind.TASK, EventKind.SEND, EventKind.WAIT
@@ -165,7 +165,7 @@ def test_every_message_has_its_two_ends(name: str, cluster: Cluster) -> None:
     """
     case = CASES[name]
     arrays = case.make()
-    trace = clusters.run(case.program.binary(arrays, 3), arrays, cluster, timeout=60)
+    trace = clusters.run(case.program.binary(arrays, 3), arrays, cluster)
     ends = links(trace.events)
     assert ends
     for sent, received in ends:
@@ -187,8 +187,8 @@ def test_every_message_has_its_two_ends(name: str, cluster: Cluster) -> None:
 def test_events_that_are_not_kept_are_counted(cluster: Cluster) -> None:
     arrays = random((20, 20), (20, 20))()
     few = Options(most_events=9)
-    cut = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster, timeout=60, options=few)
-    whole = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster, timeout=60)
+    cut = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster, options=few)
+    whole = clusters.run(JACOBI.binary(arrays, 2), arrays, cluster)
     assert all(sum(event.rank == rank for event in cut.events) >= 5 for rank in (0, 1))
     counted = {(t.rank, t.phase, t.kind): (t.events, t.nbytes) for t in whole.totals}
     assert {(t.rank, t.phase, t.kind): (t.events, t.nbytes) for t in cut.totals} == counted
@@ -208,7 +208,7 @@ def test_the_same_under_plain_mpiexec() -> None:
     case = CASES["stencil_in_two_dimensions"]
     arrays, want = case.make(), case.make()
     case.meaning(want, 3)
-    trace = mpiexec.run(case.program.binary(arrays, 3), arrays, timeout=60)
+    trace = mpiexec.run(case.program.binary(arrays, 3), arrays)
     np.testing.assert_array_equal(arrays["A"], want["A"])
     np.testing.assert_array_equal(arrays["B"], want["B"])
     assert set(trace.moves) == set(case.program.plan(arrays, 3).moves)

@@ -218,7 +218,7 @@ def test_any_phases_on_any_ranks_are_as_in_numpy(
     )  # fmt: skip
     key = hashlib.sha256(shared_object + repr(manifest).encode()).hexdigest()
     trace = clusters.run(
-        Binary(key, shared_object, {}, manifest), arrays, cluster, timeout=60,
+        Binary(key, shared_object, {}, manifest), arrays, cluster,
         options=Options(traced=False, poison=True),
     )  # fmt: skip
     for name, expected in zip("ABC", want, strict=True):

@@ -168,7 +168,7 @@ def test_partial_results_are_combined_in_order(name: str, ranks: int, cluster: C
         label: expected(arrays["X"], arrays[f"R{k}"], operation, ranks)
         for k, (label, operation) in enumerate(operations.items())
     }
-    clusters.run(case.binary(arrays, ranks), arrays, cluster, timeout=60)
+    clusters.run(case.binary(arrays, ranks), arrays, cluster)
     for k, label in enumerate(operations):
         got = arrays[f"R{k}"]
         same = np.array(want[label], got.dtype)

@@ -28,7 +28,7 @@ def test_same_as_numpy_and_as_planned(name: str, ranks: int, cluster: Cluster) -
     case.meaning(want, ranks)
     plan = case.program.plan(arrays, ranks)
     trace = clusters.run(
-        case.program.binary(arrays, ranks), arrays, cluster, timeout=60,
+        case.program.binary(arrays, ranks), arrays, cluster,
         options=Options(traced=False, poison=True),
     )  # fmt: skip
     for array in case.program.arrays:

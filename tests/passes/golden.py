@@ -145,7 +145,8 @@ def _entry(module: ir.Module) -> tuple[str, ir.FunctionType]:
 
 
 def _pointer(scalar: np.generic) -> Any:
-    kind = np.ctypeslib.as_ctypes_type(scalar.dtype)
+    dtype: Any = scalar.dtype
+    kind = np.ctypeslib.as_ctypes_type(dtype)
     return ctypes.pointer(kind(scalar.item()))
 
 

@@ -13,6 +13,7 @@ from avial_lab.passes.cut_loops import CutLoops
 from avial_lab.pipelines import run_passes
 from kernels.kernel import ELEMENTS
 from tests.kernels.jit import Machine
+from tests.kernels.some import some_kernels
 from tests.passes.rewriting import check_same_bits
 from tests.polyhedra.nests import Nest, near_nests
 from tests.polyhedra.test_partition import outline_of
@@ -88,7 +89,7 @@ def test_cases(name: str, context: ir.Context) -> None:
             assert before["B"].tobytes() == after["B"].tobytes()
 
 
-@pytest.mark.parametrize("name", kernels.names())
+@some_kernels()
 def test_of_the_kernels_floyd_warshall_alone_is_cut(name: str, context: ir.Context) -> None:
     kernel = kernels.load(name)
     for sizes in (None, kernel.datasets[kernels.Dataset.LARGE]):

@@ -10,6 +10,7 @@ from mlir import ir
 import kernels
 from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.pipelines import run_passes
+from tests.kernels.some import some_kernels
 from tests.passes.rewriting import check_same_bits
 from tests.polyhedra.nests import Nest, near_nests
 from tests.polyhedra.test_partition import outline_of
@@ -137,7 +138,7 @@ def test_cases(name: str, context: ir.Context) -> None:
     assert [line.partition(" is ")[0] for line in found] == expected
 
 
-@pytest.mark.parametrize("name", kernels.names())
+@some_kernels()
 def test_kernels_stay_as_they_are(name: str, context: ir.Context) -> None:
     """Each of their loops is split whole, or has one thing to do."""
     kernel = kernels.load(name)

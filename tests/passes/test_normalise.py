@@ -16,6 +16,7 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.pipelines import run_passes
 from kernels.kernel import ELEMENTS
 from tests.kernels.jit import Machine
+from tests.kernels.some import some_kernels
 
 AWKWARD = ((7, 11, 5, 13, 3), (2, 4, 3, 1, 2))
 """For dynamic shapes, for static ones."""
@@ -33,7 +34,7 @@ def function_text(module: ir.Module, name: str) -> str:
     return next(str(op) for op in functions if op.sym_name.value == name)
 
 
-@pytest.mark.parametrize("name", kernels.names())
+@some_kernels()
 def test_kernels_compute_the_same_bits(name: str, context: ir.Context) -> None:
     kernel = kernels.load(name)
     texts, wanted = [], []

@@ -12,6 +12,7 @@ import kernels
 from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
 from avial_lab.pipelines import run_passes
 from tests.kernels.jit import Machine
+from tests.kernels.some import some_kernels
 from tests.passes.rewriting import check_same_bits
 from tests.polyhedra.nests import Nest, near_nests
 from tests.polyhedra.test_partition import outline_of
@@ -112,7 +113,7 @@ def test_cases(name: str, context: ir.Context) -> None:
         assert value.tobytes() == after[array].tobytes(), array
 
 
-@pytest.mark.parametrize("name", kernels.names())
+@some_kernels()
 def test_of_the_kernels_doitgen_alone_scratches(name: str, context: ir.Context) -> None:
     kernel = kernels.load(name)
     for sizes in (None, kernel.datasets[kernels.Dataset.LARGE]):

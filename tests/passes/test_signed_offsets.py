@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from mlir import ir
 
 from avial_lab.passes.signed_offsets import SignedOffsets
-from avial_lab.pipelines import TO_LLVM
+from avial_lab.pipelines import TO_LLVM, run_passes
 from tests.passes.golden import computed
 
 BACKWARDS = """
@@ -18,6 +19,15 @@ func.func @backwards(%A: memref<9xf64>, %B: memref<9xf64>, %by: index) {
   }
   return
 }"""
+
+
+def test_no_promise_is_left() -> None:
+    with ir.Context():
+        module = ir.Module.parse(BACKWARDS)
+        run_passes(module.operation, ("lower-affine", *TO_LLVM))
+        assert "overflow<" in str(module)
+        run_passes(module.operation, (SignedOffsets(),))
+        assert "overflow<" not in str(module)
 
 
 def test_the_other_way_round() -> None:

@@ -30,6 +30,7 @@ from avial_lab.race.machine import CacheLevel, Machine
 from avial_lab.race.native import any_compiler, peer_folder, peer_source
 from avial_lab.race.table import ALONE, Heat, Lane, Sheet, means
 from avial_lab.suite import KernelProgram, kernel_program
+from tests.waiting import assert_gone
 
 CEILINGS = Ceilings(
     1, "f64", flops_per_s=10e9, bytes_per_s=1e9, vector_bits=256, cache_bytes_per_s=((2, 5e9),)
@@ -234,8 +235,7 @@ sys.stdin.read()
         assert racing.stdout is not None
         booth = psutil.Process(int(racing.stdout.readline()))
         racing.kill()
-    _, alive = psutil.wait_procs([booth], timeout=20)
-    assert alive == []
+    assert_gone([booth])
 
 
 def test_a_run_begins_with_the_arguments_as_they_were() -> None:

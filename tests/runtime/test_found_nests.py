@@ -89,4 +89,4 @@ def test_found(name: str, cluster: Cluster) -> None:
     for ranks in (1, 2, 3):
         arrays = {key: array.copy() for key, array in given.items()}
         program = compile_program(text, arrays=arrays, ranks=ranks)
-        program.run(cluster, check=True, timeout=60)
+        program.run(cluster, check=True)

@@ -6,7 +6,6 @@ import math
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from avial_lab.errors import ClusterError
 from avial_lab.runtime.cluster import Cluster, run
 from avial_lab.runtime.records import Record, cluster_called, clusters, stop_clusters
 from tests.runtime.conftest import stand_in
+from tests.waiting import assert_gone, wait_until
 
 pytestmark = pytest.mark.mpi
 
@@ -69,11 +69,6 @@ def left_behind(keep_s: float, body: str = "") -> tuple[str, list[psutil.Process
     return cluster_id, family
 
 
-def assert_gone(family: list[psutil.Process]) -> None:
-    _, alive = psutil.wait_procs(family, timeout=20)
-    assert not alive, "processes are left behind"
-
-
 def folder_of(record: Record) -> Path:
     assert stat.S_IMODE(record.folder.stat().st_mode) == stat.S_IRWXU
     return record.folder
@@ -84,7 +79,7 @@ def test_another_process_takes_it_up_and_no_third(capsys):
     a = np.arange(20, dtype=np.int32)
     with Cluster.connect(cluster_id) as cluster:
         assert cluster.id == cluster_id
-        run(program(a, ADD_ONE), {"a": a}, cluster, timeout=60)
+        run(program(a, ADD_ONE), {"a": a}, cluster)
         assert (a == np.arange(20) + 1).all()
         record = cluster_called(cluster_id)
         assert record.owned
@@ -103,10 +98,8 @@ def test_it_is_heard_on_this_machine_alone():
     cluster_id, family = left_behind(600)
     record = cluster_called(cluster_id)
     assert not record.owned
-    end = time.monotonic() + 20
-    while math.isinf(record.left_s) and time.monotonic() < end:  # its guardian has not noticed
-        time.sleep(0.01)
-    assert 500 < record.left_s <= 600
+    wait_until(lambda: not math.isinf(record.left_s))  # its guardian has noticed
+    assert 0 < record.left_s <= 600
     folder = folder_of(record)
     listening = {
         (connection.laddr.ip, connection.laddr.port): process.name()
@@ -146,4 +139,4 @@ def test_stopping_from_outside_what_somebody_owns():
         assert not record.folder.exists()
         a = np.arange(20, dtype=np.int32)
         with pytest.raises(ClusterError, match="stopped from outside"):
-            run(program(a, ADD_ONE), {"a": a}, cluster, timeout=60)
+            run(program(a, ADD_ONE), {"a": a}, cluster)

@@ -66,7 +66,7 @@ def test_tasks_run_and_are_done(go, build, a, tmp_path):
             (tmp_path / "told").touch()
 
     binary = chain(build, a, UNTIL_TOLD.format(tmp_path / "told"))
-    go(binary, {"a": a}, timeout=60, teller=Teller(binary.manifest, tell))
+    go(binary, {"a": a}, teller=Teller(binary.manifest, tell))
     during = next(s for s in told if states(s).get("second") is TaskState.RUNNING)
     assert states(during) == {
         "first": TaskState.DONE, "second": TaskState.RUNNING, "third": TaskState.WAITING,
@@ -103,7 +103,7 @@ def test_the_task_that_failed_and_those_it_cost(go, build, a):
         programs=["run bad", "run spin"],
     )
     with pytest.raises(RunError, match="in task 'bad' on cpu0"):
-        go(binary, {"a": a}, timeout=60, teller=Teller(binary.manifest, told.append))
+        go(binary, {"a": a}, teller=Teller(binary.manifest, told.append))
     last = told[-1]
     assert states(last)["bad"] is TaskState.FAILED
     assert states(last)["spin"] in (TaskState.STOPPED, TaskState.WAITING)
@@ -120,7 +120,7 @@ def test_equal_errors_of_ranks_are_one(go, build, a):
         transfers=[("a", Box.whole(a.shape), 0, 99)],
     )
     with pytest.raises(RunError, match=r"ranks \[0-1\] of 2 failed sending") as caught:
-        go(binary, {"a": a}, timeout=60)
+        go(binary, {"a": a})
     assert caught.value.message.count("of 2 failed") == 1
 
 
@@ -134,7 +134,7 @@ def test_an_interrupt_says_what_it_stopped(go, build, a):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(RunInterrupted, match="rank 1 was in task 'second' on cpu1") as caught:
-        go(binary, {"a": a}, timeout=60, teller=Teller(binary.manifest, interrupt))
+        go(binary, {"a": a}, teller=Teller(binary.manifest, interrupt))
     assert "the arrays are as they were" in str(caught.value)
     assert (a == np.arange(20)).all()
     assert states(told[-1])["second"] is TaskState.STOPPED
@@ -144,16 +144,17 @@ def test_who_watches_slowly_is_told_rarely(build, a):
     """Five times a second at most, and in no more than the share of the time that is allowed."""
     times: list[tuple[float, float]] = []
 
-    def slow(_):
+    def slow(state):
         began = time.monotonic()
         threading.Event().wait(0.02)
         times.append((began, time.monotonic()))
+        if len(times) > 5 and not state.ended:
+            signal.raise_signal(signal.SIGINT)
 
     binary = build({"a": a}, tasks={"t": FOREVER}, programs=["run t"], inputs=[(0, "a")])
-    with pytest.raises(RunError):
-        mpiexec.run(binary, {"a": a}, timeout=3, teller=Teller(binary.manifest, slow))
+    with pytest.raises(RunInterrupted):
+        mpiexec.run(binary, {"a": a}, teller=Teller(binary.manifest, slow))
     _, *during, _ = times
-    assert len(during) >= 2
     for (began, ended), (following, _) in pairwise(during):
         assert following - ended >= max(PERIOD_S, (ended - began) / MOST_SHARE)
 
@@ -162,12 +163,12 @@ def test_a_kill_for_memory_is_told_from_another(build, a, monkeypatch):
     """The system counts its kills; nothing here is so large that it would really do one."""
     binary = build({"a": a}, tasks={"big": "raise(SIGKILL);"}, programs=["run big"])
     with pytest.raises(RunError, match="died of SIGKILL in task 'big'"):
-        mpiexec.run(binary, {"a": a}, timeout=60)
+        mpiexec.run(binary, {"a": a})
     assert isinstance(memory_kills(), int)
     counted = iter([3, 4])
     monkeypatch.setattr("avial_lab.runtime.live.memory_kills", lambda: next(counted))
     with pytest.raises(RunError, match="died of SIGKILL: memory ran out in task 'big'"):
-        mpiexec.run(binary, {"a": a}, timeout=60)
+        mpiexec.run(binary, {"a": a})
 
 
 def test_journals_out_of_reach_are_not_made_up(build, a, tmp_path):
@@ -182,10 +183,10 @@ def test_journals_out_of_reach_are_not_made_up(build, a, tmp_path):
 def test_a_restart_is_waited_for_with_a_word(build, cluster, a):
     binary = build({"a": a}, tasks={"t": "raise(SIGABRT);"}, programs=["run t"])
     with pytest.raises(RunError):
-        run(binary, {"a": a}, cluster, timeout=60)
+        run(binary, {"a": a}, cluster)
     told: list[RunState] = []
     fine = build({"a": a}, tasks={"t": ADD_ONE}, programs=["run t"])
-    run(fine, {"a": a}, cluster, timeout=60, teller=Teller(fine.manifest, told.append))
+    run(fine, {"a": a}, cluster, teller=Teller(fine.manifest, told.append))
     assert "waiting for fresh engines" in str(told[0])
 
 
@@ -204,7 +205,7 @@ def test_what_ranks_print_is_merged(go, build, a):
     binary = printing(build, a, SAY.format("alike"), SAY.format("alike"))
     for _ in range(2):  # a cluster's ranks go on writing where they were
         teller = Teller(binary.manifest)
-        go(binary, {"a": a}, timeout=60, teller=teller)
+        go(binary, {"a": a}, teller=teller)
         assert str(teller.printed) == "[0-1]  alike"
 
 
@@ -213,7 +214,7 @@ def test_what_a_rank_said_before_it_died(go, build, a, monkeypatch):
     binary = printing(build, a, SAY.format("last words") + "raise(SIGABRT);", "")
     teller = Teller(binary.manifest)
     with pytest.raises(RunError, match="SIGABRT"):
-        go(binary, {"a": a}, timeout=60, teller=teller)
+        go(binary, {"a": a}, teller=teller)
     assert teller.printed.lines[0][0] == "last words"
 
 
@@ -221,7 +222,7 @@ def test_a_loop_that_prints_is_cut_short(build, cluster, a):
     body = 'int puts(const char *); for (int i = 0; i < 30000; i++) puts("again");'
     binary = printing(build, a, body, SAY.format("again"))
     teller = Teller(binary.manifest)
-    run(binary, {"a": a}, cluster, timeout=60, teller=teller)
+    run(binary, {"a": a}, cluster, teller=teller)
     lines = str(teller.printed).splitlines()
     assert lines[0] == "[0-1]  again"
     assert lines[1] == "[0]    again"

@@ -22,7 +22,7 @@ def test_one_rank_without_messages(build):
     binary = build(
         {"a": a}, tasks={"t": ADD_ONE}, programs=["run t"], inputs=[(0, "a")], results=[(0, "a")]
     )
-    trace = mpiexec.run(binary, {"a": a}, timeout=30)
+    trace = mpiexec.run(binary, {"a": a})
     assert (a == np.arange(20) + 1).all()
     assert [event.name for event in trace.events] == ["t"]
 
@@ -48,7 +48,7 @@ def test_a_ring_passes_every_rank_in_turn(build, ranks):
         inputs=[(0, "a")],
         results=[(last, "a")],
     )
-    trace = mpiexec.run(binary, {"a": a}, timeout=60)
+    trace = mpiexec.run(binary, {"a": a})
     assert (a == np.arange(20) + ranks).all()
     tasks = [event for event in trace.events if event.kind is EventKind.TASK]
     assert [event.name for event in tasks] == [f"t{r}" for r in range(ranks)]
@@ -68,7 +68,7 @@ def test_a_crash_names_rank_signal_task_and_place(build):
     )
     span = CellSpan("In [4]", "", 7, 3)
     with pytest.raises(RunError, match=r"rank 1 of 3 died of SIGSEGV in task 'mul'") as caught:
-        mpiexec.run(binary, {"a": a}, timeout=60, spans={"mul": span})
+        mpiexec.run(binary, {"a": a}, spans={"mul": span})
     assert caught.value.span == span
     assert (a == np.arange(20)).all()
 

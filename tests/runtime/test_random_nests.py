@@ -68,7 +68,7 @@ def run_and_check(cluster: Cluster, function: RandomFunction, ranks: int, *, str
     program = compile_program(
         function.text, arrays=arrays, scalars=function.scalars, ranks=ranks, strict=strict
     )
-    program.run(cluster, timeout=60)
+    program.run(cluster)
     check_close(function, arrays, program.built.reordered, strict=strict)
 
 

@@ -41,7 +41,7 @@ def check(
         )
     for line in {line for verdict in program.built.verdicts for line in verdict.done}:
         event(line.partition(":")[0].partition("{")[0])
-    program.run(cluster, check=True, threads=threads, oversubscribe=True, timeout=120)
+    program.run(cluster, check=True, threads=threads, oversubscribe=True)
 
 
 @pytest.mark.mpi

@@ -58,7 +58,7 @@ def test_of_other_elements(cluster: Cluster, dtype: Any) -> None:
 
 def check(program: Program, cluster: Cluster) -> None:
     expected = program.reference().data
-    program.run(cluster, timeout=120)
+    program.run(cluster)
     assert program.plan is not None
     assert program.trace is not None
     for name, want in expected.items():

@@ -89,7 +89,7 @@ def check_counts(
     for count in counts:
         for name, array in before.items():
             arrays[name][...] = array
-        run_on_cluster(binary, arrays, cluster, timeout=60, options=always(count))
+        run_on_cluster(binary, arrays, cluster, options=always(count))
         outcomes.append({name: array.tobytes() for name, array in arrays.items()})
     assert outcomes[1:] == outcomes[:1] * (len(counts) - 1)
 
@@ -307,5 +307,5 @@ def test_a_crash_in_a_thread_is_the_ranks() -> None:
     places[99] = 1 << 50  # the last part is not that of the thread that began
     program = compile_program(text, arrays={"A": np.zeros(100), "P": places}, ranks=1)
     with pytest.raises(RunError, match="SIGSEGV"):
-        mpiexec.run(program.binary, program.arrays, timeout=60, options=always(2))
+        mpiexec.run(program.binary, program.arrays, options=always(2))
     assert not program.arrays["A"].any()

@@ -134,7 +134,7 @@ def test_the_bits_of_the_reference(
 ) -> None:
     program = compiled(steps, rows, count, ranks=ranks, sizes=sizes)
     assert is_wide(program)
-    program.run(cluster, check=True, timeout=120)
+    program.run(cluster, check=True)
 
 
 @pytest.mark.mpi
@@ -143,7 +143,7 @@ def test_messages_are_fewer_and_say_when(cluster: Cluster) -> None:
     narrow = compiled(THERE_AND_BACK, 400, 64, ranks=2, without="widen-halos")
     counts = []
     for program in (wide, narrow):
-        program.run(cluster, check=True, timeout=120)
+        program.run(cluster, check=True)
         assert program.plan is not None
         counts.append(sum(move.messages for move in program.plan.moves))
     assert 10 * counts[0] < counts[1]

@@ -88,7 +88,7 @@ def test_many_short_steps_are_one_phase() -> None:
         "S1 and S2 run as one on the one rank: 100 steps over 784 bytes, "
         "each shorter than it would take to begin its phases"
     )
-    program.run(check=True, timeout=120)
+    program.run(check=True)
 
 
 BETWEEN = {
@@ -116,7 +116,7 @@ def test_an_edited_stage_goes_on_with_it() -> None:
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 9])
 def test_a_run_is_the_reference_bit_for_bit_and_drawn(steps: int, tmp_path: Path) -> None:
     program = compiled(large(), steps)
-    trace = program.run(check=True, timeout=120)
+    trace = program.run(check=True)
     ran = {event.name for event in trace.events}
     assert (ran == {"loop1"}) == (steps > 1)
     page = tmp_path / "r.html"
