@@ -57,6 +57,11 @@ class Move:
     messages: int
     nbytes: int
 
+    @property
+    def consumer(self) -> str:
+        """Who needs it: the phase."""
+        return self.phase
+
 
 @dataclass(frozen=True)
 class Total:
