@@ -28,7 +28,6 @@ from mlir.dialects import llvm
 from avial_lab.binary import (
     Binary,
     MachineCode,
-    Manifest,
     assembly_command,
     begun,
     binary_of,
@@ -38,6 +37,7 @@ from avial_lab.binary import (
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import AvialError, InternalError, PassError
+from avial_lab.manifest import KnownMessages
 from avial_lab.notation.source import Source
 from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.apart_to_llvm import ApartToLlvm
@@ -383,7 +383,7 @@ def build(
 ) -> tuple[tuple[Stage, ...], Binary]:
     """All stages in reading order, and what engines run."""
     stages, code = finished(lower(module, schedule, strict=strict))
-    binary = binary_of(code, manifest_of(schedule), ptx=ptx_in(stages))
+    binary = binary_of(code, KnownMessages.of(schedule), ptx=ptx_in(stages))
     return in_reading_order(stages), binary
 
 
@@ -413,23 +413,6 @@ _READING_ORDER = (
 def in_reading_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
     """The GPU's part before the host's."""
     return tuple(sorted(stages, key=lambda s: _READING_ORDER.index(s.name.partition(":")[0])))
-
-
-def manifest_of(schedule: Schedule) -> Manifest:
-    """What engines are told besides the code."""
-    graph = schedule.graph
-    return Manifest(
-        "main",
-        len(schedule.programs),
-        graph.buffers,
-        graph.storages,
-        schedule.programs,
-        schedule.transfers,
-        schedule.inputs,
-        schedule.results,
-        {placed.task: placed.device for placed in schedule.placements},
-        uses_mpi=len(schedule.programs) > 1,
-    )
 
 
 # -- passes ----------------------------------------------------------------------------------------

@@ -411,7 +411,7 @@ class Program:
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
         options = Options(traced=trace, threads=Threads(threads, oversubscribe))
-        teller = Teller(self.binary.manifest, progress, plan=self.plan)
+        teller = Teller(self.binary.manifest, progress)
         how: Any = {"timeout": timeout, "spans": self._spans, "options": options, "teller": teller}
         try:
             if cluster is None:

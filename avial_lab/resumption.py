@@ -27,6 +27,7 @@ from avial_lab.dialects import register
 from avial_lab.dialects.program import scheduled_function, tasks_of
 from avial_lab.dialects.verify import verify_program
 from avial_lab.errors import AvialError, CellSpan, ParseError
+from avial_lab.manifest import KnownMessages
 from avial_lab.messages import Build, Built, Resume
 from avial_lab.notation.source import Source as Text
 from avial_lab.parse.foreign import name_printed
@@ -261,7 +262,7 @@ def _placed_by_hand(question: Resume) -> Built:
     text = pipelines.text_of(module)
     made, code = finished(pipelines.lower_placed(module))
     stages = _replaced(replace(question, text=text), made)
-    binary = binary_of(code, pipelines.manifest_of(schedule), ptx=ptx_in(stages))
+    binary = binary_of(code, KnownMessages.of(schedule), ptx=ptx_in(stages))
     built = replace(question.built, schedule=schedule, stages=stages, binary=binary)
     return _marked(replace(question, text=text), built)
 

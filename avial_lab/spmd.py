@@ -15,12 +15,13 @@ from typing import TypeVar
 from mlir import ir
 
 from avial_lab.arrays import Number
-from avial_lab.binary import Binary, MachineCode, Manifest, binary_of
+from avial_lab.binary import Binary, MachineCode, binary_of
 from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_plain, program_function
 from avial_lab.division import Division
 from avial_lab.effort import Effort
+from avial_lab.manifest import DerivedMessages
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.passes.arrays_apart import ArraysApart
 from avial_lab.passes.block_loops import BlockLoops
@@ -350,19 +351,18 @@ def planned_binary(
         phases=phases,
         numbers=numbers,
     )
-    manifest = Manifest(
-        "main",
-        ranks,
-        graph.buffers,
-        graph.storages,
-        ((),) * ranks,
-        (),
-        plan.inputs,
-        plan.results,
-        {},
+    begun = {count.phase: count.begun for count in plan.phases}
+    manifest = DerivedMessages(
+        entry="main",
+        ranks=ranks,
+        buffers=graph.buffers,
+        storages=graph.storages,
+        inputs=plan.inputs,
+        results=plan.results,
         uses_mpi=ranks > 1,
-        owned=True,
         phases=phases,
+        rounds=tuple(begun.get(phase, 0) for phase in phases) if plan.complete else (),
+        planned=plan.bytes_moved if plan.complete else None,
         edited=edited,
         numbers=numbers,
     )
