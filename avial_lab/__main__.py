@@ -236,7 +236,7 @@ def _machine_arguments(
         help="so many of the ranks drive a GPU as well, emulated where there is none; "
         "default: 1 if a target asks for one",
     )
-    parser.add_argument("--policy", default="levels", choices=("levels",))
+    parser.add_argument("--policy", choices=("levels",))
     parser.add_argument("--sync", default="edges", choices=("edges", "levels"))
     parser.add_argument("--division", default="block", metavar="HOW", help=DIVISION)
     parser.add_argument("--without", default="", metavar="PASSES", help=WITHOUT)

@@ -22,6 +22,7 @@ from avial_lab.cache import digest
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
+from avial_lab.division import Division
 from avial_lab.elementary.functions import FUNCTIONS
 from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.inside.demand import demands_in
@@ -42,7 +43,14 @@ from avial_lab.pipelines import (
     run_passes,
     text_of,
 )
-from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
+from avial_lab.schedule import (
+    Policy,
+    Schedule,
+    Sync,
+    check_no_policy,
+    schedule_phases,
+    schedule_tasks,
+)
 from avial_lab.spmd import (
     Finished,
     finished_phases,
@@ -131,6 +139,7 @@ def build_program(question: Build) -> Built:
     watch.lap("parse")
     if is_plain(module) or is_structured(module):
         return build_loops(question, module, watch)
+    question.division.refuse_for_tasks()
     return build_tasks(question, module, watch)
 
 
@@ -143,7 +152,8 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     graph = graph_of(module, question.source)
     watch.lap("dag")
     topology = question.topology or Topology.local(question.ranks, gpus=gpus_of(question, graph))
-    schedule = schedule_tasks(graph, topology, policy=question.policy, sync=question.sync)
+    policy = question.policy or Policy.LEVELS
+    schedule = schedule_tasks(graph, topology, policy=policy, sync=question.sync)
     watch.lap("schedule")
     stages, binary = build(module, schedule, strict=question.effort.strict)
     watch.lap("build")
@@ -182,7 +192,11 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
                 raise
             apart = Apart(as_one(module, error.message, strict=strict), whole=True)
     built = build_tasks(question, apart.module, watch)
-    return replace(built, verdicts=verdicts_in(apart.module, question.source))
+    verdicts = verdicts_in(apart.module, question.source)
+    if question.division != Division():
+        idle = f"division '{question.division}' had no effect: one task is not divided"
+        verdicts = tuple(replace(each, reasons=(*each.reasons, idle)) for each in verdicts)
+    return replace(built, verdicts=verdicts)
 
 
 def build_dynamic(question: Build, watch: Stopwatch) -> Built:
@@ -261,6 +275,7 @@ def build_apart(
     question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, watch: Stopwatch
 ) -> Built:
     """The program whose loops around tasks are `structured`; `module` is what it was before."""
+    check_no_policy(question.policy)
     placed = sized(structured, question.source) if question.dynamic else structured
     numbers = numbers_of(structured, question.source) if question.dynamic else ()
     graph = graph_of(placed, question.source)
@@ -269,7 +284,9 @@ def build_apart(
     demands = cache(lambda: demands_in(placed))
     done = lowered(question, module, structured, topology, meanwhile=demands)
     watch.lap("build")
-    binary, plan, schedule = planned(done.code, graph, topology, done.phases, numbers=numbers)
+    binary, plan, schedule = planned(
+        done.code, graph, topology, done.phases, sync=question.sync, numbers=numbers
+    )
     watch.lap("plan")
     alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
     verdicts = tuple(
@@ -315,13 +332,15 @@ def lowered(
     """
 
     def make() -> Finished:
-        stages = lower_structured(module, structured, topology, question.division, question.effort)
+        stages = lower_structured(
+            module, structured, topology, question.division, question.effort, sync=question.sync
+        )
         return finished_phases(_beside_tools(stages, meanwhile))
 
     if not question.dynamic:
         return make()
     texts = (text_of(module.operation), text_of(structured))
-    how = (topology, question.division, question.effort)
+    how = (topology, question.division, question.effort, question.sync)
     return made_once("dynamic", digest(repr(fingerprint()), *texts, repr(how)), make)
 
 
@@ -339,6 +358,7 @@ def planned(
     topology: Topology,
     phases: tuple[str, ...],
     *,
+    sync: Sync,
     edited: str = "",
     numbers: tuple[Number, ...] = (),
 ) -> tuple[Binary, Plan, Schedule]:
@@ -352,6 +372,8 @@ def planned(
         inputs=plan.inputs,
         results=plan.results,
         moves=plan.moves,
+        programs=plan.programs,
+        sync=sync,
         rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )
     return binary, plan, schedule

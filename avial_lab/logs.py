@@ -31,7 +31,7 @@ _WORDS = {
 
 LOGGED = (
     EventKind.TASK, EventKind.WAIT, EventKind.SEND,
-    EventKind.WAIT, EventKind.SEND, EventKind.COPY,
+    EventKind.WAIT, EventKind.SEND, EventKind.COPY, EventKind.BARRIER,
 )  # fmt: skip
 """The kinds of events that `books/run.h` counts, in its order."""
 
@@ -162,6 +162,9 @@ class EventLog:
         kind, shared = LOGGED[code % _PARTIAL], code % _PARTIAL in (3, 4)
         if kind is EventKind.TASK:
             yield Row(kind, phase, rank, start, end, f"cpu{rank}", turn=turn)
+            return
+        if kind is EventKind.BARRIER:
+            yield Row(kind, f"barrier after {phase}", rank, start, end, turn=turn)
             return
         storage = self.storages[array] if array >= 0 and count > 0 else None
         what = "" if storage is None else _part(storage, count, low, high)

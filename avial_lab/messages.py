@@ -62,7 +62,8 @@ class Build:
     """Ask: lower the program for these devices and build its binary. Answer: `Built`.
 
     `ranks` and `gpus` describe emulated devices of this machine where no topology is given; gpus
-    None means one if some target asks for a GPU. `dynamic`: what is compiled is to do for arrays of
+    None means one if some target asks for a GPU. policy: how tasks are placed, None for the usual
+    way; a program with loops has none. `dynamic`: what is compiled is to do for arrays of
     any size and for any numbers. With `whole`, a plain function is one task, for that reason.
     """
 
@@ -70,7 +71,7 @@ class Build:
     topology: Topology | None = None
     ranks: int = 1
     gpus: int | None = None
-    policy: Policy = Policy.LEVELS
+    policy: Policy | None = None
     sync: Sync = Sync.EDGES
     division: Division = field(default_factory=Division)
     effort: Effort = field(default_factory=Effort)

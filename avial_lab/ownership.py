@@ -20,7 +20,7 @@ from itertools import pairwise
 from avial_lab.arrays import Number, Storage
 from avial_lab.errors import InternalError
 from avial_lab.regions import Box, union
-from avial_lab.schedule import Piece
+from avial_lab.schedule import Piece, RankProgram, Step, StepKind
 from avial_lab.shared_object import LoadedProgram, descriptor, digest, load_program
 from avial_lab.trace import Move
 
@@ -48,6 +48,7 @@ class _Table(IntEnum):
     BOOK = 6
     SKETCHES = 7
     TOTALS = 8
+    CARRIED = 9
 
 
 class Use(Enum):
@@ -76,12 +77,15 @@ class Footprint:
 
 @dataclass(frozen=True)
 class PhaseCount:
-    """How often a phase was begun, what moved for it, and how often it could not be split."""
+    """How often a phase was begun, what moved for it, how often it could not be split, and the
+    barriers right after it.
+    """
 
     phase: str
     begun: int
     nbytes: int
     whole: int
+    barriers: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ class Plan:
     inputs: what each rank has to be given. results: the last version of all that is written.
     held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
     control depends on data: everything was then given to somebody, and moves are a sample.
-    footprints: of the first 64 phases, and only for up to 16 ranks.
+    footprints: of the first 64 phases, and only for up to 16 ranks. carried: for each of `moves`
+    the arrays whose elements it brings; the 64th stands for all from there on.
     """
 
     ranks: int
@@ -130,11 +135,54 @@ class Plan:
     complete: bool
     footprints: tuple[Footprint, ...] = ()
     storages: tuple[Storage, ...] = ()
+    carried: tuple[tuple[str, ...], ...] = ()
 
     @property
     def bytes_moved(self) -> int:
         """Bytes that cross between ranks."""
         return sum(move.nbytes for move in self.moves)
+
+    @property
+    def programs(self) -> tuple[RankProgram, ...]:
+        """What every rank does, phase by phase. A message step names one of `moves`; its `times`
+        are messages, those of a phase the times that it is begun (0: control depends on data).
+
+        What a reduction brings together is sent after the phase, not before: a plan's sums do not
+        tell the two apart.
+        """
+        arriving: dict[tuple[str, int], list[int]] = {}
+        leaving: dict[tuple[str, int], list[int]] = {}
+        for k, move in enumerate(self.moves):
+            arriving.setdefault((move.phase, move.dest), []).append(k)
+            leaving.setdefault((move.phase, move.source), []).append(k)
+        return tuple(
+            tuple(
+                step
+                for count in self.phases
+                for step in self._steps(
+                    count,
+                    arriving.get((count.phase, rank), ()),
+                    leaving.get((count.phase, rank), ()),
+                )
+            )
+            for rank in range(self.ranks)
+        )
+
+    def _steps(
+        self, count: PhaseCount, arriving: Sequence[int], leaving: Sequence[int]
+    ) -> Iterator[Step]:
+        def each(kind: StepKind, moves: Sequence[int]) -> Iterator[Step]:
+            known = self.complete
+            times = (self.moves[k].messages if known else 0 for k in moves)
+            return (Step(kind, transfer=k, times=n) for k, n in zip(moves, times, strict=True))
+
+        yield from each(StepKind.POST, arriving)
+        yield from each(StepKind.SEND, leaving)
+        yield from each(StepKind.WAIT_RECEIVED, arriving)
+        yield Step(StepKind.RUN, count.phase, times=count.begun if self.complete else 0)
+        yield from each(StepKind.WAIT_SENT, leaving)
+        if count.barriers:
+            yield Step(StepKind.BARRIER, times=count.barriers if self.complete else 0)
 
 
 @dataclass(frozen=True)
@@ -196,6 +244,14 @@ class Ownership:
             for phase, source, dest, messages, nbytes in _rows(self._table(_Table.MOVES), 5)
         )
 
+    def carried(self) -> tuple[tuple[str, ...], ...]:
+        """For each of `moves` the arrays that it brings; of a plan alone."""
+        names = [storage.name for storage in self.storages[:64]]
+        return tuple(
+            tuple(name for k, name in enumerate(names) if word >> k & 1)
+            for word in self._table(_Table.CARRIED)
+        )
+
     def held_bytes(self) -> tuple[int, ...]:
         """By rank; of a plan alone."""
         return tuple(nbytes for _, nbytes in _rows(self._table(_Table.HELD), 2))
@@ -206,7 +262,7 @@ class Ownership:
         return tuple(EventTotal(self._phase(phase), *sums) for phase, *sums in rows)
 
     def counts(self) -> tuple[PhaseCount, ...]:
-        rows = _rows(self._table(_Table.PHASES), 4)
+        rows = _rows(self._table(_Table.PHASES), 5)
         return tuple(PhaseCount(self._phase(phase), *counts) for phase, *counts in rows)
 
     @property
@@ -289,6 +345,7 @@ def plan_run(
         complete=complete,
         footprints=tuple(ownership.footprints()),
         storages=ownership.storages,
+        carried=ownership.carried(),
     )
 
 

@@ -123,7 +123,7 @@ def compile(
     ranks: int | None = None,
     gpus: int | None = None,
     topology: Topology | None = None,
-    policy: Policy | str = Policy.LEVELS,
+    policy: Policy | str | None = None,
     sync: Sync | str = Sync.EDGES,
     division: Division | str = "block",
     without: str | Iterable[str] = (),
@@ -144,8 +144,14 @@ def compile(
     `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
     may hold anything: only what the program names is taken from it. The machine is `topology`, or
     `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
-    one, if some target asks for a GPU. `division` says how replicates are divided: `block`,
-    `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes on loops that are left out
+    one, if some target asks for a GPU.
+
+    `policy` places tasks (by default `levels`), `division` says how loops are divided (`block`,
+    `cyclic`, `cyclic(N)` or `grid`): each is refused where the program has nothing of the kind.
+    With `sync="levels"` all ranks wait for each other after each level of the graph, in a loop
+    after each level of its body.
+
+    `without` names optional passes on loops that are left out
     (`effort.OPTIONAL`, or `all`), to see what they are worth; `sizes` gives others theirs in place
     of the machine's (`block-loops{terms=128 block=48}`; `effort.SIZES`). Without either it is
     compiled as `Program.tune` found best here, if it has; `sizes="model"`: not. With `strict` every
@@ -172,7 +178,7 @@ def compile(
         topology=topology,
         ranks=ranks,
         gpus=gpus,
-        policy=_member(Policy, policy, "policy"),
+        policy=None if policy is None else _member(Policy, policy, "policy"),
         sync=_member(Sync, sync, "sync"),
         division=Division.parse(division) if isinstance(division, str) else division,
         effort=Effort.of(without, strict=strict, sizes="" if sizes == MODEL else sizes, blas=blas),

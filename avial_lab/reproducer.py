@@ -126,7 +126,7 @@ def reproducer(
         cell=source.cell,
         ranks=topology.ranks,
         gpus=topology.gpus,
-        policy=question.policy.value,
+        policy=question.policy and question.policy.value,
         sync=question.sync.value,
         division=str(question.division),
         without=question.effort.without,

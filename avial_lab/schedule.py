@@ -287,17 +287,13 @@ def schedule_phases(
     moves: Sequence[Move] = (),
     programs: Sequence[RankProgram] | None = None,
     rank_of: Mapping[str, int] | None = None,
-    policy: Policy | None = None,
     sync: Sync = Sync.EDGES,
 ) -> Schedule:
     """The schedule of a structured program: a replicate is on every device that fits its target.
 
     What moves is found while it runs (`ownership.c`): `inputs`, `results`, `moves`, `programs` and
     the rank that a task runs on first (`rank_of`) are those of its plan.
-
-    Raises ScheduleError for a policy that was asked for.
     """
-    check_no_policy(policy)
     first = rank_of or {}
     placements: list[Placement] = []
     for level, tasks in enumerate(graph.levels):
@@ -321,6 +317,29 @@ def schedule_phases(
         results=tuple(results),
         moves=tuple(moves),
     )
+
+
+def phase_levels(graph: TaskGraph) -> dict[str, int]:
+    """The level of every phase: those one after the other in the same loop, none of which depends
+    on another of them, are one. They are numbered in program order.
+
+        S0                       0        before the loop
+        for t:  S1  S2  S3       1 1 2    S3 reads what S1 writes
+    """
+    waits: dict[str, set[str]] = {task.name: set() for task in graph.tasks}
+    for edge in graph.dependencies:
+        waits[edge.after].add(edge.before)
+    levels: dict[str, int] = {}
+    level, group = -1, None
+    current: set[str] = set()
+    for task in graph.tasks:
+        if task.group != group or waits[task.name] & current:
+            level += 1
+            current = set()
+        group = task.group
+        current.add(task.name)
+        levels[task.name] = level
+    return levels
 
 
 def check_no_policy(policy: Policy | None) -> None:

@@ -90,6 +90,7 @@ from avial_lab.pipelines import (
     our_line,
     run_passes,
 )
+from avial_lab.schedule import Sync
 from avial_lab.stages import Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
@@ -150,6 +151,7 @@ def lower_structured(
     division: Division,
     effort: Effort,
     *,
+    sync: Sync = Sync.EDGES,
     watch: Watch | None = None,
 ) -> Stages:
     """The stages of a program of replicates: as it was read, its tasks, every rank's control flow,
@@ -161,7 +163,7 @@ def lower_structured(
     line = our_line(passes, "source.mlir", "avial.mlir")
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
-    place = PlacePhases(topology, division)
+    place = PlacePhases(topology, division, sync)
     # Who writes replicates, or a division, wants to see it.
     given_up = is_plain(source) and division == Division()
     placed = (place, *to_one(topology, effort, given_up=given_up))

@@ -84,7 +84,7 @@ class AvialMagics(Magics):
         "-n", "--ranks", type=int, metavar="N", help="MPI ranks; by default the cluster's, or 2"
     )
     @argument("--gpus", type=int, metavar="N", help=GPUS)
-    @argument("--policy", choices=POLICIES, default=POLICIES[0], help="how tasks are placed")
+    @argument("--policy", choices=POLICIES, help="how tasks are placed")
     @argument("--sync", choices=SYNCS, default=SYNCS[0], help=SYNC)
     @argument("--division", default="block", metavar="HOW", help=DIVISION)
     @argument("--without", default="", metavar="PASSES", help=WITHOUT)

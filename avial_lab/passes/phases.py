@@ -42,6 +42,15 @@ ALONE = "avial.alone"
 """On a schedule: why one of several ranks runs all of it."""
 
 
+SYNC = "avial.sync"
+"""On a schedule of phases: `levels` where all ranks wait for each other after each level."""
+
+LEVEL = "avial.level"
+"""On a phase, then: its level among its neighbours. Without one, as what several phases became, it
+is a level of its own.
+"""
+
+
 def alone_in(module: ir.Operation) -> str | None:
     """Why one of several ranks runs the whole program; None where they share it."""
     for op in operations_in(module):
