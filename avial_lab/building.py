@@ -17,7 +17,7 @@ from avial_lab.accesses.buffers import argument_name
 from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.accesses.views import is_memref
 from avial_lab.arrays import Number
-from avial_lab.binary import Binary, MachineCode
+from avial_lab.binary import Binary, MachineCode, binary_of
 from avial_lab.cache import digest
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects import register
@@ -26,6 +26,8 @@ from avial_lab.division import Division
 from avial_lab.elementary.functions import FUNCTIONS
 from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.inside.demand import demands_in
+from avial_lab.inside.steps import PassLog
+from avial_lab.manifest import KnownMessages
 from avial_lab.messages import ANY_SIZE, Build, Built, Source
 from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
@@ -40,9 +42,12 @@ from avial_lab.pipelines import (
     arithmetic,
     build,
     in_reading_order,
+    lower,
+    ptx_in,
     run_passes,
     text_of,
 )
+from avial_lab.predicted_messages import with_messages
 from avial_lab.schedule import (
     Policy,
     Schedule,
@@ -60,6 +65,7 @@ from avial_lab.spmd import (
     to_checked,
     verdicts_on,
 )
+from avial_lab.stages import Stage
 from avial_lab.stored import fingerprint, made_once
 from avial_lab.topology import DeviceKind, Topology
 from avial_lab.verdicts import Verdict
@@ -305,7 +311,7 @@ def build_apart(
     binding = question.source.binding
     divided = topology.ranks > 1
     reordered = reordered_storages(placed, binding, divided=divided, sums=done.sums)
-    made = in_reading_order(done.stages)
+    made = _with_messages(in_reading_order(done.stages), plan, done.phases)
     return Built(
         schedule,
         made,
@@ -377,6 +383,53 @@ def planned(
         rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )
     return binary, plan, schedule
+
+
+def with_code(
+    built: Built, code: MachineCode, stages: tuple[Stage, ...], phases: tuple[str, ...]
+) -> Built:
+    """`built` with other stages and machine code; where the ownership runtime finds the messages,
+    the runs are planned anew, for phases of these names.
+    """
+    manifest, schedule = built.binary.manifest, built.schedule
+    if isinstance(manifest, KnownMessages):
+        return replace(built, stages=stages, binary=binary_of(code, manifest, ptx=ptx_in(stages)))
+    graph, topology = schedule.graph, schedule.topology
+    binary, plan, schedule = planned(code, graph, topology, phases, sync=schedule.sync)
+    stages = _with_messages(stages, plan, phases)
+    return replace(built, stages=stages, binary=binary, plan=plan, schedule=schedule)
+
+
+def _with_messages(
+    stages: tuple[Stage, ...], plan: Plan, phases: tuple[str, ...]
+) -> tuple[Stage, ...]:
+    """What the plan foresees is told where the ranks' calls stand; a text edited by hand stays."""
+    return tuple(
+        replace(stage, text=with_messages(stage.text, plan, phases))
+        if stage.name == "mpi" and stage.edited != "mpi"
+        else stage
+        for stage in stages
+    )
+
+
+def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
+    """The stages of a program once more, and the log of the passes that make them."""
+    module = parse(build.source, dynamic=built.dynamic)
+    strict = build.effort.strict
+    if isinstance(built.binary.manifest, KnownMessages):
+        plain = is_plain(module) or is_structured(module)
+        why = built.verdicts[0].reasons[0] if plain else ""
+        tasks = as_one(module, why, strict=strict) if plain else module.operation
+        log = PassLog(text_of(tasks), "avial.mlir")
+        return lower(tasks, built.schedule, strict=strict, watch=log.watch), log
+    log = PassLog(text_of(module.operation), "source.mlir")
+    grid, topology = build.division.grid, built.schedule.topology
+    apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
+    stages = lower_structured(
+        module, apart.module, topology, build.division, build.effort,
+        sync=build.sync, watch=log.watch,
+    )  # fmt: skip
+    return stages, log
 
 
 def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:

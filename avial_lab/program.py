@@ -349,7 +349,7 @@ class Program:
         effort = self.question.effort
         if self.edited is not None:
             raise AvialError("a program with a stage edited by hand is not tuned")
-        if self.plan is None or self.schedule.topology.gpus:
+        if "loops" not in self.stages or self.schedule.topology.gpus:
             raise AvialError("only loops on CPUs are tuned, and the program has others")
         if self.choice is None and (effort.without or effort.sizes):
             raise AvialError(

@@ -346,8 +346,8 @@ def check_no_policy(policy: Policy | None) -> None:
     """ScheduleError where a policy was asked for, of a program with loops."""
     if policy is not None:
         raise ScheduleError(
-            f"policy '{policy.value}' places tasks, and this program has loops, whose iterations "
-            "are divided over all ranks",
+            f"policy '{policy.value}' places tasks, and this program has loops, "
+            "which are divided over all ranks",
             hint="leave the policy out; division says how loops are divided",
         )
 

@@ -330,8 +330,10 @@ def _tell_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) ->
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:
     """The names of the phases by their numbers, from what every rank runs."""
-    names = program_function(module).attributes["avial.phases"]
-    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(names))
+    attributes = program_function(module).attributes
+    if "avial.phases" not in attributes:
+        return ()
+    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(attributes["avial.phases"]))
 
 
 def planned_binary(

@@ -13,6 +13,9 @@ from mlir import ir
 from avial_lab.dialects.places import span_of
 from avial_lab.errors import PassError, VerifyError
 
+PROGRAMS = "avial.programs"
+"""On a function whose tasks are placed: the steps of every rank."""
+
 
 def program_function(module: ir.Module | ir.Operation) -> ir.Operation:
     """The one function with schedules; where there is none, the one public function with a body.
