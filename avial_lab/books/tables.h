@@ -59,8 +59,8 @@ static void emit_state(i64 array)
 /* Words of the table; at most `capacity` of them are in `out`. what: 0 given: rank, array, box; 1 results:
  * rank, array, box; 2 moves: phase, source, dest, messages, bytes; 3 held: rank, bytes; 4 phases: phase,
  * times begun, bytes moved, times it ran whole on one rank for a conflict, barriers after it; 5 whether
- * the plan is incomplete; 6 the book: array, box, writer, set of ranks; 7 what each phase of a plan touches the first
- * time: phase, rank (-1: each), array, use, box; 8 the traced events' sums: phase, kind, and a
+ * the plan is incomplete; 6 the book: array, box, writer, set of ranks; 7 what each phase of a plan
+ * touches the first time: phase, rank (-1: each), array, use, box; 8 the traced events' sums: phase, kind, and a
  * Total; 9 for each row of 2 the set of arrays in its messages. */
 i64 avial_table(i64 what, i64 *out, i64 capacity)
 {

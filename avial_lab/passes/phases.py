@@ -22,6 +22,9 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra.nesting import parent_of
 
+PHASES = ("avial.replicate", "avial.task")
+"""The operations that are phases."""
+
 SPLIT_DIMENSIONS = 2
 OF_TASK = "avial.task"
 """On a function: the name of the task whose body it is."""

@@ -18,12 +18,10 @@ from avial_lab.dialects.places import span_of
 from avial_lab.division import Division
 from avial_lab.errors import ScheduleError
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import LEVEL, SYNC, split_loops
+from avial_lab.passes.phases import LEVEL, PHASES, SYNC, split_loops
 from avial_lab.passes.program import text_attribute
 from avial_lab.schedule import Sync, phase_levels
 from avial_lab.topology import Target, Topology
-
-PHASES = ("avial.replicate", "avial.task")
 
 
 @dataclass(frozen=True)

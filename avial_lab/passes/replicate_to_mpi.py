@@ -25,6 +25,7 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phase_touches import element_touches, phase_touches
 from avial_lab.passes.phases import (
     LEVEL,
+    PHASES,
     SPLIT_DIMENSIONS,
     SYNC,
     Phase,
@@ -38,7 +39,6 @@ from avial_lab.passes.program import text_attribute
 from avial_lab.passes.runtime import call_of
 from avial_lab.polyhedra.nesting import FORS, body_of
 
-PHASES = ("avial.replicate", "avial.task")
 MOST_PARAMETERS = 64
 """Numbers from outside that what a phase touches may hang on."""
 
