@@ -378,7 +378,7 @@ def planned(
         inputs=plan.inputs,
         results=plan.results,
         moves=plan.moves,
-        programs=plan.programs,
+        phases=plan.runs,
         sync=sync,
         rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )

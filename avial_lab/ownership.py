@@ -20,7 +20,7 @@ from itertools import pairwise
 from avial_lab.arrays import Number, Storage
 from avial_lab.errors import InternalError
 from avial_lab.regions import Box, union
-from avial_lab.schedule import Piece, RankProgram, Step, StepKind
+from avial_lab.schedule import PhaseRun, Piece
 from avial_lab.shared_object import LoadedProgram, descriptor, digest, load_program
 from avial_lab.trace import Move
 
@@ -143,46 +143,14 @@ class Plan:
         return sum(move.nbytes for move in self.moves)
 
     @property
-    def programs(self) -> tuple[RankProgram, ...]:
-        """What every rank does, phase by phase. A message step names one of `moves`; its `times`
-        are messages, those of a phase the times that it is begun (0: control depends on data).
-
-        What a reduction brings together is sent after the phase, not before: a plan's sums do not
-        tell the two apart.
-        """
-        arriving: dict[tuple[str, int], list[int]] = {}
-        leaving: dict[tuple[str, int], list[int]] = {}
-        for k, move in enumerate(self.moves):
-            arriving.setdefault((move.phase, move.dest), []).append(k)
-            leaving.setdefault((move.phase, move.source), []).append(k)
+    def runs(self) -> tuple[PhaseRun, ...]:
+        """What a schedule knows of the phases."""
         return tuple(
-            tuple(
-                step
-                for count in self.phases
-                for step in self._steps(
-                    count,
-                    arriving.get((count.phase, rank), ()),
-                    leaving.get((count.phase, rank), ()),
-                )
-            )
-            for rank in range(self.ranks)
+            PhaseRun(count.phase, count.begun, count.barriers)
+            if self.complete
+            else PhaseRun(count.phase, 0, min(count.barriers, 1))
+            for count in self.phases
         )
-
-    def _steps(
-        self, count: PhaseCount, arriving: Sequence[int], leaving: Sequence[int]
-    ) -> Iterator[Step]:
-        def each(kind: StepKind, moves: Sequence[int]) -> Iterator[Step]:
-            known = self.complete
-            times = (self.moves[k].messages if known else 0 for k in moves)
-            return (Step(kind, transfer=k, times=n) for k, n in zip(moves, times, strict=True))
-
-        yield from each(StepKind.POST, arriving)
-        yield from each(StepKind.SEND, leaving)
-        yield from each(StepKind.WAIT_RECEIVED, arriving)
-        yield Step(StepKind.RUN, count.phase, times=count.begun if self.complete else 0)
-        yield from each(StepKind.WAIT_SENT, leaving)
-        if count.barriers:
-            yield Step(StepKind.BARRIER, times=count.barriers if self.complete else 0)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ once; what comes later translates them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -133,6 +133,17 @@ RankProgram = tuple[Step, ...]
 
 
 @dataclass(frozen=True)
+class PhaseRun:
+    """How often a phase of a structured program will be begun, and how often all ranks then wait
+    for each other; `times` is 0 where only the run knows.
+    """
+
+    name: str
+    times: int
+    barriers: int = 0
+
+
+@dataclass(frozen=True)
 class Piece:
     """`box` of `storage` on rank `rank`: given to it before the run, or taken from it after."""
 
@@ -145,13 +156,14 @@ class Piece:
 class Schedule:
     """Everything decided about a run.
 
-    placements are in execution order: any that respects the graph. `programs[r]` is what rank r
-    does; a rank without work has an empty one. `inputs` are the pieces of the caller's arrays each
-    rank gets, `results` the written pieces that go back, each from one rank that holds its last
-    version.
+    placements are in execution order: any that respects the graph. `inputs` are the pieces of the
+    caller's arrays each rank gets, `results` the written pieces that go back, each from one rank
+    that holds its last version.
 
-    The messages are `transfers` where all are known when the program is compiled, `moves` (sums
-    over a run) where the ownership runtime derives them as it runs; `sent` are they, of either.
+    Where all messages are known when the program is compiled they are `transfers`, and
+    `programs[r]` is what rank r does; a rank without work has an empty one. Where the ownership
+    runtime derives them as it runs they are foreseen as `moves`, sums over a run of `phases`. Of
+    either, `sent` is what goes from rank to rank, and `program` what a rank does.
     """
 
     graph: TaskGraph
@@ -164,6 +176,17 @@ class Schedule:
     inputs: tuple[Piece, ...]
     results: tuple[Piece, ...]
     moves: tuple[Move, ...] = ()
+    phases: tuple[PhaseRun, ...] = ()
+
+    def program(self, rank: int) -> RankProgram:
+        """What that rank does, event by event.
+
+        A phase is one event for all its rounds, and so are its messages from one rank. (What a
+        reduction brings together is sent after its phase, which the sums do not tell.)
+        """
+        return self.programs[rank] or tuple(
+            step for phase in self.phases for step in _phase_steps(phase, self.moves, rank)
+        )
 
     @cached_property
     def placement_of(self) -> dict[str, Placement]:
@@ -285,13 +308,13 @@ def schedule_phases(
     inputs: Sequence[Piece],
     results: Sequence[Piece],
     moves: Sequence[Move] = (),
-    programs: Sequence[RankProgram] | None = None,
+    phases: Sequence[PhaseRun] = (),
     rank_of: Mapping[str, int] | None = None,
     sync: Sync = Sync.EDGES,
 ) -> Schedule:
     """The schedule of a structured program: a replicate is on every device that fits its target.
 
-    What moves is found while it runs (`ownership.c`): `inputs`, `results`, `moves`, `programs` and
+    What moves is found while it runs (`ownership.c`): `inputs`, `results`, `moves`, `phases` and
     the rank that a task runs on first (`rank_of`) are those of its plan.
     """
     first = rank_of or {}
@@ -312,11 +335,32 @@ def schedule_phases(
         sync=sync,
         placements=tuple(placements),
         transfers=(),
-        programs=((),) * topology.ranks if programs is None else tuple(programs),
+        programs=((),) * topology.ranks,
         inputs=tuple(inputs),
         results=tuple(results),
         moves=tuple(moves),
+        phases=tuple(phases),
     )
+
+
+def _phase_steps(phase: PhaseRun, moves: Sequence[Move], rank: int) -> Iterator[Step]:
+    """Of all rounds of a phase on one rank; the step of a message names one of `moves`."""
+    known = phase.times > 0
+    arriving, leaving = (
+        [
+            (k, move.messages if known else 0)
+            for k, move in enumerate(moves)
+            if move.phase == phase.name and rank == (move.source if sends else move.dest)
+        ]
+        for sends in (False, True)
+    )
+    yield from (Step(StepKind.POST, transfer=k, times=n) for k, n in arriving)
+    yield from (Step(StepKind.SEND, transfer=k, times=n) for k, n in leaving)
+    yield from (Step(StepKind.WAIT_RECEIVED, transfer=k, times=n) for k, n in arriving)
+    yield Step(StepKind.RUN, phase.name, times=phase.times)
+    yield from (Step(StepKind.WAIT_SENT, transfer=k, times=n) for k, n in leaving)
+    if phase.barriers:
+        yield Step(StepKind.BARRIER, times=phase.barriers if known else 0)
 
 
 def phase_levels(graph: TaskGraph) -> dict[str, int]:

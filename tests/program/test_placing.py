@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from inline_snapshot import snapshot
@@ -25,17 +27,17 @@ SHARED = (
 )
 
 
-def deck(**options: object) -> avial_lab.Program:
+def deck(**options: Any) -> avial_lab.Program:
     arrays = {name: np.arange(20, dtype=np.int32) for name in "abcd"}
     return avial_lab.compile(deck_text(), arrays=arrays, ranks=2, **options)
 
 
-def heat(**options: object) -> avial_lab.Program:
+def heat(**options: Any) -> avial_lab.Program:
     arrays = {name: np.ones((40, 20)) for name in "AB"}
     return avial_lab.compile(HEAT, arrays=arrays, ranks=2, **options)
 
 
-def one_task(**options: object) -> avial_lab.Program:
+def one_task(**options: Any) -> avial_lab.Program:
     """Its arrays are one, so that it cannot be divided."""
     array = np.ones(8)
     return avial_lab.compile(SHARED, arrays={"A": array, "B": array}, ranks=2, **options)

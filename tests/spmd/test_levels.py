@@ -195,8 +195,7 @@ def test_what_each_rank_does_follows_from_the_plan() -> None:
         return Step(kind, transfer=move, times=3)
 
     first, second = (0, 1)
-    assert program.schedule.programs == plan.programs
-    assert plan.programs == (
+    assert tuple(map(program.schedule.program, range(3))) == (
         (message(StepKind.SEND, first), run[0], message(StepKind.WAIT_SENT, first), barrier,
          run[1], barrier),
         (message(StepKind.POST, first), message(StepKind.SEND, second),
