@@ -1,4 +1,4 @@
-"""The artifact: a shared object, its PTX and a manifest that says how to run it.
+"""The artifact: a shared object, its PTX and a manifest (`manifest.py`) that says how to run it.
 
 LLVM IR -> Binary, content-addressed. Needs no MLIR: engines import the types from here.
 """
@@ -24,13 +24,12 @@ from threading import Lock
 from typing import TypeVar
 
 from avial_lab import ownership
-from avial_lab.arrays import Buffer, Number, Storage
 from avial_lab.cache import Cache, digest
 from avial_lab.cpu import has_slow_gathers, instruction_sets
 from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
-from avial_lab.schedule import Piece, Step, Transfer
+from avial_lab.manifest import Manifest
 from avial_lab.toolchain import tool
 
 EXPORTED = (
@@ -88,43 +87,6 @@ NO_GATHERS = "-mattr=+prefer-no-gather"
 
 T = TypeVar("T")
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What an engine has to know to run the shared object.
-
-    The entry takes one memref descriptor for each of `storages`, in that order. `programs[r]` names
-    the steps of rank r; step k of it writes its start and end to slot k of the trace.
-    `devices[task]` is the device's name.
-
-    `edited` is the stage that was changed by hand, empty for a program as it was compiled.
-
-    An `owned` program keeps its own books (`ownership.c`): it has no steps but `phases`, which say
-    by number where it is, and its results are where it says at the end; `results` here are those
-    foreseen.
-
-    `instruction_sets` are those of the CPU it was compiled for, as Linux names them. `numbers` are
-    handed to the entry behind the storages: those that are no constants in the code. `kinds` are
-    those of the devices that tasks are placed on, by the devices' names.
-    """
-
-    entry: str
-    ranks: int
-    buffers: tuple[Buffer, ...]
-    storages: tuple[Storage, ...]
-    programs: tuple[tuple[Step, ...], ...]
-    transfers: tuple[Transfer, ...]
-    inputs: tuple[Piece, ...]
-    results: tuple[Piece, ...]
-    devices: dict[str, str]
-    uses_mpi: bool = True
-    owned: bool = False
-    phases: tuple[str, ...] = ()
-    edited: str = ""
-    instruction_sets: tuple[str, ...] = ()
-    numbers: tuple[Number, ...] = ()
-    kinds: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)

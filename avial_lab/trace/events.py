@@ -59,6 +59,11 @@ class Move:
     messages: int
     nbytes: int
 
+    @property
+    def consumer(self) -> str:
+        """Who needs it: the phase."""
+        return self.phase
+
 
 @dataclass(frozen=True)
 class Total:
@@ -84,9 +89,9 @@ class Trace:
     later events that were not kept; where there are any, ends_s is when each rank was done.
     around: giving the ranks their inputs and taking the results, before and after the run and no
     part of it. clock_error_s: times of two ranks are comparable to within this. `ranks` is 0 where
-    no rank ran: a reference run, which has neither events nor moves. threads: how many each rank of
-    a program of loops had; `note` says why they were fewer than asked for. kinds: of the
-    devices that tasks were placed on, by their names.
+    no rank ran: a reference run, which has neither events nor moves. threads: how many each rank
+    had; `note` says why they were fewer than asked for. kinds: of the devices that tasks were
+    placed on, by their names.
     """
 
     ranks: int
