@@ -462,7 +462,7 @@ def _bfloat16() -> str:
 
 @cache
 def _text_of(part: str) -> str:
-    return resources.files("avial_lab").joinpath(f"{part}.c").read_text()
+    return resources.files("avial_lab").joinpath("native", f"{part}.c").read_text()
 
 
 def _opt(part: LlvmPart | None = None) -> tuple[str, ...]:

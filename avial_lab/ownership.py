@@ -298,8 +298,8 @@ def own_error(error: int) -> str | None:
 
 
 def source() -> str:
-    """The runtime in C as one text: `ownership.c` with what it includes of `books/`."""
-    package = resources.files("avial_lab")
+    """The runtime in C as one text: `ownership.c` with what it includes."""
+    package = resources.files("avial_lab").joinpath("native", "ownership")
     lines = package.joinpath("ownership.c").read_text().splitlines()
     for number, line in enumerate(lines):
         if line.startswith('#include "'):

@@ -218,7 +218,7 @@ def test_any_sizes_and_strides(
     found = blas.blas_here()
     if found is None:
         pytest.skip(f"{path} is no BLAS")
-    source = Path(blas.__file__).parent.parent
+    source = Path(blas.__file__).parent.parent / "native"
     (tmp_path / "entries.c").write_text(ENTRIES)
     command = [str(tool("cc")), "-O1", "-shared", "-fPIC", f"-I{source}", "entries.c"]
     subprocess.run([*command, "-o", "entries.so"], cwd=tmp_path, check=True)

@@ -11,18 +11,18 @@
  * A book is a list of pieces that tile an array: a box, the rank that wrote it last (-1: the caller),
  * and the set of ranks that hold this version. Boxes are lo[nd], hi[nd], half-open.
  */
-#include "books/run.h"
-#include "books/pieces.h"
-#include "books/stretches.h"
-#include "books/operations.h"
-#include "books/parts.h"
-#include "books/footprints.h"
-#include "books/moves.h"
-#include "books/recall.h"
-#include "books/messages.h"
-#include "books/streams.h"
-#include "books/inner.h"
-#include "books/combine.h"
+#include "state.c"
+#include "pieces.c"
+#include "strides.c"
+#include "reductions.c"
+#include "partition.c"
+#include "footprints.c"
+#include "transfers.c"
+#include "memo.c"
+#include "messages.c"
+#include "pipelined.c"
+#include "overlap.c"
+#include "combine.c"
 
 /* Phases ----------------------------------------------------------------------------------------- */
 
@@ -304,4 +304,4 @@ void avial_finish(void)
     }
 }
 
-#include "books/tables.h"
+#include "tables.c"
