@@ -209,9 +209,9 @@ def schedule_phases(
 ) -> Schedule:
     """The schedule of a structured program: a replicate is on every device that fits its target.
 
-    What moves is found while it runs (`ownership.c`), so that there are no transfers and no steps
-    here; `inputs`, `results` and `moves` are those of its plan, and so is the rank that a task runs
-    on first (`rank_of`).
+    What moves is found while it runs (`native/ownership`), so that there are no transfers and no
+    steps here; `inputs`, `results` and `moves` are those of its plan, and so is the rank that a
+    task runs on first (`rank_of`).
     """
     first = rank_of or {}
     placements: list[Placement] = []

@@ -1,23 +1,16 @@
-/* Memory: what a program allocates for itself, kept for the next time it asks.
- *
- * Bytes -> memory. What the system gives away anew it clears, page by page, when a page is touched
- * first: for a contraction of a thousand rows as long as packing its panels, and that in every run.
- * So blocks that were given back wait here for the next who wants as much, together no more than
- * MOST_KEPT bytes: where more than that is asked for, the work on it outweighs the clearing. New
- * blocks lie on large pages, where the system has such.
- */
+/* Blocks of memory that are kept: a table of those in use and those that wait, under one lock. */
 #ifdef __linux__
 #define _DEFAULT_SOURCE
 #include <sys/mman.h>
 #endif
+#include "memory.h"
+
 #include <sched.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#define SHOWN __attribute__((visibility("default")))
-#define OWN __attribute__((visibility("hidden")))
-
+/* Blocks that are known of; the least bytes of one, below that malloc is as good; bytes of a large
+ * page; bytes that are kept in blocks that nobody has. */
 enum { BLOCKS = 64, LEAST = 1 << 16, LARGE_PAGE = 1 << 21, MOST_KEPT = 32 << 20 };
 
 typedef struct {
@@ -27,7 +20,7 @@ typedef struct {
 } block_t;
 
 static block_t blocks[BLOCKS];
-static int used; /* entries from there on have never been anybody's */
+static int used;    /* entries from there on have never been anybody's */
 static size_t kept; /* bytes of the blocks that nobody has */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
@@ -36,10 +29,7 @@ static void lock(void)
     while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) sched_yield();
 }
 
-static void unlock(void)
-{
-    atomic_flag_clear_explicit(&busy, memory_order_release);
-}
+static void unlock(void) { atomic_flag_clear_explicit(&busy, memory_order_release); }
 
 /* The smallest block that nobody has and that is large enough, and not more than twice that. */
 static void *kept_block(size_t bytes)
@@ -81,7 +71,7 @@ static void *new_block(size_t bytes)
     return memory;
 }
 
-OWN void *avial_take(size_t bytes)
+HIDDEN void *avial_take(size_t bytes)
 {
     if (bytes < LEAST) return malloc(bytes);
     lock();
@@ -95,7 +85,7 @@ OWN void *avial_take(size_t bytes)
     return memory;
 }
 
-OWN void avial_give(void *memory)
+HIDDEN void avial_give(void *memory)
 {
     if (!memory) return;
     lock();
@@ -111,8 +101,7 @@ OWN void avial_give(void *memory)
     if (!keep) free(memory);
 }
 
-/* To the system, what nobody has: this program may not run again. */
-SHOWN void avial_drop(void)
+EXPORTED void avial_drop(void)
 {
     lock();
     for (block_t *each = blocks; each < blocks + used; each++)

@@ -1,42 +1,31 @@
-/* Threads: where a program's calls of the OpenMP runtime go.
- *
- * A program's parallel regions -> calls of libomp (LLVM's OpenMP runtime, openmp.llvm.org). The engine
- * finds that library and stores its functions here before a program with more than one thread runs,
- * as it does with MPI's handles: a program is loaded without the library too, and nobody else in the
- * process gets to see libomp's symbols. With `avial_threads` at 1, nothing here is called.
- */
+/* OpenMP calls, handed on; threads put on cores. Linux alone lets a thread choose its cores. */
 #ifdef __linux__
 #define _GNU_SOURCE
 #include <sched.h>
 #endif
+#include "threads.h"
+
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-typedef struct {
-    int32_t reserved, flags, more, length;
-    const char *text;
-} ident_t; /* a place in a program, as libomp's kmp.h has it */
-typedef void (*body_t)(int32_t *global_thread, int32_t *bound_thread, ...);
+void (*avial_omp_fork_call)(ident_t *, int32_t, body_t, ...);
+int32_t (*avial_omp_global_thread_num)(ident_t *);
+void (*avial_omp_push_num_threads)(ident_t *, int32_t, int32_t);
+void (*avial_omp_barrier)(ident_t *, int32_t);
+void (*avial_omp_for_static_init_8u)(ident_t *, int32_t, int32_t, int32_t *, uint64_t *, uint64_t *,
+                                     int64_t *, int64_t, int64_t);
+void (*avial_omp_for_static_fini)(ident_t *, int32_t);
+void (*avial_omp_dispatch_init_8u)(ident_t *, int32_t, int32_t, uint64_t, uint64_t, int64_t,
+                                   int64_t);
+int32_t (*avial_omp_dispatch_next_8u)(ident_t *, int32_t, int32_t *, uint64_t *, uint64_t *,
+                                      int64_t *);
 
-#define SHOWN __attribute__((visibility("default")))
-#define OWN __attribute__((visibility("hidden")))
-
-SHOWN void (*avial_omp_fork_call)(ident_t *, int32_t, body_t, ...);
-SHOWN int32_t (*avial_omp_global_thread_num)(ident_t *);
-SHOWN void (*avial_omp_push_num_threads)(ident_t *, int32_t, int32_t);
-SHOWN void (*avial_omp_barrier)(ident_t *, int32_t);
-SHOWN void (*avial_omp_for_static_init_8u)(ident_t *, int32_t, int32_t, int32_t *, uint64_t *, uint64_t *,
-                                           int64_t *, int64_t, int64_t);
-SHOWN void (*avial_omp_for_static_fini)(ident_t *, int32_t);
-SHOWN void (*avial_omp_dispatch_init_8u)(ident_t *, int32_t, int32_t, uint64_t, uint64_t, int64_t, int64_t);
-SHOWN int32_t (*avial_omp_dispatch_next_8u)(ident_t *, int32_t, int32_t *, uint64_t *, uint64_t *, int64_t *);
-
+/* For calls from here, which is no place in a program. */
 static ident_t nowhere = {0, 2, 0, 22, ";unknown;unknown;0;0;;"};
 
-/* Regions capture at most one pointer, to all they use. */
-OWN void __kmpc_fork_call(ident_t *place, int32_t count, body_t body, ...)
+/* OpenMP --------------------------------------------------------------------------------------- */
+HIDDEN void __kmpc_fork_call(ident_t *place, int32_t count, body_t body, ...)
 {
     va_list given;
     va_start(given, body);
@@ -45,68 +34,65 @@ OWN void __kmpc_fork_call(ident_t *place, int32_t count, body_t body, ...)
     avial_omp_fork_call(place, count, body, captured);
 }
 
-OWN int32_t __kmpc_global_thread_num(ident_t *place)
+HIDDEN int32_t __kmpc_global_thread_num(ident_t *place)
 {
     return avial_omp_global_thread_num(place);
 }
 
-OWN void __kmpc_push_num_threads(ident_t *place, int32_t thread, int32_t count)
+HIDDEN void __kmpc_push_num_threads(ident_t *place, int32_t thread, int32_t count)
 {
     avial_omp_push_num_threads(place, thread, count);
 }
 
-OWN void __kmpc_barrier(ident_t *place, int32_t thread)
-{
-    avial_omp_barrier(place, thread);
-}
+HIDDEN void __kmpc_barrier(ident_t *place, int32_t thread) { avial_omp_barrier(place, thread); }
 
-OWN void __kmpc_for_static_init_8u(ident_t *place, int32_t thread, int32_t schedule, int32_t *last, uint64_t *lower,
-                                   uint64_t *upper, int64_t *stride, int64_t step, int64_t chunk)
+HIDDEN void __kmpc_for_static_init_8u(ident_t *place, int32_t thread, int32_t schedule,
+                                      int32_t *last, uint64_t *lower, uint64_t *upper,
+                                      int64_t *stride, int64_t step, int64_t chunk)
 {
     avial_omp_for_static_init_8u(place, thread, schedule, last, lower, upper, stride, step, chunk);
 }
 
-OWN void __kmpc_for_static_fini(ident_t *place, int32_t thread)
+HIDDEN void __kmpc_for_static_fini(ident_t *place, int32_t thread)
 {
     avial_omp_for_static_fini(place, thread);
 }
 
-OWN void __kmpc_dispatch_init_8u(ident_t *place, int32_t thread, int32_t schedule, uint64_t lower, uint64_t upper,
-                                 int64_t step, int64_t chunk)
+HIDDEN void __kmpc_dispatch_init_8u(ident_t *place, int32_t thread, int32_t schedule,
+                                    uint64_t lower, uint64_t upper, int64_t step, int64_t chunk)
 {
     avial_omp_dispatch_init_8u(place, thread, schedule, lower, upper, step, chunk);
 }
 
-OWN int32_t __kmpc_dispatch_next_8u(ident_t *place, int32_t thread, int32_t *last, uint64_t *lower, uint64_t *upper,
-                                    int64_t *stride)
+HIDDEN int32_t __kmpc_dispatch_next_8u(ident_t *place, int32_t thread, int32_t *last,
+                                       uint64_t *lower, uint64_t *upper, int64_t *stride)
 {
     return avial_omp_dispatch_next_8u(place, thread, last, lower, upper, stride);
 }
 
-/* Cores ------------------------------------------------------------------------------------------ */
+/* Cores ---------------------------------------------------------------------------------------- */
 
 typedef struct {
     int32_t count;
-    const int32_t *cores; /* their hardware threads, by the system's numbers */
+    const int32_t *cores;
 } places_t;
 
 #ifdef __linux__
 #define BITS (8 * (int32_t)sizeof(unsigned long))
 
-/* This thread to `count` of the places; where that is forbidden it runs anywhere. */
+/* Moves this thread to those cores; where that is forbidden it runs anywhere. */
 static void move_to(const int32_t *cores, int32_t count)
 {
     int32_t last = 0;
-    for (int32_t k = 0; k < count; k++)
-        last = cores[k] > last ? cores[k] : last;
+    for (int32_t k = 0; k < count; k++) last = cores[k] > last ? cores[k] : last;
     unsigned long mask[last / BITS + 1];
     memset(mask, 0, sizeof mask);
-    for (int32_t k = 0; k < count; k++)
-        mask[cores[k] / BITS] |= 1ul << cores[k] % BITS;
+    for (int32_t k = 0; k < count; k++) mask[cores[k] / BITS] |= 1ul << cores[k] % BITS;
     sched_setaffinity(0, sizeof mask, (const cpu_set_t *)mask);
 }
 #endif
 
+/* A region: each thread to a core of its own, and then it is free to use all of them. */
 static void spread(int32_t *global_thread, int32_t *number, ...)
 {
     va_list given;
@@ -122,12 +108,7 @@ static void spread(int32_t *global_thread, int32_t *number, ...)
 #endif
 }
 
-/* Wakes `threads` threads, of which this is one, each in the next of the places.
- *
- * Two that wake on one core may stay there for some milliseconds, which is more than most phases
- * take. They are not tied to theirs: somebody else, with a program like this one, may want it too.
- */
-SHOWN void avial_omp_bind(int32_t threads, int32_t count, const int32_t *cores)
+EXPORTED void avial_omp_bind(int32_t threads, int32_t count, const int32_t *cores)
 {
     places_t places = {count, cores};
     avial_omp_push_num_threads(&nowhere, avial_omp_global_thread_num(&nowhere), threads);

@@ -28,7 +28,8 @@ from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
 from avial_lab.cpu import Core, check_instruction_sets
 from avial_lab.errors import AvialError
-from avial_lab.ownership import EVENT_WORDS, Ownership, own_error
+from avial_lab.native.constants import EVENT_WORDS
+from avial_lab.ownership import Ownership, own_error
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
 from avial_lab.runtime.journal import MOST_PHASES, Journal

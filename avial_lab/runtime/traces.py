@@ -14,6 +14,7 @@ import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.binary import Manifest
+from avial_lab.native.constants import EVENT_PARTIAL, RunEvent
 from avial_lab.runtime.outcome import Outcome
 from avial_lab.runtime.times import Times, aligned
 from avial_lab.schedule import Step, StepKind
@@ -36,13 +37,15 @@ _WORDS = {
 }
 """What a message's step is called, and whether this rank is its sender."""
 
-_LOGGED = (
-    EventKind.TASK, EventKind.WAIT, EventKind.SEND,
-    EventKind.WAIT, EventKind.SEND, EventKind.COPY,
-)  # fmt: skip
-"""The kinds of events that `books/run.h` counts, in its order."""
-
-_PARTIAL = 16
+_LOGGED = {
+    RunEvent.RUN: EventKind.TASK,
+    RunEvent.RECEIVED: EventKind.WAIT,
+    RunEvent.SENT: EventKind.SEND,
+    RunEvent.COLLECTIVE_RECEIVED: EventKind.WAIT,
+    RunEvent.COLLECTIVE_SENT: EventKind.SEND,
+    RunEvent.COPY: EventKind.COPY,
+}
+"""What the ownership runtime's events are in a trace."""
 
 
 def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
@@ -204,7 +207,8 @@ def _owned_rows(manifest: Manifest, taken: dict[int, Times]) -> list[_Row]:
 def _logged(manifest: Manifest, numbers: _Numbers, rank: int, row: Sequence[int]) -> Iterator[_Row]:
     phase_number, turn, code, start, mid, end, nbytes, peer, array, count, low, high, number = row
     phase = manifest.phases[phase_number]
-    kind, shared = _LOGGED[code % _PARTIAL], code % _PARTIAL in (3, 4)
+    logged = RunEvent(code % EVENT_PARTIAL)
+    kind, shared = _LOGGED[logged], logged.collective
     if kind is EventKind.TASK:
         yield _Row(kind, phase, rank, start, end, f"cpu{rank}", turn=turn)
         return
@@ -232,7 +236,7 @@ def _logged(manifest: Manifest, numbers: _Numbers, rank: int, row: Sequence[int]
 @lru_cache(maxsize=4096)
 def _words(phase: str, code: int, peer: int, storage: str) -> tuple[str, str]:
     """What an event is called, and the copy that is part of it."""
-    combining, kind = code >= _PARTIAL, _LOGGED[code % _PARTIAL]
+    combining, kind = code >= EVENT_PARTIAL, _LOGGED[RunEvent(code % EVENT_PARTIAL)]
     part = "partial " * combining + (f"{storage} " if storage else "")
     other = f"rank {peer}" if peer >= 0 else "all ranks"
     if kind is EventKind.COPY:
@@ -257,7 +261,10 @@ def _totals(rank: int, times: Times) -> Iterator[Total]:
     """A copy that is part of a message's event counts as a copy."""
     copies: dict[str, np.ndarray] = {}
     for total in times.totals:
-        kind, events = _LOGGED[total.kind], np.array([total.events, total.ns, total.nbytes])
+        kind, events = (
+            _LOGGED[RunEvent(total.kind)],
+            np.array([total.events, total.ns, total.nbytes]),
+        )
         parts = np.array([total.copies, total.copies_ns, total.copies_nbytes])
         if kind is EventKind.COPY:
             parts = events

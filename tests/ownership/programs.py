@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab import ownership
 from avial_lab.arrays import bind_arrays
 from avial_lab.binary import RUNTIME, Binary, Manifest
+from avial_lab.native import sources
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.job import Options
@@ -119,9 +119,9 @@ class Program:
 def runtime(flags: Sequence[str] = ()) -> bytes:
     """The object file of the runtime; `flags` for a build that is to be tried."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "ownership.c")
-        path.write_text(ownership.source())
-        command = [*RUNTIME, "-Werror", *flags, path, "-o", "ownership.o"]
+        sources.write(sources.texts("ownership"), Path(folder))
+        main = sources.MAIN["ownership"]
+        command = [*RUNTIME, "-Werror", *flags, main, "-o", "ownership.o"]
         subprocess.run([tool("cc"), *command[1:]], cwd=folder, check=True)
         return Path(folder, "ownership.o").read_bytes()
 

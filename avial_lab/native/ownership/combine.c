@@ -1,90 +1,121 @@
-/* Partial results: where they begin, where they come together, who owns what comes of them. */
+#include "combine.h"
 
-/* What this rank accumulates into, as the runtime wants it at the start. */
-static void prepare(const Array *a, i64 array)
+#include <string.h>
+
+#include "footprints.h"
+#include "messages.h"
+#include "pieces.h"
+#include "reductions.h"
+#include "strides.h"
+#include "transfers.h"
+
+INTERNAL void initialise_scratch(const Array *a, i64 array)
 {
-    if (combining) {
-        for (i64 n = 0; n < a->cells.count; n++) {
-            i64 *cell = row(a, &a->cells, n);
-            if (!has(set_of(a, cell), me)) continue;
-            if (lowest(set_of(a, cell)) == me) copy_between(a, a->scratch, a->memory, cell);
-            else fill(a, a->scratch, cell);
+    if (!phase.combining) {
+        for (i64 k = 0; k < phase.footprints.count; k++) {
+            const Footprint *f = &phase.footprints.rows[k];
+            if (f->array == array && f->use == USE_REDUCE)
+                copy_box(a, a->scratch, a->memory, box_at(f->box));
         }
         return;
     }
-    for (i64 k = 0; k < items.count; k++)
-        if (items.rows[k].array == array && items.rows[k].use == REDUCE)
-            copy_between(a, a->scratch, a->memory, box_of(items.rows[k].at));
+    for (i64 n = 0; n < a->cells.count; n++) {
+        i64 *cell = piece_at(a, &a->cells, n);
+        const u64 *contributors = holders_of(a, cell);
+        if (!set_has(contributors, run.rank)) continue;
+        if (set_first(contributors) == run.rank) copy_box(a, a->scratch, a->memory, cell);
+        else fill_identity(a, a->scratch, cell);
+    }
 }
 
-/* The moves that bring the partial results of one cell together: to every rank where they are few,
- * else to each rank for the rows that are its own by default. Commits who owns the result. */
-static void gather_cell(i64 array, const i64 *cell)
+/* The dimension along which results are divided among the ranks: rows, as phases over them are; the
+ * longest where there are fewer rows than ranks. */
+static i64 divided_dimension(const Array *a)
 {
-    Array *a = &arrays[array];
+    i64 longest = 0;
+    for (i64 d = 1; d < a->nd && a->whole[a->nd] < run.ranks; d++)
+        if (a->whole[a->nd + d] > a->whole[a->nd + longest]) longest = d;
+    return longest;
+}
+
+/* Transfers of one cell's partial results: to every rank where they are few, else to each rank for
+ * the rows that are its own by default. Who gets them is made an owner. */
+static void gather_partials(i64 array, const i64 *cell)
+{
+    Array *a = &run.arrays[array];
     i64 nd = a->nd, part[2 * MAX_DIMS], box[2 * MAX_DIMS];
-    memcpy(of_rank, set_of(a, (i64 *)cell), (size_t)words * 8);
+    u64 *contributors = (u64 *)scratch.per_rank; /* the cell does not outlive `set_owner` */
+    memcpy(contributors, holders_of(a, (i64 *)cell), (size_t)run.set_words * 8);
     memcpy(box, cell, (size_t)nd * 16);
-    const u64 *set = (u64 *)of_rank;
     bool few = volume(nd, box) <= SMALL_REDUCTION;
-    i64 along = 0;
-    for (i64 d = 1; d < nd && a->whole[nd] < ranks; d++)
-        if (a->whole[nd + d] > a->whole[nd + along]) along = d;
-    i64 extent = a->whole[nd + along];
-    for (i64 owner = 0; owner < ranks; owner++) {
+    i64 along = divided_dimension(a), extent = a->whole[nd + along];
+    for (i64 owner = 0; owner < run.ranks; owner++) {
         memcpy(part, box, (size_t)nd * 16);
         if (!few) {
-            part[along] = max(box[along], (i64)((__int128)owner * extent / ranks));
-            part[nd + along] = min(box[nd + along], (i64)((__int128)(owner + 1) * extent / ranks));
+            i64 low = (i64)((__int128)owner * extent / run.ranks);
+            i64 high = (i64)((__int128)(owner + 1) * extent / run.ranks);
+            part[along] = max(box[along], low);
+            part[nd + along] = min(box[nd + along], high);
             if (part[along] >= part[nd + along]) continue;
         }
-        for (i64 s = 0; s < ranks; s++)
-            if (has(set, s)) move(s, owner, array, part, s == lowest(set));
-        if (!few) own(a, part, owner);
+        for (i64 source = 0; source < run.ranks; source++)
+            if (set_has(contributors, source))
+                add_transfer(source, owner, array, part, source == set_first(contributors));
+        if (!few) set_owner(a, part, owner);
     }
-    if (few) own(a, box, -1);
+    if (few) set_owner(a, box, -1);
 }
 
-/* The same where only one rank has a partial result: that is it. */
-static void settle_cell(i64 array, i64 n)
+/* The n-th cell of an array. Where one rank alone contributes it has the result already. */
+static void finish_cell(i64 array, i64 n)
 {
-    Array *a = &arrays[array];
-    i64 *cell = row(a, &a->cells, n), rank = lowest(set_of(a, cell));
-    if (size_of_set(set_of(a, cell)) > 1) {
-        gather_cell(array, cell);
+    Array *a = &run.arrays[array];
+    i64 *cell = piece_at(a, &a->cells, n), rank = set_first(holders_of(a, cell));
+    if (set_size(holders_of(a, cell)) > 1) {
+        gather_partials(array, cell);
         return;
     }
-    if (rank == me && a->scratch) copy_between(a, a->memory, a->scratch, cell);
-    own(a, cell, rank);
+    if (rank == run.rank && a->scratch) copy_box(a, a->memory, a->scratch, cell);
+    set_owner(a, cell, rank);
 }
 
-/* A leader's cell and then its companions', so that they arrive one after the other. */
-static void settle_led(i64 leader, i64 n, i64 place)
+/* A cell, the `place`-th of its array that anyone contributes to, and after it those of its
+ * payloads: they arrive in that order, so that what was replaced in the key is known. */
+static void finish_with_payloads(i64 key, i64 n, i64 place)
 {
-    settle_cell(leader, n);
-    for (i64 k = 0; k < narrays; k++) {
-        Array *a = &arrays[k];
-        if (!a->cells.count || !follows(a->op) || leader_of(a->op) != leader) continue;
-        i64 own = next_cell(a, 0);
-        for (i64 before = 0; before < place; before++) own = next_cell(a, own + 1);
-        settle_cell(k, own);
+    finish_cell(key, n);
+    for (i64 k = 0; k < run.array_count; k++) {
+        Array *a = &run.arrays[k];
+        if (!a->cells.count || !is_payload(a->operation) || key_array_of(a->operation) != key)
+            continue;
+        i64 cell = next_cell(a, 0);
+        for (i64 before = 0; before < place; before++) cell = next_cell(a, cell + 1);
+        finish_cell(k, cell);
     }
 }
 
-static void reduce(void)
+/* A program that gave no memory to accumulate in has nothing to send. */
+static void require_scratch(void)
 {
-    moves.count = 0;
-    for (i64 k = 0; k < narrays; k++) {
-        Array *a = &arrays[k];
-        if (!a->cells.count || follows(a->op)) continue;
+    for (i64 k = 0; k < phase.transfers.count; k++) {
+        const Transfer *t = &phase.transfers.rows[k];
+        if (t->source == run.rank && !run.arrays[t->array].scratch) fail(ERROR_NO_SCRATCH);
+    }
+}
+
+INTERNAL void combine_partials(void)
+{
+    phase.transfers.count = 0;
+    for (i64 k = 0; k < run.array_count; k++) {
+        Array *a = &run.arrays[k];
+        if (!a->cells.count || is_payload(a->operation)) continue;
         for (i64 n = next_cell(a, 0), place = 0; n >= 0; n = next_cell(a, n + 1), place++)
-            settle_led(k, n, place);
+            finish_with_payloads(k, n, place);
     }
-    group();
+    group_into_messages();
     count_messages();
-    if (plan) return;
-    for (i64 k = 0; k < moves.count; k++)
-        if (moves.rows[k].source == me && !arrays[moves.rows[k].array].scratch) fail(NO_SCRATCH);
-    start(true);
-    receive(combine, true);
+    if (run.plan) return;
+    require_scratch();
+    start_messages(true);
+    complete_receives(combine_message, true);
 }

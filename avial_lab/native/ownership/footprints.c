@@ -1,197 +1,240 @@
-/* What a phase touches, on every rank; whether it can be split at all. */
+#include "footprints.h"
 
-static const i64 *box_of(i64 at) { return boxes.rows + at; }
+#include <string.h>
 
-static i64 keep_box(i64 nd, const i64 *box)
+#include "partition.h"
+#include "pieces.h"
+#include "reductions.h"
+
+INTERNAL const i64 *box_at(i64 at) { return phase.boxes.rows + at; }
+
+INTERNAL i64 store_box(i64 nd, const i64 *box)
 {
-    RESERVE(boxes, boxes.count + 2 * nd);
-    memcpy(boxes.rows + boxes.count, box, (size_t)nd * 16);
-    boxes.count += 2 * nd;
-    return boxes.count - 2 * nd;
+    i64 at = phase.boxes.count;
+    RESERVE(phase.boxes, at + 2 * nd);
+    memcpy(phase.boxes.rows + at, box, (size_t)nd * 16);
+    phase.boxes.count += 2 * nd;
+    return at;
 }
 
-/* Called from the program's code, so it does not leave by a jump; `call_touches` does. */
-static void record(i64 array, const i64 *box, enum Use use, i64 op)
+/* Reports -------------------------------------------------------------------------------------- */
+
+/* Whether the rank has reported that already, as a whole. */
+static bool is_reported(const Array *a, const Footprint *f, const i64 *box)
 {
-    static const i64 one[2] = {0, 1};
-    const Array *a = &arrays[array];
-    i64 part[2 * MAX_DIMS];
-    if (exhausted || !cut(a->nd, part, a->scalar ? one : box, a->whole)) return;
-    for (i64 k = items.count - 1; k >= 0 && items.rows[k].rank == recording; k--) {
-        const Item *old = &items.rows[k];
-        if (old->array == array && old->use == use && old->op == op &&
-            contains(a->nd, box_of(old->at), part))
-            return;
-    }
-    void *more_items = tried(items.rows, &items.capacity, items.count + 1, sizeof(Item));
-    void *more_boxes = tried(boxes.rows, &boxes.capacity, boxes.count + 2 * a->nd, 8);
-    if (more_items) items.rows = more_items;
-    if (more_boxes) boxes.rows = more_boxes;
-    exhausted = !more_items || !more_boxes;
-    if (exhausted) return;
-    memcpy(boxes.rows + boxes.count, part, (size_t)a->nd * 16);
-    items.rows[items.count++] = (Item){recording, array, use, op, boxes.count};
-    boxes.count += 2 * a->nd;
-}
-
-void avial_read(i64 array, const i64 *box) { record(array, box, READ, 0); }
-void avial_write(i64 array, const i64 *box, i64 exact) { record(array, box, exact ? WRITE : UPDATE, 0); }
-void avial_reduce(i64 array, const i64 *box, i64 op) { record(array, box, REDUCE, op); }
-
-typedef struct { Touches touches; const i64 *params; } Body;
-
-static void record_range(i64 rank, const i64 *range, const void *with)
-{
-    const Body *body = with;
-    recording = rank;
-    exhausted = false;
-    body->touches(body->params, range);
-    if (exhausted) fail(NO_MEMORY);
-}
-
-static void keep_range(i64 rank, const i64 *range, const void *with)
-{
-    (void)with;
-    if (rank != me) return;
-    RESERVE(ranges, ranges.count + 4);
-    memcpy(ranges.rows + ranges.count, range, 32);
-    ranges.count += 4;
-}
-
-/* The whole space as one range; whether it has any iterations. */
-static bool whole_space(const i64 *space, i64 *range)
-{
-    return tight(space[0], space[1], max(space[2], 1), range) &&
-           tight(space[5], space[6], max(space[7], 1), range + 2);
-}
-
-/* The rank that holds most bytes of what is read; ties and nothing held go to the lowest. */
-static i64 richest(void)
-{
-    memset(of_rank, 0, (size_t)ranks * 8);
-    for (i64 k = 0; k < items.count; k++) {
-        if (items.rows[k].use == WRITE) continue;
-        Array *a = &arrays[items.rows[k].array];
-        const i64 *box = box_of(items.rows[k].at);
-        i64 part[2 * MAX_DIMS];
-        for (i64 n = reach(a, &a->state, box[0]); n < a->state.count; n++) {
-            i64 *piece = row(a, &a->state, n);
-            if (piece[0] >= box[a->nd]) break;
-            if (!cut(a->nd, part, piece, box)) continue;
-            for (i64 r = 0; r < ranks; r++)
-                if (has(set_of(a, piece), r)) of_rank[r] += bytes_of(a, part);
-        }
-    }
-    i64 best = members[0];
-    for (i64 k = 1; k < nmembers; k++)
-        if (of_rank[members[k]] > of_rank[best]) best = members[k];
-    return best;
-}
-
-/* The phase as one range, on the rank of a task or on all; reductions there are plain updates. */
-static void as_one(const i64 *space, const Body *body, bool everywhere)
-{
-    i64 range[4];
-    items.count = boxes.count = ranges.count = 0;
-    alone = true;
-    if (!whole_space(space, range)) return;
-    record_range(-1, range, body);
-    i64 rank = everywhere ? -1 : richest();
-    for (i64 k = 0; k < items.count; k++) items.rows[k].rank = rank;
-    keep_range(everywhere ? me : rank, range, NULL);
-}
-
-/* Whether one of two footprints in one array rules a split out. */
-static bool clash(const Item *x, const Item *y)
-{
-    if (x->array != y->array) return false;
-    if (x->use == REDUCE && y->use == REDUCE) return x->op != y->op;
-    bool reduces = x->use == REDUCE || y->use == REDUCE;
-    if (!reduces && (x->rank == y->rank || x->use == READ || y->use == READ)) return false;
-    return overlap(arrays[x->array].nd, box_of(x->at), box_of(y->at));
-}
-
-static bool conflicts(void)
-{
-    for (i64 i = 0; i < items.count; i++) {
-        const Item *x = &items.rows[i];
-        if (x->use == READ) continue;
-        if (x->use == REDUCE && !can_combine(x->op)) return true;
-        for (i64 k = x->use == REDUCE ? 0 : i + 1; k < items.count; k++)
-            if (k != i && clash(x, &items.rows[k])) return true;
+    for (i64 k = phase.footprints.count - 1; k >= 0; k--) {
+        const Footprint *old = &phase.footprints.rows[k];
+        if (old->rank != f->rank) return false;
+        if (old->array == f->array && old->use == f->use && old->operation == f->operation &&
+            contains(a->nd, box_at(old->box), box))
+            return true;
     }
     return false;
 }
 
-/* The footprints of all ranks, and the ranges of this one. */
-static void footprints(const i64 *space, const Body *body)
+/* Called from the program's code, so it does not `fail`: `report_footprints` does. */
+static void add_footprint(i64 array, const i64 *box, enum Use use, i64 operation)
 {
-    items.count = boxes.count = ranges.count = 0;
-    if (kind == TASK || kind == EVERYWHERE) {
-        as_one(space, body, kind == EVERYWHERE);
-        return;
-    }
-    for (i64 k = 0; k < nmembers; k++) {
-        each_range(k, space, record_range, body);
-        each_range(k, space, keep_range, NULL);
+    const Array *a = &run.arrays[array];
+    Footprint f = {phase.reporting_rank, array, use, operation, phase.boxes.count};
+    Footprints *list = &phase.footprints;
+    Words *boxes = &phase.boxes;
+    i64 part[2 * MAX_DIMS];
+    if (phase.out_of_memory || !intersect(a->nd, part, box_given(a, box), a->whole)) return;
+    if (is_reported(a, &f, part)) return;
+    void *rows = try_grow(list->rows, &list->capacity, list->count + 1, sizeof f);
+    void *words = try_grow(boxes->rows, &boxes->capacity, boxes->count + 2 * a->nd, 8);
+    if (rows) list->rows = rows;
+    if (words) boxes->rows = words;
+    phase.out_of_memory = !rows || !words;
+    if (phase.out_of_memory) return;
+    memcpy(boxes->rows + boxes->count, part, (size_t)a->nd * 16);
+    boxes->count += 2 * a->nd;
+    list->rows[list->count++] = f;
+}
+
+void avial_read(int64_t array, const int64_t *box) { add_footprint(array, box, USE_READ, 0); }
+
+void avial_write(int64_t array, const int64_t *box, int64_t exact)
+{
+    add_footprint(array, box, exact ? USE_WRITE : USE_UPDATE, 0);
+}
+
+void avial_reduce(int64_t array, const int64_t *box, int64_t operation)
+{
+    add_footprint(array, box, USE_REDUCE, operation);
+}
+
+INTERNAL void report_footprints(i64 rank, const i64 *range, const Body *body)
+{
+    phase.reporting_rank = rank;
+    phase.out_of_memory = false;
+    body->touches(body->params, range);
+    if (phase.out_of_memory) fail(ERROR_NO_MEMORY);
+}
+
+/* Division ------------------------------------------------------------------------------------- */
+
+static void visit_footprints(i64 rank, const i64 *range, const void *body)
+{
+    report_footprints(rank, range, body);
+}
+
+static void keep_own_range(i64 rank, const i64 *range, const void *unused)
+{
+    (void)unused;
+    if (rank != run.rank) return;
+    RESERVE(phase.ranges, phase.ranges.count + 4);
+    memcpy(phase.ranges.rows + phase.ranges.count, range, 32);
+    phase.ranges.count += 4;
+}
+
+/* Adds to each rank the bytes that it holds of that box. */
+static void add_bytes_held(i64 *bytes, Array *a, const i64 *box)
+{
+    i64 part[2 * MAX_DIMS];
+    for (i64 n = first_reaching(a, &a->directory, box[0]); n < a->directory.count; n++) {
+        i64 *piece = piece_at(a, &a->directory, n);
+        if (piece[0] >= box[a->nd]) break;
+        if (!intersect(a->nd, part, piece, box)) continue;
+        for (i64 r = 0; r < run.ranks; r++)
+            if (set_has(holders_of(a, piece), r)) bytes[r] += bytes_of(a, part);
     }
 }
 
-/* The n-th of the cells that anyone contributes to, from `k` on; -1 where there are no more. */
-static i64 next_cell(Array *a, i64 k)
+/* Of those that take part, the rank that holds most bytes of what is read; the first of them. */
+static i64 rank_holding_most(void)
 {
-    while (k < a->cells.count && lowest(set_of(a, row(a, &a->cells, k))) < 0) k++;
+    i64 *bytes = scratch.per_rank, best = phase.members[0];
+    memset(bytes, 0, (size_t)run.ranks * 8);
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        if (f->use != USE_WRITE) add_bytes_held(bytes, &run.arrays[f->array], box_at(f->box));
+    }
+    for (i64 k = 1; k < phase.member_count; k++)
+        if (bytes[phase.members[k]] > bytes[best]) best = phase.members[k];
+    return best;
+}
+
+/* The phase as one range, on one rank or on every rank; reductions there are plain updates. */
+static void keep_unsplit(const Body *body, bool everywhere)
+{
+    i64 range[4];
+    phase.footprints.count = phase.boxes.count = phase.ranges.count = 0;
+    phase.unsplit = true;
+    if (!whole_space(body->space, range)) return;
+    report_footprints(-1, range, body);
+    i64 rank = everywhere ? -1 : rank_holding_most();
+    for (i64 k = 0; k < phase.footprints.count; k++) phase.footprints.rows[k].rank = rank;
+    keep_own_range(everywhere ? run.rank : rank, range, NULL);
+}
+
+INTERNAL void collect_footprints(const Body *body)
+{
+    phase.footprints.count = phase.boxes.count = phase.ranges.count = 0;
+    if (phase.kind == PHASE_TASK || phase.kind == PHASE_EVERYWHERE) {
+        keep_unsplit(body, phase.kind == PHASE_EVERYWHERE);
+        return;
+    }
+    for (i64 k = 0; k < phase.member_count; k++) {
+        for_each_range(k, body->space, visit_footprints, body);
+        for_each_range(k, body->space, keep_own_range, NULL);
+    }
+}
+
+/* Conflicts ------------------------------------------------------------------------------------ */
+
+/* Whether the phase cannot be divided, for two of its footprints: what one rank writes another
+ * touches, or a reduction meets another use of the array. */
+static bool is_conflict(const Footprint *x, const Footprint *y)
+{
+    if (x->array != y->array) return false;
+    if (x->use == USE_REDUCE && y->use == USE_REDUCE) return x->operation != y->operation;
+    bool reduces = x->use == USE_REDUCE || y->use == USE_REDUCE;
+    if (!reduces && (x->rank == y->rank || x->use == USE_READ || y->use == USE_READ)) return false;
+    return overlap(run.arrays[x->array].nd, box_at(x->box), box_at(y->box));
+}
+
+static bool has_conflicts(void)
+{
+    const Footprint *all = phase.footprints.rows;
+    for (i64 i = 0; i < phase.footprints.count; i++) {
+        bool reduces = all[i].use == USE_REDUCE;
+        if (all[i].use == USE_READ) continue;
+        if (reduces && !can_combine(all[i].operation)) return true;
+        for (i64 k = reduces ? 0 : i + 1; k < phase.footprints.count; k++)
+            if (k != i && is_conflict(&all[i], &all[k])) return true;
+    }
+    return false;
+}
+
+INTERNAL i64 next_cell(Array *a, i64 k)
+{
+    while (k < a->cells.count && set_first(holders_of(a, piece_at(a, &a->cells, k))) < 0) k++;
     return k < a->cells.count ? k : -1;
 }
 
-/* Whether the companion's elements are found from its leader's: each follows the one in its place, or
- * all the only one; the same ranks contribute, and what is combined by rows is so by the same. */
-static bool corresponds(Array *a, Array *leader)
+/* Whether each element of the payload has its element of the key: the one at its place, or all of
+ * them the only one; the same ranks contribute to both, and both are combined on the same ranks. */
+static bool payload_matches_key(Array *payload, Array *key)
 {
-    if (!leads(leader->op)) return false;
-    i64 k = next_cell(a, 0), n = next_cell(leader, 0);
-    for (; k >= 0 && n >= 0; k = next_cell(a, k + 1), n = next_cell(leader, n + 1)) {
-        i64 *own = row(a, &a->cells, k), *lead = row(leader, &leader->cells, n);
-        i64 size = volume(leader->nd, lead), follow = volume(a->nd, own);
-        bool small = max(size, follow) <= SMALL_REDUCTION;
-        bool alike = a->nd == leader->nd && !memcmp(own, lead, (size_t)a->nd * 16) &&
-                     (small || !memcmp(a->whole, leader->whole, (size_t)a->nd * 16));
-        if (memcmp(set_of(a, own), set_of(leader, lead), (size_t)words * 8)) return false;
-        if (!alike && !(small && size == 1)) return false;
+    if (!is_key(key->operation)) return false;
+    i64 k = next_cell(payload, 0), n = next_cell(key, 0), nd = key->nd;
+    for (; k >= 0 && n >= 0; k = next_cell(payload, k + 1), n = next_cell(key, n + 1)) {
+        i64 *x = piece_at(payload, &payload->cells, k), *y = piece_at(key, &key->cells, n);
+        i64 elements = volume(nd, y);
+        bool small = max(elements, volume(payload->nd, x)) <= SMALL_REDUCTION;
+        bool same_place = payload->nd == nd && !memcmp(x, y, (size_t)nd * 16) &&
+                          (small || !memcmp(payload->whole, key->whole, (size_t)nd * 16));
+        if (memcmp(holders_of(payload, x), holders_of(key, y), (size_t)run.set_words * 8))
+            return false;
+        if (!same_place && !(small && elements == 1)) return false;
     }
     return k < 0 && n < 0;
 }
 
-/* Who contributes to what is reduced; whether it can be combined. */
-static bool contributions(void)
+/* Finds who contributes to what is reduced; false where a payload does not fit its key. */
+static bool find_contributors(void)
 {
-    for (i64 k = 0; k < narrays; k++) arrays[k].op = 0;
-    for (i64 k = 0; k < items.count; k++) {
-        const Item *item = &items.rows[k];
-        if (item->use != REDUCE) continue;
-        Array *a = &arrays[item->array];
-        if (!a->cells.count) reset(a, &a->cells);
-        a->op = item->op;
-        mark(a, &a->cells, box_of(item->at), item->rank, true);
-        combining = true;
+    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].operation = 0;
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        if (f->use != USE_REDUCE) continue;
+        Array *a = &run.arrays[f->array];
+        if (!a->cells.count) reset_pieces(a, &a->cells);
+        a->operation = f->operation;
+        add_holder(a, &a->cells, box_at(f->box), f->rank, true);
+        phase.combining = true;
     }
-    for (i64 k = 0; combining && k < narrays; k++)
-        if (arrays[k].cells.count && follows(arrays[k].op) &&
-            !corresponds(&arrays[k], &arrays[leader_of(arrays[k].op)]))
+    for (i64 k = 0; phase.combining && k < run.array_count; k++) {
+        Array *a = &run.arrays[k];
+        if (a->cells.count && is_payload(a->operation) &&
+            !payload_matches_key(a, &run.arrays[key_array_of(a->operation)]))
             return false;
+    }
     return true;
 }
 
-/* The first of those alike is found only where the ranks' parts are one after the other, as the ranks
- * are: no blocks in turn, no ranks in another order. Whether that had to be seen to. */
-static bool put_in_order(void)
+static bool reduces_a_key(void)
 {
-    bool led = false, ordered = block_size <= 0;
-    for (i64 k = 0; k < items.count; k++) led |= items.rows[k].use == REDUCE && leads(items.rows[k].op);
-    for (i64 k = 1; k < nmembers; k++) ordered &= members[k - 1] < members[k];
-    if (!led || ordered) return false;
-    block_size = 0;
-    for (i64 k = 1; k < nmembers; k++) /* few, and as a rule in order */
+    for (i64 k = 0; k < phase.footprints.count; k++)
+        if (phase.footprints.rows[k].use == USE_REDUCE &&
+            is_key(phase.footprints.rows[k].operation))
+            return true;
+    return false;
+}
+
+/* Partial results are combined by ascending rank, and the first of equal keys wins: that is the
+ * first iteration only where the parts are one after the other as the ranks are, without blocks in
+ * turn. Makes it so; whether it was not. */
+static bool sort_members(void)
+{
+    i64 *members = phase.members;
+    bool sorted = phase.block <= 0;
+    for (i64 k = 1; k < phase.member_count; k++) sorted &= members[k - 1] < members[k];
+    if (sorted || !reduces_a_key()) return false;
+    phase.block = 0;
+    for (i64 k = 1; k < phase.member_count; k++) /* few, and as a rule in order */
         for (i64 j = k; j > 0 && members[j - 1] > members[j]; j--) {
             i64 rank = members[j];
             members[j] = members[j - 1];
@@ -200,14 +243,13 @@ static bool put_in_order(void)
     return true;
 }
 
-/* Brings a phase that cannot be split onto one rank; and finds who contributes to what is reduced. */
-static void resolve(const i64 *space, const Body *body)
+INTERNAL void resolve_conflicts(const Body *body)
 {
-    if (alone) return;
-    if (put_in_order()) footprints(space, body);
-    if (conflicts() || !contributions()) {
-        phases.rows[now].whole++;
-        combining = false;
-        as_one(space, body, false);
+    if (phase.unsplit) return;
+    if (sort_members()) collect_footprints(body);
+    if (has_conflicts() || !find_contributors()) {
+        run.phases.rows[phase.number].unsplit++;
+        phase.combining = false;
+        keep_unsplit(body, false);
     }
 }

@@ -1,99 +1,116 @@
-/* Phases that come again: what one came to is kept, and used where everything is as it was. */
+#include "memo.h"
 
-#define COPY(to, from, n)                                                              \
-    (RESERVE(to, n), (n) ? memcpy((to).rows, (from), (size_t)(n) * sizeof *(to).rows) : NULL, \
-     (to).count = (n))
+#include <string.h>
 
-static void save_books(i64 **rows, i64 *count, i64 *capacity)
+/* Directories as words: number of the array, count of its pieces, the pieces' words ------------ */
+
+static void save_directories(Words *to)
 {
-    *count = 0;
-    for (i64 k = 0; k < narrays; k++) {
-        if (!arrays[k].touched) continue;
-        const List *l = &arrays[k].state;
-        i64 size = l->count * arrays[k].stride;
-        *rows = grown(*rows, capacity, *count + size + 2, 8);
-        (*rows)[(*count)++] = k;
-        (*rows)[(*count)++] = l->count;
-        if (size) memcpy(*rows + *count, l->rows, (size_t)size * 8);
-        *count += size;
+    to->count = 0;
+    for (i64 k = 0; k < run.array_count; k++) {
+        if (!run.arrays[k].touched) continue;
+        const PieceList *l = &run.arrays[k].directory;
+        i64 size = l->count * run.arrays[k].stride;
+        RESERVE(*to, to->count + size + 2);
+        i64 *at = to->rows + to->count;
+        at[0] = k;
+        at[1] = l->count;
+        if (size) memcpy(at + 2, l->rows, (size_t)size * 8);
+        to->count += size + 2;
     }
 }
 
-static bool same_books(const i64 *rows, i64 count)
+static bool same_directories(const Words *saved)
 {
-    for (const i64 *at = rows; at < rows + count;) {
-        const Array *a = &arrays[at[0]];
-        i64 size = at[1] * a->stride;
-        if (at[1] != a->state.count || memcmp(at + 2, a->state.rows, (size_t)size * 8)) return false;
+    for (i64 at = 0; at < saved->count;) {
+        const i64 *words = saved->rows + at;
+        const Array *a = &run.arrays[words[0]];
+        i64 size = words[1] * a->stride;
+        if (words[1] != a->directory.count) return false;
+        if (size && memcmp(words + 2, a->directory.rows, (size_t)size * 8)) return false;
         at += 2 + size;
     }
     return true;
 }
 
-static void restore_books(const i64 *rows, i64 count)
+INTERNAL void memo_restore_directories(void)
 {
-    for (const i64 *at = rows; at < rows + count;) {
-        Array *a = &arrays[at[0]];
-        i64 size = at[1] * a->stride;
-        a->state.rows = grown(a->state.rows, &a->state.capacity, at[1], a->stride * 8);
-        memcpy(a->state.rows, at + 2, (size_t)size * 8);
-        a->state.count = at[1];
-        a->state.widest = -1;
+    const Words *saved = &phase.memo_found->after;
+    for (i64 at = 0; at < saved->count;) {
+        const i64 *words = saved->rows + at;
+        Array *a = &run.arrays[words[0]];
+        PieceList *l = &a->directory;
+        i64 size = words[1] * a->stride;
+        l->rows = grow(l->rows, &l->capacity, words[1], a->stride * 8);
+        if (size) memcpy(l->rows, words + 2, (size_t)size * 8);
+        l->count = words[1];
+        l->widest = -1;
         at += 2 + size;
     }
 }
 
-/* Whether the footprints are those of `m`; then, whether the books are. */
-static bool matches(const Memory *m)
+/* Entries -------------------------------------------------------------------------------------- */
+
+static bool matches(const MemoEntry *m)
 {
-    return m->valid && m->items.count == items.count && m->known == boxes.count &&
-           !memcmp(m->items.rows, items.rows, (size_t)items.count * sizeof(Item)) &&
-           !memcmp(m->boxes.rows, boxes.rows, (size_t)boxes.count * 8) &&
-           same_books(m->before.rows, m->before.count);
+    const Footprints *now = &phase.footprints;
+    return m->valid && m->footprints.count == now->count &&
+           m->footprint_words == phase.boxes.count &&
+           !memcmp(m->footprints.rows, now->rows, (size_t)now->count * sizeof(Footprint)) &&
+           !memcmp(m->boxes.rows, phase.boxes.rows, (size_t)phase.boxes.count * 8) &&
+           same_directories(&m->before);
 }
 
-/* Whether this phase is one of those remembered; its messages are then at hand. Else it may become
- * one: phases that never repeat are tried ever more rarely. On one rank nothing moves, and to compare
- * books would take longer than to keep them. */
-static bool recall(void)
+/* The oldest entry, with the footprints and directories of now. */
+static MemoEntry *begin_entry(PhaseRecord *record)
 {
-    Phase *p = &phases.rows[now];
-    if (alone || ranks == 1 || !items.count) return false;
-    for (i64 k = 0; k < 4; k++) {
-        Memory *m = &p->memories[k];
+    MemoEntry *m = &record->memo[record->memo_next];
+    record->memo_next = (record->memo_next + 1) % MEMO_ENTRIES;
+    m->valid = false;
+    m->footprint_words = phase.boxes.count;
+    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].touched = false;
+    for (i64 k = 0; k < phase.footprints.count; k++)
+        run.arrays[phase.footprints.rows[k].array].touched = true;
+    COPY_ROWS(m->footprints, phase.footprints.rows, phase.footprints.count);
+    save_directories(&m->before);
+    return m;
+}
+
+/* On one rank nothing moves, and to compare directories would take longer than to update them.
+ * Phases that never repeat are kept ever more rarely: after 8 misses in a row at powers of two. */
+INTERNAL bool memo_find(void)
+{
+    PhaseRecord *record = &run.phases.rows[phase.number];
+    if (phase.unsplit || run.ranks == 1 || !phase.footprints.count) return false;
+    for (i64 k = 0; k < MEMO_ENTRIES; k++) {
+        MemoEntry *m = &record->memo[k];
         if (!matches(m)) continue;
-        COPY(boxes, m->boxes.rows, m->boxes.count);
-        COPY(moves, m->moves.rows, m->moves.count);
-        COPY(messages, m->messages.rows, m->messages.count);
-        recalled = m;
-        p->misses = 0;
+        COPY_ROWS(phase.boxes, m->boxes.rows, m->boxes.count);
+        COPY_ROWS(phase.transfers, m->transfers.rows, m->transfers.count);
+        COPY_ROWS(phase.messages, m->messages.rows, m->messages.count);
+        phase.memo_found = m;
+        record->memo_misses = 0;
         return true;
     }
-    p->misses++;
-    if (p->misses > 8 && (p->misses & (p->misses - 1))) return false;
-    learning = &p->memories[p->next];
-    p->next = (p->next + 1) % 4;
-    learning->valid = false;
-    learning->known = boxes.count;
-    for (i64 k = 0; k < narrays; k++) arrays[k].touched = false;
-    for (i64 k = 0; k < items.count; k++) arrays[items.rows[k].array].touched = true;
-    COPY(learning->items, items.rows, items.count);
-    save_books(&learning->before.rows, &learning->before.count, &learning->before.capacity);
+    i64 misses = ++record->memo_misses;
+    if (misses > 8 && (misses & (misses - 1))) return false;
+    phase.memo_open = begin_entry(record);
     return false;
 }
 
-static void remember_messages(void)
+INTERNAL void memo_store_messages(void)
 {
-    if (alone || combining) learning = NULL; /* the footprints are others, or not all there is */
-    if (!learning) return;
-    COPY(learning->boxes, boxes.rows, boxes.count);
-    COPY(learning->moves, moves.rows, moves.count);
-    COPY(learning->messages, messages.rows, messages.count);
+    MemoEntry *m = phase.memo_open;
+    if (phase.unsplit || phase.combining) m = phase.memo_open = NULL;
+    if (!m) return;
+    COPY_ROWS(m->boxes, phase.boxes.rows, phase.boxes.count);
+    COPY_ROWS(m->transfers, phase.transfers.rows, phase.transfers.count);
+    COPY_ROWS(m->messages, phase.messages.rows, phase.messages.count);
 }
 
-static void remember_result(void)
+INTERNAL void memo_store_directories(void)
 {
-    if (!learning) return;
-    save_books(&learning->after.rows, &learning->after.count, &learning->after.capacity);
-    learning->valid = true;
+    if (!phase.memo_open) return;
+    save_directories(&phase.memo_open->after);
+    phase.memo_open->valid = true;
 }

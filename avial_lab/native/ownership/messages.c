@@ -1,72 +1,108 @@
-/* Messages on their way: buffers, receives, sends, collectives. Long ones: `streams.h`. */
+#include "messages.h"
 
-static bool is_streamed(const Message *m, bool partial);
-static void stream_all(void);
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 
-static void *status(void) { return (void *)(intptr_t)avial_status_ignore; }
+#include "events.h"
+#include "footprints.h"
+#include "mpi_calls.h"
+#include "pieces.h"
+#include "pipelined.h"
+#include "reductions.h"
+#include "strides.h"
 
-/* Whether the buffer's messages are over; `wait` until they are. */
-static bool settled(Buffer *b, bool wait)
+/* Buffers -------------------------------------------------------------------------------------- */
+
+INTERNAL void *ignored_status(void) { return (void *)(intptr_t)avial_status_ignore; }
+
+INTERNAL bool requests_complete(Buffer *b, bool wait)
 {
     for (; b->count > 0 && !avial_error; b->count--) {
         int over = 1;
-        if (wait) check(MPI_Wait(&b->requests[b->count - 1], status()));
-        else check(MPI_Test(&b->requests[b->count - 1], &over, status()));
+        if (wait) check(MPI_Wait(&b->requests[b->count - 1], ignored_status()));
+        else check(MPI_Test(&b->requests[b->count - 1], &over, ignored_status()));
         if (!over) return false;
     }
     return b->count == 0;
 }
 
-/* A free buffer of at least that many bytes, whose index stays as long as it is busy. */
-static i64 take(i64 bytes)
+/* The smallest buffer that is free and large enough; else any free one, to be enlarged; else -1.
+ * Adds up the bytes of those that are not free. */
+static i64 find_free_buffer(i64 bytes, i64 *under_way)
 {
-    i64 best = -1, spare = -1, under_way = 0;
-    for (i64 k = 0; k < pool.count; k++) {
-        Buffer *b = &pool.rows[k];
-        if (b->busy && b->sending && settled(b, false)) b->busy = false;
+    i64 best = -1, spare = -1;
+    for (i64 k = 0; k < run.buffers.count; k++) {
+        Buffer *b = &run.buffers.rows[k];
+        if (b->busy && b->sending && requests_complete(b, false)) b->busy = false;
         if (b->busy) {
-            under_way += b->capacity;
+            *under_way += b->capacity;
             continue;
         }
         spare = k;
-        if (b->capacity >= bytes && (best < 0 || b->capacity < pool.rows[best].capacity)) best = k;
+        bool fits = b->capacity >= bytes;
+        if (fits && (best < 0 || b->capacity < run.buffers.rows[best].capacity)) best = k;
     }
-    for (i64 k = 0; best < 0 && k < pool.count && under_way > avial_staging; k++) {
-        Buffer *b = &pool.rows[k];
+    return best >= 0 ? best : spare;
+}
+
+static bool has_room(i64 buffer, i64 bytes)
+{
+    return buffer >= 0 && run.buffers.rows[buffer].capacity >= bytes;
+}
+
+/* Waits for sends, from the oldest buffer on, until less than `avial_staging` bytes are under way
+ * or there is one that is large enough; returns the last that became free, or `buffer`. */
+static i64 wait_for_sends(i64 buffer, i64 bytes, i64 under_way)
+{
+    for (i64 k = 0; k < run.buffers.count && under_way > avial_staging; k++) {
+        Buffer *b = &run.buffers.rows[k];
+        if (has_room(buffer, bytes)) break;
         if (!b->busy || !b->sending) continue;
-        if (!settled(b, true)) break;
+        if (!requests_complete(b, true)) break;
         b->busy = false;
         under_way -= b->capacity;
-        spare = k;
-        if (b->capacity >= bytes) best = k;
+        buffer = k;
     }
-    if (best < 0) best = spare;
-    if (best < 0) {
-        *APPEND(pool) = (Buffer){0};
-        best = pool.count - 1;
+    return buffer;
+}
+
+INTERNAL i64 acquire_buffer(i64 bytes)
+{
+    i64 under_way = 0, found = find_free_buffer(bytes, &under_way);
+    if (!has_room(found, bytes)) found = wait_for_sends(found, bytes, under_way);
+    if (found < 0) {
+        *APPEND(run.buffers) = (Buffer){0};
+        found = run.buffers.count - 1;
     }
-    Buffer *b = &pool.rows[best];
+    Buffer *b = &run.buffers.rows[found];
     if (b->capacity < bytes) { /* not realloc: what is in it is of no use */
         free(b->data);
         b->capacity = 0;
         b->data = malloc((size_t)bytes);
-        if (!b->data) fail(NO_MEMORY);
+        if (!b->data) fail(ERROR_NO_MEMORY);
         b->capacity = bytes;
     }
     b->busy = true;
     b->sending = false;
     b->count = 0;
-    return best;
+    return found;
+}
+
+static void release_buffer(Message *m)
+{
+    run.buffers.rows[m->buffer].busy = false;
+    m->buffer = -1;
 }
 
 static i64 *next_request(Buffer *b)
 {
-    b->requests = grown(b->requests, &b->room, b->count + 1, 8);
+    b->requests = grow(b->requests, &b->request_capacity, b->count + 1, 8);
     return &b->requests[b->count++];
 }
 
-/* One message, in pieces that MPI's counts can hold; its requests are the buffer's. */
-static void post(Buffer *b, bool send, char *data, i64 bytes, i64 peer)
+/* In pieces that MPI's counts can hold. */
+INTERNAL void post_bytes(Buffer *b, bool send, char *data, i64 bytes, i64 peer)
 {
     for (i64 at = 0; at < bytes && !avial_error; at += avial_chunk) {
         int count = (int)min(avial_chunk, bytes - at);
@@ -76,109 +112,106 @@ static void post(Buffer *b, bool send, char *data, i64 bytes, i64 peer)
     }
 }
 
-/* Where the message may lie as it travels: one box that is contiguous in the array. */
-static char *in_place(const Message *m)
+INTERNAL char *contiguous_address(const Message *m)
 {
-    const Move *only = &moves.rows[m->first];
-    Stretches s = stretches(&arrays[only->array], arrays[only->array].memory, box_of(only->at));
-    return m->count == 1 && stretch_count(&s) == 1 ? s.memory : NULL;
+    if (m->count != 1) return NULL;
+    const Transfer *only = &phase.transfers.rows[m->first];
+    const Array *a = &run.arrays[only->array];
+    StridedBox s = strided_box(a, a->memory, box_at(only->box));
+    return run_count(&s) == 1 ? s.memory : NULL;
 }
 
-static char *partial_or_array(const Array *a, bool partial) { return partial ? a->scratch : a->memory; }
-
-static void pack(const Message *m, char *to, bool partial)
+static void pack_message(const Message *m, char *to, bool partial)
 {
     for (i64 k = m->first; k < m->first + m->count; k++) {
-        const Array *a = &arrays[moves.rows[k].array];
-        to = copy_out(to, a, partial_or_array(a, partial), box_of(moves.rows[k].at));
+        const Transfer *t = &phase.transfers.rows[k];
+        const Array *a = &run.arrays[t->array];
+        to = pack_box(to, a, partial ? a->scratch : a->memory, box_at(t->box));
     }
 }
 
-static void unpack(const Message *m)
+INTERNAL void unpack_message(const Message *m)
 {
     const char *from = m->data;
     for (i64 k = m->first; k < m->first + m->count; k++) {
-        const Array *a = &arrays[moves.rows[k].array];
-        from = copy_in(from, a, a->memory, box_of(moves.rows[k].at));
+        const Transfer *t = &phase.transfers.rows[k];
+        const Array *a = &run.arrays[t->array];
+        from = unpack_box(from, a, a->memory, box_at(t->box));
     }
 }
 
-static void combine(const Message *m)
+INTERNAL void combine_message(const Message *m)
 {
     const char *from = m->data;
     for (i64 k = m->first; k < m->first + m->count; k++) {
-        const Move *part = &moves.rows[k];
-        from = accumulate(&arrays[part->array], box_of(part->at), from, part->first);
+        const Transfer *t = &phase.transfers.rows[k];
+        from = accumulate(&run.arrays[t->array], box_at(t->box), from, t->first);
     }
 }
 
-/* Where an incoming message goes: to its place, or to a buffer to be taken from there. */
-static void make_room(Message *m, bool partial)
+/* Where an incoming message goes: where it belongs, or to a buffer. */
+static void prepare_receive(Message *m, bool partial)
 {
-    m->data = partial || m->source == me ? NULL : in_place(m);
-    m->placed = m->data;
-    m->buffer = take(m->data ? 0 : m->bytes);
-    if (!m->data) m->data = pool.rows[m->buffer].data;
+    m->data = partial || m->source == run.rank ? NULL : contiguous_address(m);
+    m->in_place = m->data;
+    m->buffer = acquire_buffer(m->data ? 0 : m->bytes);
+    if (!m->data) m->data = run.buffers.rows[m->buffer].data;
 }
 
-/* An event of that message, which begins now. */
-static Event moved(const Message *m, enum EventKind what, i64 peer, i64 bytes, bool partial)
-{
-    if (!avial_events) return (Event){0};
-    const Move *first = &moves.rows[m->first];
-    const Array *a = &arrays[first->array];
-    const i64 *box = box_of(first->at);
-    return (Event){.kind = what + (partial ? PARTIAL : 0), .start = now_ns(), .bytes = bytes, .peer = peer,
-                   .array = first->array, .count = m->count, .low = a->scalar ? 0 : box[0],
-                   .high = a->scalar ? -1 : box[a->nd]};
-}
+/* Point to point ------------------------------------------------------------------------------- */
 
 static void post_receives(bool partial)
 {
-    for (i64 k = 0; k < messages.count; k++) {
-        Message *m = &messages.rows[k];
-        if (m->dest != me || m->shared || is_streamed(m, partial)) continue;
-        make_room(m, partial);
-        if (m->source == me) {
-            pack(m, m->data, partial);
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        Message *m = &phase.messages.rows[k];
+        if (m->dest != run.rank || m->collective || is_pipelined(m, partial)) continue;
+        prepare_receive(m, partial);
+        if (m->source == run.rank) {
+            pack_message(m, m->data, partial);
             continue;
         }
-        post(&pool.rows[m->buffer], false, m->data, m->bytes, m->source);
-        pending++;
+        post_bytes(&run.buffers.rows[m->buffer], false, m->data, m->bytes, m->source);
+        phase.pending++;
     }
 }
 
 static void post_sends(bool partial)
 {
-    for (i64 k = 0; k < messages.count; k++) {
-        const Message *m = &messages.rows[k];
-        if (m->source != me || m->dest == me || m->shared || is_streamed(m, partial)) continue;
-        Event e = moved(m, SENT, m->dest, m->bytes, partial);
-        i64 buffer = take(m->bytes);
-        Buffer *b = &pool.rows[buffer];
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        const Message *m = &phase.messages.rows[k];
+        if (m->source != run.rank || m->dest == run.rank) continue;
+        if (m->collective || is_pipelined(m, partial)) continue;
+        Event e = message_event(m, EVENT_SENT, m->dest, m->bytes, partial);
+        i64 buffer = acquire_buffer(m->bytes);
+        Buffer *b = &run.buffers.rows[buffer];
         b->sending = true;
-        pack(m, b->data, partial);
+        pack_message(m, b->data, partial);
         e.mid = clock_if_traced();
-        post(b, true, b->data, m->bytes, m->dest);
+        post_bytes(b, true, b->data, m->bytes, m->dest);
         log_event(e);
     }
 }
 
-/* The message of a collective that concerns this rank: what it gets from `source`, or what it sends. */
-static Message *shared_from(i64 source)
+/* Collectives ---------------------------------------------------------------------------------- */
+
+/* Of the collective that `source` sends in, the message that concerns this rank: what it gets, or,
+ * of its own, one of those it sends; NULL where it sends in none. By `run_collectives`. */
+static Message *collective_message(i64 source)
 {
-    return of_rank[source] ? &messages.rows[of_rank[source] - 1] : NULL;
+    return scratch.per_rank[source] ? &phase.messages.rows[scratch.per_rank[source] - 1] : NULL;
 }
 
 static void broadcast(i64 source, bool partial)
 {
-    Message *m = shared_from(source);
-    Event e = moved(m, source == me ? SENT_SHARED : GOT_SHARED, source == me ? -1 : source,
-                    source == me ? (ranks - 1) * m->bytes : m->bytes, partial);
-    make_room(m, partial);
-    e.number = collectives_done++;
-    if (source == me && !m->placed) {
-        pack(m, m->data, partial);
+    Message *m = collective_message(source);
+    bool sends = source == run.rank;
+    Event e = sends
+                  ? message_event(m, EVENT_COLLECTIVE_SENT, -1, (run.ranks - 1) * m->bytes, partial)
+                  : message_event(m, EVENT_COLLECTIVE_RECEIVED, source, m->bytes, partial);
+    prepare_receive(m, partial);
+    e.number = run.collectives++;
+    if (sends && !m->in_place) {
+        pack_message(m, m->data, partial);
         e.mid = clock_if_traced();
     }
     for (i64 at = 0; at < m->bytes && !avial_error; at += avial_chunk) {
@@ -186,102 +219,107 @@ static void broadcast(i64 source, bool partial)
         check(MPI_Bcast(m->data + at, count, avial_byte, (int)source, avial_comm));
     }
     log_event(e);
-    if (source != me) return;
-    pool.rows[m->buffer].busy = false;
-    m->buffer = -1;
+    if (sends) release_buffer(m);
 }
 
-/* Every rank's contribution, one after the other; false where MPI cannot count so far. */
-static bool gather_all(bool partial)
+/* What each rank sends, in one call; false, and nothing done, where MPI cannot count that far. */
+static bool allgather(bool partial)
 {
     i64 total = 0;
-    RESERVE(counts, 2 * ranks);
-    int *count = counts.rows, *at = counts.rows + ranks;
-    for (i64 r = 0; r < ranks; r++) {
-        const Message *m = shared_from(r);
+    RESERVE(scratch.counts, 2 * run.ranks);
+    int *count = scratch.counts.rows, *at = scratch.counts.rows + run.ranks;
+    for (i64 r = 0; r < run.ranks; r++) {
+        const Message *m = collective_message(r);
         i64 bytes = m ? m->bytes : 0;
         if (total + bytes > min(avial_chunk, INT_MAX)) return false;
         count[r] = (int)bytes;
         at[r] = (int)total;
         total += bytes;
     }
-    i64 into = take(total), from = take(count[me]);
-    Message *own = shared_from(me);
+    i64 into = acquire_buffer(total), from = acquire_buffer(count[run.rank]);
+    Message *own = collective_message(run.rank);
     if (own) {
-        Event e = moved(own, SENT_SHARED, -1, (ranks - 1) * own->bytes, partial);
-        pack(own, pool.rows[from].data, partial);
+        Event e =
+            message_event(own, EVENT_COLLECTIVE_SENT, -1, (run.ranks - 1) * own->bytes, partial);
+        pack_message(own, run.buffers.rows[from].data, partial);
         e.mid = clock_if_traced();
-        e.number = collectives_done;
+        e.number = run.collectives;
         log_event(e);
     }
     i64 started = clock_if_traced();
-    check(MPI_Allgatherv(pool.rows[from].data, count[me], avial_byte, pool.rows[into].data, count, at,
-                         avial_byte, avial_comm));
-    pool.rows[from].busy = false;
-    for (i64 k = 0; k < messages.count; k++) {
-        Message *m = &messages.rows[k];
-        if (!m->shared || m->dest != me) continue;
+    check(MPI_Allgatherv(run.buffers.rows[from].data, count[run.rank], avial_byte,
+                         run.buffers.rows[into].data, count, at, avial_byte, avial_comm));
+    run.buffers.rows[from].busy = false;
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        Message *m = &phase.messages.rows[k];
+        if (!m->collective || m->dest != run.rank) continue;
         m->buffer = into;
-        m->data = pool.rows[into].data + at[m->source];
+        m->data = run.buffers.rows[into].data + at[m->source];
     }
-    log_event((Event){.kind = GOT_SHARED + (partial ? PARTIAL : 0), .start = started,
-                      .bytes = total - count[me], .peer = -1, .array = -1,
-                      .number = collectives_done++});
+    log_event((Event){.kind = EVENT_COLLECTIVE_RECEIVED + (partial ? EVENT_PARTIAL : 0),
+                      .start = started,
+                      .bytes = total - count[run.rank],
+                      .peer = -1,
+                      .array = -1,
+                      .number = run.collectives++});
     return true;
 }
 
-static void collectives(bool partial)
+/* One broadcast, or where several ranks send one gathering of all. */
+static void run_collectives(bool partial)
 {
     i64 sources = 0;
-    memset(of_rank, 0, (size_t)ranks * 8);
-    for (i64 k = 0; k < messages.count; k++) {
-        const Message *m = &messages.rows[k];
-        if (!m->shared || (m->dest != me && m->source != me)) continue;
-        sources += !of_rank[m->source];
-        of_rank[m->source] = k + 1;
+    memset(scratch.per_rank, 0, (size_t)run.ranks * 8);
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        const Message *m = &phase.messages.rows[k];
+        if (!m->collective || (m->dest != run.rank && m->source != run.rank)) continue;
+        sources += !scratch.per_rank[m->source];
+        scratch.per_rank[m->source] = k + 1;
     }
-    if (avial_error || !sources || (sources > 1 && gather_all(partial))) return;
-    for (i64 r = 0; r < ranks; r++)
-        if (of_rank[r]) broadcast(r, partial);
+    if (avial_error || !sources || (sources > 1 && allgather(partial))) return;
+    for (i64 r = 0; r < run.ranks; r++)
+        if (scratch.per_rank[r]) broadcast(r, partial);
 }
 
-/* Waits for what this rank receives, and hands each message, by ascending source, to `deliver`. */
-static void receive(void (*deliver)(const Message *), bool partial)
+/* Completion ----------------------------------------------------------------------------------- */
+
+INTERNAL void complete_receives(Delivery deliver, bool partial)
 {
-    for (i64 k = 0; k < messages.count; k++) {
-        Message *m = &messages.rows[k];
-        if (m->dest != me || m->buffer < 0) continue;
-        Event e = moved(m, RECEIVED, m->source, m->bytes, partial);
-        Buffer *b = &pool.rows[m->buffer];
-        settled(b, true);
-        if (!m->placed) e.mid = clock_if_traced();
-        if (!m->placed && !avial_error) deliver(m);
-        if (m->source != me && !m->shared) log_event(e);
-        else if (!m->placed) log_copy(e.mid, moves.rows[m->first].array);
-        b->busy = false;
-        m->buffer = -1;
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        Message *m = &phase.messages.rows[k];
+        if (m->dest != run.rank || m->buffer < 0) continue;
+        Event e = message_event(m, EVENT_RECEIVED, m->source, m->bytes, partial);
+        requests_complete(&run.buffers.rows[m->buffer], true);
+        if (!m->in_place) e.mid = clock_if_traced();
+        if (!m->in_place && !avial_error) deliver(m);
+        if (m->source != run.rank && !m->collective) log_event(e);
+        else if (!m->in_place) log_copy(e.mid, phase.transfers.rows[m->first].array);
+        release_buffer(m);
     }
-    pending = 0;
+    phase.pending = 0;
 }
 
-/* Receives first, then sends: one that waits for room waits for receives that are there. What comes by
- * a collective, or in pieces, has come when this returns; unless it is partial, it is in its place. */
-static void start(bool partial)
+/* What came by collectives, which are over: to where it belongs. */
+static void unpack_collectives(void)
 {
-    pending = 0;
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        Message *m = &phase.messages.rows[k];
+        if (!m->collective || m->dest != run.rank || m->buffer < 0) continue;
+        i64 started = clock_if_traced();
+        if (!m->in_place && !avial_error) {
+            unpack_message(m);
+            log_copy(started, phase.transfers.rows[m->first].array);
+        }
+        release_buffer(m);
+    }
+}
+
+INTERNAL void start_messages(bool partial)
+{
+    phase.pending = 0;
     post_receives(partial);
     post_sends(partial);
-    if (!partial) stream_all();
-    collectives(partial);
-    for (i64 k = 0; k < messages.count && !partial; k++) {
-        Message *m = &messages.rows[k];
-        if (!m->shared || m->dest != me || m->buffer < 0) continue;
-        i64 started = clock_if_traced();
-        if (!m->placed && !avial_error) {
-            unpack(m);
-            log_copy(started, moves.rows[m->first].array);
-        }
-        pool.rows[m->buffer].busy = false;
-        m->buffer = -1;
-    }
+    if (!partial) run_pipelines();
+    run_collectives(partial);
+    if (!partial) unpack_collectives();
 }

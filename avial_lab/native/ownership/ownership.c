@@ -1,307 +1,281 @@
-/* Ownership: which ranks hold the latest version of which box of which array, and what moves for it.
+/* The entry points, but for those beside what they enter: footprints.c, tables.c.
  *
- * Footprints of the phases of a program -> messages, combined reductions, tables of both. Linked into
- * every structured program. Every rank runs the same phases and keeps the same book, so that all agree
- * on every message without asking; rank -1 keeps the book alone (a plan: no MPI, no memory).
+ * Every rank runs the same phases and keeps the same directories, so that all agree on every
+ * message without asking; rank -1 keeps them alone (a plan: no MPI, no memory).
  *
  *     phase        avial_begin(touches)        avial_range, bodies       avial_end
- *     book         who reads what it lacks?                              writers own what they wrote
- *     messages     receive, pack, send ──────► inner range, wait, edges  combine reductions
+ *     directories  who reads what it lacks?                              who wrote owns
+ *     messages     receive, pack, send ──────► inner range, wait, ends   combine reductions
  *
- * A book is a list of pieces that tile an array: a box, the rank that wrote it last (-1: the caller),
- * and the set of ranks that hold this version. Boxes are lo[nd], hi[nd], half-open.
+ * Each entry point that may `fail` sets `run.failed`, where a failure leaves it; none enters
+ * another.
  */
-#include "state.c"
-#include "pieces.c"
-#include "strides.c"
-#include "reductions.c"
-#include "partition.c"
-#include "footprints.c"
-#include "transfers.c"
-#include "memo.c"
-#include "messages.c"
-#include "pipelined.c"
-#include "overlap.c"
-#include "combine.c"
+#include "ownership.h"
 
-/* Phases ----------------------------------------------------------------------------------------- */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* A plan keeps, for people to look at, what each rank touches the first time it touches anything. */
-static void sketch(void)
+#include "combine.h"
+#include "events.h"
+#include "footprints.h"
+#include "memo.h"
+#include "messages.h"
+#include "overlap.h"
+#include "pieces.h"
+#include "pipelined.h"
+#include "state.h"
+#include "strides.h"
+#include "transfers.h"
+
+AVIAL_GLOBAL int64_t avial_comm, avial_byte, avial_status_ignore;
+AVIAL_GLOBAL int64_t *avial_journal;
+AVIAL_GLOBAL int64_t *avial_counts;
+AVIAL_GLOBAL int64_t avial_counts_capacity;
+AVIAL_GLOBAL int64_t *avial_events;
+AVIAL_GLOBAL int64_t avial_events_capacity, avial_events_count, avial_events_dropped;
+AVIAL_GLOBAL int64_t avial_chunk = 1 << 30;
+AVIAL_GLOBAL int64_t avial_staging = 256 << 20;
+AVIAL_GLOBAL int64_t avial_piece = 256 << 10;
+AVIAL_GLOBAL int64_t avial_error;
+
+/* Phases --------------------------------------------------------------------------------------- */
+
+/* A plan keeps, for people to look at, what each rank touches the first time it touches
+ * anything. */
+static void keep_footprints(void)
 {
-    Phase *phase = &phases.rows[now];
-    if (!plan || phase->sketched || !items.count || ranks > SKETCHED_RANKS) return;
-    phase->sketched = true;
-    if (++nsketched > SKETCHED_PHASES || items.count > SKETCHED_ITEMS) return;
-    for (i64 k = 0; k < items.count; k++) {
-        const Item *item = &items.rows[k];
-        const Array *a = &arrays[item->array];
-        i64 head[4] = {now, item->rank, item->array, item->use}, box = a->scalar ? 0 : 2 * a->nd;
-        RESERVE(sketches, sketches.count + 4 + box);
-        memcpy(sketches.rows + sketches.count, head, sizeof head);
-        memcpy(sketches.rows + sketches.count + 4, box_of(item->at), (size_t)box * 8);
-        sketches.count += 4 + box;
+    PhaseRecord *record = &run.phases.rows[phase.number];
+    const Footprints *all = &phase.footprints;
+    if (!run.plan || record->kept || !all->count || run.ranks > FOOTPRINT_RANKS) return;
+    record->kept = true;
+    if (++run.kept_phases > FOOTPRINT_PHASES || all->count > FOOTPRINT_BOXES) return;
+    for (i64 k = 0; k < all->count; k++) {
+        const Footprint *f = &all->rows[k];
+        const Array *a = &run.arrays[f->array];
+        i64 head[4] = {phase.number, f->rank, f->array, f->use}, box = a->scalar ? 0 : 2 * a->nd;
+        Words *kept = &run.kept_footprints;
+        RESERVE(*kept, kept->count + 4 + box);
+        memcpy(kept->rows + kept->count, head, sizeof head);
+        memcpy(kept->rows + kept->count + 4, box_at(f->box), (size_t)box * 8);
+        kept->count += 4 + box;
     }
 }
 
-static void open_phase(i64 id, i64 of_kind)
+/* All ranks, in order and in one part each, where the program said nothing else. */
+static void set_default_layout(void)
 {
-    now = id;
-    kind = of_kind;
+    if (phase.layout_set) return;
+    phase.block = phase.grid_columns = 0;
+    phase.member_count = run.ranks;
+    for (i64 r = 0; r < run.ranks; r++) phase.members[r] = r;
+}
+
+static void begin_phase(i64 id, i64 kind)
+{
+    phase.number = id;
+    phase.kind = kind;
     if (avial_journal) *(volatile i64 *)avial_journal = id;
     if (avial_counts && id < avial_counts_capacity) ((volatile i64 *)avial_counts)[1 + id]++;
-    while (phases.count <= id) *APPEND(phases) = (Phase){0};
-    phases.rows[id].begun++;
-    moves.count = messages.count = interior = pending = 0;
-    open_run = alone = combining = false;
-    learning = recalled = NULL;
-    for (i64 k = 0; k < narrays; k++) arrays[k].cells.count = 0;
-    if (layout_set) return;
-    block_size = columns = 0;
-    nmembers = ranks;
-    for (i64 r = 0; r < ranks; r++) members[r] = r;
+    while (run.phases.count <= id) *APPEND(run.phases) = (PhaseRecord){0};
+    run.phases.rows[id].begun++;
+    phase.transfers.count = phase.messages.count = phase.interior_ranges = phase.pending = 0;
+    phase.range_open = phase.unsplit = phase.combining = false;
+    phase.memo_open = phase.memo_found = NULL;
+    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].cells.count = 0;
+    set_default_layout();
 }
 
-/* For the next phase only: block-cyclic by `block` where that is positive; over a grid of `grid`
- * columns; on `count` of the ranks (0: all). */
-void avial_layout(i64 block, i64 grid, i64 count, const i64 *chosen)
+/* The phase's messages, and whether it is divided: from the memo, or derived. */
+static void derive_messages(const Body *body)
 {
-    if (broken) return;
-    block_size = block;
-    columns = grid;
-    nmembers = 0;
-    for (i64 k = 0; k < (count > 0 ? count : ranks); k++) {
-        i64 rank = count > 0 ? chosen[k] : k;
-        if (rank >= 0 && rank < ranks && nmembers < ranks) members[nmembers++] = rank;
+    if (memo_find()) return;
+    resolve_conflicts(body);
+    keep_footprints();
+    derive_transfers();
+    group_into_messages();
+    memo_store_messages();
+}
+
+void avial_layout(int64_t block, int64_t grid, int64_t count, const int64_t *ranks)
+{
+    if (run.broken) return;
+    phase.block = block;
+    phase.grid_columns = grid;
+    phase.member_count = 0;
+    for (i64 k = 0; k < (count > 0 ? count : run.ranks); k++) {
+        i64 rank = count > 0 ? ranks[k] : k;
+        if (rank >= 0 && rank < run.ranks && phase.member_count < run.ranks)
+            phase.members[phase.member_count++] = rank;
     }
-    layout_set = true;
+    phase.layout_set = true;
 }
 
-/* For the next phase only: the relative work of n equal slices of its first dimension. */
-void avial_cost(i64 n, const i64 *of_slice)
+void avial_cost(int64_t n, const int64_t *of_slice)
 {
-    static i64 capacity;
-    if (broken) return;
-    if (setjmp(way_out)) return;
-    if (!weights) capacity = 0;
-    weights = grown(weights, &capacity, n, 8);
-    for (i64 k = 0; k < n; k++) weights[k] = max(of_slice[k], 0);
-    nweights = n;
+    if (run.broken) return;
+    if (setjmp(run.failed)) return;
+    RESERVE(phase.weights, n);
+    for (i64 k = 0; k < n; k++) phase.weights.rows[k] = max(of_slice[k], 0);
+    phase.weights.count = n;
 }
 
-i64 avial_begin(i64 id, i64 of_kind, Touches touches, const i64 *params, const i64 *space)
+int64_t avial_begin(int64_t id, int64_t kind, Touches touches, const int64_t *params,
+                    const int64_t *space)
 {
-    if (broken || avial_error) return 0;
-    if (setjmp(way_out)) return 0;
-    Body body = {touches, params};
-    open_phase(id, of_kind);
-    footprints(space, &body);
-    layout_set = false;
-    nweights = 0;
-    if (!recall()) {
-        resolve(space, &body);
-        sketch();
-        needs();
-        group();
-        remember_messages();
-    }
+    if (run.broken || avial_error) return 0;
+    if (setjmp(run.failed)) return 0;
+    Body body = {touches, params, space};
+    begin_phase(id, kind);
+    collect_footprints(&body);
+    phase.layout_set = false;
+    phase.weights.count = 0;
+    derive_messages(&body);
     count_messages();
-    if (plan) return 0;
-    start(false);
-    split(&body, max(space[2], 1));
-    return avial_error ? 0 : ranges.count / 4;
+    if (run.plan) return 0;
+    start_messages(false);
+    split_interior(&body, max(space[SPACE_STEP], 1));
+    return avial_error ? 0 : phase.ranges.count / 4;
 }
 
-static void end_run(void)
+static void end_range(void)
 {
-    if (open_run) log_event((Event){.kind = RAN, .start = run_started, .peer = -1});
-    open_run = false;
+    if (phase.range_open)
+        log_event((Event){.kind = EVENT_RUN, .start = phase.range_started_ns, .peer = -1});
+    phase.range_open = false;
 }
 
-void avial_range(i64 k, i64 *range)
+void avial_range(int64_t k, int64_t *range)
 {
     memset(range, 0, 32);
-    if (broken || k < 0 || k >= ranges.count / 4) return;
-    if (setjmp(way_out)) return;
-    bool looked = open_run || (k >= interior && pending); /* at the clock, just now */
-    end_run();
-    if (k >= interior && pending) receive(unpack, false);
-    memcpy(range, ranges.rows + 4 * k, 32);
-    run_started = looked ? last_look : clock_if_traced();
-    open_run = true;
+    if (run.broken || k < 0 || k >= phase.ranges.count / 4) return;
+    if (setjmp(run.failed)) return;
+    bool waits = k >= phase.interior_ranges && phase.pending;
+    bool logs = phase.range_open || waits; /* an event then ends just now: the clock was read */
+    end_range();
+    if (waits) complete_receives(unpack_message, false);
+    memcpy(range, phase.ranges.rows + 4 * k, 32);
+    phase.range_started_ns = logs ? run.last_clock_ns : clock_if_traced();
+    phase.range_open = true;
 }
 
-void avial_scratch(i64 array, void *memory)
+void avial_scratch(int64_t array, void *memory)
 {
-    if (broken || plan) return;
-    if (setjmp(way_out)) return;
-    arrays[array].scratch = memory;
-    if (!ranges.count || !memory) return;
-    if (pending) receive(unpack, false);
+    if (run.broken || run.plan) return;
+    if (setjmp(run.failed)) return;
+    run.arrays[array].scratch = memory;
+    if (!phase.ranges.count || !memory) return;
+    if (phase.pending) complete_receives(unpack_message, false);
     i64 started = clock_if_traced();
-    prepare(&arrays[array], array);
+    initialise_scratch(&run.arrays[array], array);
     log_copy(started, array);
 }
 
-static void commit(void)
+/* Who wrote owns. A reduction that is not divided is written like anything else, from its
+ * scratch. */
+static void update_directories(void)
 {
-    if (recalled) {
-        restore_books(recalled->after.rows, recalled->after.count);
-        return;
-    }
-    for (i64 k = 0; k < items.count; k++) {
-        const Item *item = &items.rows[k];
-        Array *a = &arrays[item->array];
-        if (item->use == READ || (item->use == REDUCE && combining)) continue;
-        if (item->use == REDUCE && ranges.count && a->scratch && !plan) {
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        Array *a = &run.arrays[f->array];
+        if (f->use == USE_READ || (f->use == USE_REDUCE && phase.combining)) continue;
+        if (f->use == USE_REDUCE && phase.ranges.count && a->scratch && !run.plan) {
             i64 started = clock_if_traced();
-            copy_between(a, a->memory, a->scratch, box_of(item->at));
-            log_copy(started, item->array);
+            copy_box(a, a->memory, a->scratch, box_at(f->box));
+            log_copy(started, f->array);
         }
-        own(a, box_of(item->at), item->rank);
+        set_owner(a, box_at(f->box), f->rank);
     }
-    if (combining) reduce();
-    remember_result();
+    if (phase.combining) combine_partials();
+    memo_store_directories();
 }
 
 void avial_end(void)
 {
-    if (broken || avial_error) return;
-    if (setjmp(way_out)) return;
-    end_run();
-    if (pending) receive(unpack, false);
-    commit();
-    for (i64 k = 0; k < narrays; k++) arrays[k].scratch = NULL;
+    if (run.broken || avial_error) return;
+    if (setjmp(run.failed)) return;
+    end_range();
+    if (phase.pending) complete_receives(unpack_message, false);
+    if (phase.memo_found) memo_restore_directories();
+    else update_directories();
+    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].scratch = NULL;
 }
 
-/* Control ---------------------------------------------------------------------------------------- */
+/* Control flow --------------------------------------------------------------------------------- */
 
-i64 avial_live(void) { return !plan; }
+int64_t avial_live(void) { return !run.plan; }
 
 void avial_unknown(void)
 {
-    if (plan) incomplete = true;
+    if (run.plan) run.incomplete = true;
 }
 
-/* In a plan a loop whose end depends on data takes two turns, wherever it is entered. */
-i64 avial_again(i64 condition)
+/* The loop that is called from there. */
+static Loop *loop_at(void *site)
 {
-    if (broken || avial_error) return 0; /* bodies no longer run: no loop may wait for them */
-    if (!plan) return condition;
-    if (setjmp(way_out)) return 0;
-    incomplete = true;
-    void *site = __builtin_return_address(0);
-    i64 k = 0;
-    while (k < loops.count && loops.rows[k].site != site) k++;
-    if (k == loops.count) {
-        APPEND(loops);
-        loops.rows[k].site = site;
-        loops.rows[k].times = 0;
-    }
-    i64 *times = &loops.rows[k].times;
-    *times = *times < 2 ? *times + 1 : 0;
-    return *times > 0;
+    for (i64 k = 0; k < run.loops.count; k++)
+        if (run.loops.rows[k].site == site) return &run.loops.rows[k];
+    Loop *loop = APPEND(run.loops);
+    *loop = (Loop){site, 0};
+    return loop;
 }
 
-/* The engine's and the planner's side ------------------------------------------------------------ */
-
-static void close_run(void)
+int64_t avial_again(int64_t condition)
 {
-    for (i64 k = 0; k < narrays; k++) {
-        List *lists[] = {&arrays[k].state, &arrays[k].given, &arrays[k].ever, &arrays[k].cells};
-        for (i64 n = 0; n < 4; n++) free(lists[n]->rows);
-    }
-    for (i64 k = 0; k < pool.count; k++) {
-        free(pool.rows[k].data);
-        free(pool.rows[k].requests);
-    }
-    for (i64 k = 0; k < phases.count; k++)
-        for (i64 n = 0; n < 4; n++) {
-            Memory *m = &phases.rows[k].memories[n];
-            FORGET(m->items), FORGET(m->boxes), FORGET(m->before), FORGET(m->after);
-            FORGET(m->moves), FORGET(m->messages);
-        }
-    free(arrays), free(members), free(of_rank), free(weights);
-    arrays = NULL, members = NULL, of_rank = NULL, weights = NULL;
-    narrays = nweights = sum_hint = collectives_done = avial_events_count = avial_events_dropped = 0;
-    FORGET(phases), FORGET(sums), FORGET(pool), FORGET(loops), FORGET(items), FORGET(boxes);
-    FORGET(moves), FORGET(messages), FORGET(ranges), FORGET(found), FORGET(other), FORGET(fresh);
-    FORGET(counts), FORGET(sketches), FORGET(better), FORGET(streams);
-    incomplete = broken = layout_set = combining = open_run = false;
-    now = pending = nsketched = 0;
+    if (run.broken || avial_error) return 0; /* bodies no longer run: no loop may wait for them */
+    if (!run.plan) return condition;
+    if (setjmp(run.failed)) return 0;
+    run.incomplete = true;
+    Loop *loop = loop_at(__builtin_return_address(0));
+    loop->turns = loop->turns < 2 ? loop->turns + 1 : 0;
+    return loop->turns > 0;
 }
 
-static void *zeros(i64 count, i64 size)
-{
-    void *made = calloc((size_t)max(count, 1), (size_t)size);
-    if (!made) fail(NO_MEMORY);
-    return made;
-}
+/* A run ---------------------------------------------------------------------------------------- */
 
-static void describe(Array *a, i64 nd, const i64 *dims, i64 itemsize, char *memory)
+void avial_setup(int64_t ranks, int64_t rank, int64_t arrays, const int64_t *ndims,
+                 const int64_t *dims, const int64_t *itemsizes, void **memory)
 {
-    a->nd = max(nd, 1);
-    a->scalar = nd == 0;
-    a->itemsize = itemsize;
-    a->memory = memory;
-    a->stride = 2 * a->nd + 1 + words;
-    for (i64 d = 0; d < a->nd; d++) a->whole[a->nd + d] = a->scalar ? 1 : dims[d];
-    a->unwritten = volume(a->nd, a->whole);
-    reset(a, &a->state);
-    reset(a, &a->given);
-    if (plan) reset(a, &a->ever);
-}
-
-/* A new run on `count` ranks as `rank`; -1 makes a plan. dims: those of all arrays, one after another.
- * memory: an address for each array; ignored in a plan. */
-void avial_setup(i64 count, i64 rank, i64 number, const i64 *ndims, const i64 *dims,
-                 const i64 *itemsizes, void **memory)
-{
-    close_run();
-    avial_error = 0;
-    if (setjmp(way_out)) return;
-    const i64 *sizes = dims;
-    if (count < 1 || count > INT_MAX) fail(NO_MEMORY);
-    ranks = count;
-    me = rank;
-    plan = rank < 0;
-    words = (count + 63) / 64;
-    members = zeros(count, 8);
-    of_rank = zeros(2 * count, 8);
-    arrays = zeros(number, sizeof(Array));
-    narrays = number;
-    widest_row = 2 * MAX_DIMS + 1 + words;
-    RESERVE(fresh, widest_row);
-    for (i64 k = 0; k < number; sizes += ndims[k++]) {
-        if (ndims[k] > MAX_DIMS) fail(TOO_MANY_DIMS);
-        describe(&arrays[k], ndims[k], sizes, itemsizes[k], plan || !memory ? NULL : memory[k]);
+    reset_run();
+    avial_error = avial_events_count = avial_events_dropped = 0;
+    if (setjmp(run.failed)) return;
+    if (ranks < 1 || ranks > INT_MAX) fail(ERROR_NO_MEMORY);
+    run.ranks = ranks;
+    run.rank = rank;
+    run.plan = rank < 0;
+    run.set_words = (ranks + 63) / 64;
+    phase.members = zeroed(ranks, 8);
+    scratch.per_rank = zeroed(2 * ranks, 8);
+    RESERVE(scratch.merged, 2 * MAX_DIMS + 1 + run.set_words);
+    run.arrays = zeroed(arrays, sizeof(Array));
+    run.array_count = arrays;
+    for (i64 k = 0, d = 0; k < arrays; d += ndims[k++]) {
+        if (ndims[k] > MAX_DIMS) fail(ERROR_TOO_MANY_DIMS);
+        init_array(&run.arrays[k], ndims[k], dims + d, itemsizes[k],
+                   run.plan || !memory ? NULL : memory[k]);
     }
 }
 
-/* That rank holds that box of the caller's array. rank -1: there is no array of the caller's, and what
- * nobody wrote is undefined. */
-void avial_input(i64 rank, i64 array, const i64 *box)
+void avial_input(int64_t rank, int64_t array, const int64_t *box)
 {
-    static const i64 one[2] = {0, 1};
-    if (broken) return;
-    if (setjmp(way_out)) return;
-    Array *a = &arrays[array];
+    if (run.broken) return;
+    if (setjmp(run.failed)) return;
+    Array *a = &run.arrays[array];
     i64 part[2 * MAX_DIMS];
     if (rank < 0) a->undefined = true;
-    else if (cut(a->nd, part, a->scalar ? one : box, a->whole)) mark(a, &a->given, part, rank, false);
+    else if (intersect(a->nd, part, box_given(a, box), a->whole))
+        add_holder(a, &a->given, part, rank, false);
 }
 
 void avial_finish(void)
 {
-    if (broken || plan) return;
-    if (setjmp(way_out)) return;
-    for (i64 k = 0; k < pool.count; k++) {
-        Buffer *b = &pool.rows[k];
-        settled(b, true);
+    if (run.broken || run.plan) return;
+    if (setjmp(run.failed)) return;
+    for (i64 k = 0; k < run.buffers.count; k++) {
+        Buffer *b = &run.buffers.rows[k];
+        requests_complete(b, true);
         if (avial_error) continue; /* MPI may still write there */
         free(b->data);
-        *b = (Buffer){.requests = b->requests, .room = b->room};
+        *b = (Buffer){.requests = b->requests, .request_capacity = b->request_capacity};
     }
 }
-
-#include "tables.c"

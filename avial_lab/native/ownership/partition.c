@@ -1,62 +1,80 @@
-/* Which part of the iterations is whose: blocks, in turn, over a grid, by equal work. */
+#include "partition.h"
 
-/* Where part k of n begins, of `extent` slots; by the weights of equal slices where there are any. */
-static i64 boundary(i64 k, i64 n, i64 extent, bool weighted)
+/* Where part k of n begins, of `extent` slots; with equal work in each, by the weights of equal
+ * slices, where that is asked and there is any. 128 bits: products of words. */
+static i64 part_start(i64 k, i64 n, i64 extent, bool weighted)
 {
+    const i64 *weights = phase.weights.rows;
     __int128 total = 0, below = 0;
-    for (i64 s = 0; weighted && s < nweights; s++) total += weights[s];
+    for (i64 s = 0; weighted && s < phase.weights.count; s++) total += weights[s];
     if (total <= 0) return (i64)((__int128)k * extent / n);
-    for (i64 s = 0; s < nweights; s++) {
-        i64 start = (i64)((__int128)s * extent / nweights);
-        i64 stop = (i64)((__int128)(s + 1) * extent / nweights);
+    for (i64 s = 0; s < phase.weights.count; s++) {
+        i64 start = (i64)((__int128)s * extent / phase.weights.count);
+        i64 stop = (i64)((__int128)(s + 1) * extent / phase.weights.count);
         if ((below + weights[s]) * n > k * total)
-            return start + (i64)((k * total - below * n) * (stop - start) / (weights[s] * (__int128)n));
+            return start +
+                   (i64)((k * total - below * n) * (stop - start) / (weights[s] * (__int128)n));
         below += weights[s];
     }
     return extent;
 }
 
-/* lo and one past the last iteration of [lo, hi); whether there is any. */
-static bool tight(i64 lo, i64 hi, i64 step, i64 *range)
+INTERNAL bool make_range(i64 lo, i64 hi, i64 step, i64 *range)
 {
     range[0] = lo;
     range[1] = lo < hi ? lo + (hi - lo - 1) / step * step + 1 : lo;
     return lo < hi;
 }
 
-/* The iteration values of `space` (lb, ub, step, offset, extent) in slots [from, to), and whether there
- * are any; the ends of the extent take what lies beyond them. */
-static bool slots(const i64 *space, i64 from, i64 to, bool lowest_part, bool highest_part, i64 *range)
+static i64 step_of(const i64 *space) { return max(space[SPACE_STEP], 1); }
+
+/* Slots of one dimension; 0 or less where it has no iterations. */
+static i64 slots_of(const i64 *space)
 {
-    i64 lb = space[0], ub = space[1], step = max(space[2], 1);
-    i64 offset = space[4] > 0 ? space[3] : -lb;
-    i64 lo = lowest_part ? lb : max(lb, from - offset);
-    i64 hi = highest_part ? ub : min(ub, to - offset);
-    return tight(lb + (lo - lb + step - 1) / step * step, hi, step, range);
+    i64 extent = space[SPACE_EXTENT];
+    return extent > 0 ? extent : space[SPACE_UPPER] - space[SPACE_LOWER];
 }
 
-static bool block_part(const i64 *space, i64 k, i64 n, bool weighted, i64 *range)
+/* The iterations of one dimension in slots [from, to); false where there are none. The first and
+ * the last part have those beyond the slots, too. */
+static bool range_of_slots(const i64 *space, i64 from, i64 to, bool first, bool last, i64 *range)
 {
-    i64 extent = space[4] > 0 ? space[4] : space[1] - space[0];
+    i64 lb = space[SPACE_LOWER], ub = space[SPACE_UPPER], step = step_of(space);
+    i64 offset = space[SPACE_EXTENT] > 0 ? space[SPACE_OFFSET] : -lb;
+    i64 lo = first ? lb : max(lb, from - offset);
+    i64 hi = last ? ub : min(ub, to - offset);
+    return make_range(lb + (lo - lb + step - 1) / step * step, hi, step, range);
+}
+
+/* Part k of n, in blocks. */
+static bool range_of_part(const i64 *space, i64 k, i64 n, bool weighted, i64 *range)
+{
+    i64 extent = slots_of(space);
     if (extent <= 0) return false;
-    i64 from = boundary(k, n, extent, weighted), to = boundary(k + 1, n, extent, weighted);
-    return slots(space, from, to, k == 0, k == n - 1, range);
+    i64 from = part_start(k, n, extent, weighted), to = part_start(k + 1, n, extent, weighted);
+    return range_of_slots(space, from, to, k == 0, k == n - 1, range);
 }
 
-typedef void (*Visit)(i64 rank, const i64 *range, const void *with);
-
-/* Calls `visit` for every range of the member `k`: of its row and column of the grid. */
-static void each_range(i64 k, const i64 *space, Visit visit, const void *with)
+INTERNAL bool whole_space(const i64 *space, i64 *range)
 {
-    i64 across = max(min(columns, nmembers), 1), down = nmembers / across, range[4];
-    if (k >= down * across || !block_part(space + 5, k % across, across, false, range + 2)) return;
-    i64 part = k / across, extent = space[4] > 0 ? space[4] : space[1] - space[0];
-    if (block_size <= 0) {
-        if (block_part(space, part, down, true, range)) visit(members[k], range, with);
+    const i64 *second = space + SPACE_WORDS;
+    return make_range(space[SPACE_LOWER], space[SPACE_UPPER], step_of(space), range) &&
+           make_range(second[SPACE_LOWER], second[SPACE_UPPER], step_of(second), range + 2);
+}
+
+INTERNAL void for_each_range(i64 member, const i64 *space, RangeVisitor visit, const void *context)
+{
+    i64 columns = max(min(phase.grid_columns, phase.member_count), 1);
+    i64 rows = phase.member_count / columns, row = member / columns, range[4];
+    if (row >= rows) return; /* no room in the grid */
+    if (!range_of_part(space + SPACE_WORDS, member % columns, columns, false, range + 2)) return;
+    if (phase.block <= 0) {
+        if (range_of_part(space, row, rows, true, range))
+            visit(phase.members[member], range, context);
         return;
     }
-    i64 blocks = max((extent + block_size - 1) / block_size, 1);
-    for (i64 b = part; b < blocks; b += down)
-        if (slots(space, b * block_size, (b + 1) * block_size, b == 0, b == blocks - 1, range))
-            visit(members[k], range, with);
+    i64 block = phase.block, blocks = max((slots_of(space) + block - 1) / block, 1);
+    for (i64 b = row; b < blocks; b += rows)
+        if (range_of_slots(space, b * block, (b + 1) * block, b == 0, b == blocks - 1, range))
+            visit(phase.members[member], range, context);
 }

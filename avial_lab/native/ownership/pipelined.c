@@ -1,64 +1,74 @@
-/* Long messages, in pieces: packed, sent and unpacked while each is still in a cache, by a few buffers
- * that are used again and again. Of a new buffer as long as the message every page would be a fault.
- *
- *     source   pack 0 │ pack 1 │ pack 2 │ …            a box that is contiguous in the array travels
- *     MPI             ╰─ 0 ─╮  ╰─ 1 ─╮                 from there, and to there, as one
- *     dest                  unpack 0 │ unpack 1 │ …
- *
- * The phase runs when all of them are over: it may write what they are packed from. */
+#include "pipelined.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
-enum { SLOTS = 4, LONG = 4, VERY_LONG = 32 }; /* pieces: under way at once; of a long message, … */
+#include "events.h"
+#include "footprints.h"
+#include "messages.h"
+#include "mpi_calls.h"
+#include "strides.h"
 
-/* How far a message is packed or unpacked: stretch `number` of its move, `offset` bytes into it. */
+/* In pieces: how many are under way at once; the least of a message that goes so, and of one whose
+ * box is contiguous. */
+enum { SLOTS = 4, LONG = 4, VERY_LONG = 32 };
+
+/* How far a message is packed or unpacked: run `number` of `runs` in that transfer, `offset` bytes
+ * into it. */
 typedef struct {
-    i64 move, number, total, offset;
-    Stretches s;
+    i64 transfer, number, runs, offset;
+    StridedBox s;
 } Cursor;
 
-/* One message, seen from this rank. `posted` and `done` count pieces; a slot's piece is that modulo
- * SLOTS. copied: nanoseconds that copies took. */
+/* One message, seen from this rank: `posted` and `done` of its pieces; it has none where it travels
+ * as one. Piece k is in slot k % SLOTS. */
 typedef struct {
     Message *m;
     Cursor cursor;
-    i64 pieces, posted, done, copied, requests[SLOTS];
-} Stream;
+    i64 pieces, posted, done, requests[SLOTS];
+    i64 copied_ns;
+} Pipeline;
 
-static ROWS(Stream) streams;
+static VECTOR(Pipeline) pipelines; /* of the phase at hand */
 
-/* Both ends decide alike. Who sends for a task goes on at once. What is contiguous is soon copied, and
- * may then travel while the inner part of the phase runs, where that has one. */
-static bool is_streamed(const Message *m, bool partial)
+INTERNAL void release_pipelines(void) { RELEASE(pipelines); }
+
+/* Not for a task: who sends goes on at once. What is contiguous is soon copied, and may then travel
+ * while the inner part of the phase runs, where it has one: a wide phase has none. */
+INTERNAL bool is_pipelined(const Message *m, bool partial)
 {
-    if (partial || m->shared || m->source == m->dest || m->bytes < LONG * avial_piece) return false;
-    if (kind != REPLICATE && kind != WIDE) return false;
-    return kind == WIDE || m->bytes >= VERY_LONG * avial_piece || !in_place(m);
+    if (partial || m->collective || m->source == m->dest || m->bytes < LONG * avial_piece)
+        return false;
+    if (phase.kind != PHASE_REPLICATE && phase.kind != PHASE_WIDE) return false;
+    return phase.kind == PHASE_WIDE || m->bytes >= VERY_LONG * avial_piece ||
+           !contiguous_address(m);
 }
 
-static void enter(Cursor *c)
+/* Copies --------------------------------------------------------------------------------------- */
+
+static void start_transfer(Cursor *c, i64 transfer)
 {
-    const Move *part = &moves.rows[c->move];
-    c->s = stretches(&arrays[part->array], arrays[part->array].memory, box_of(part->at));
-    c->total = stretch_count(&c->s);
+    const Transfer *t = &phase.transfers.rows[transfer];
+    const Array *a = &run.arrays[t->array];
+    c->transfer = transfer;
+    c->s = strided_box(a, a->memory, box_at(t->box));
+    c->runs = run_count(&c->s);
     c->number = c->offset = 0;
 }
 
-/* The next `bytes` of the message, from the arrays to `data` or the other way. */
+/* Copies the next `bytes` of the message from the arrays to `data`, or (not `out`) the other
+ * way. */
 static void copy_next(Cursor *c, char *data, i64 bytes, bool out)
 {
     while (bytes) {
-        if (c->number == c->total) {
-            c->move++;
-            enter(c);
-        }
-        i64 run = c->s.run, count = 1, part = min(run - c->offset, bytes);
-        if (part == run) count = min(even(&c->s, c->number), bytes / run);
-        char *memory = stretch(&c->s, c->number) + c->offset;
+        if (c->number == c->runs) start_transfer(c, c->transfer + 1);
+        i64 whole = c->s.run_bytes, count = 1, part = min(whole - c->offset, bytes);
+        if (part == whole) count = min(evenly_spaced(&c->s, c->number), bytes / whole);
+        char *memory = run_address(&c->s, c->number) + c->offset;
         if (out) copy_runs(data, part, memory, c->s.step[0], count, part);
         else copy_runs(memory, c->s.step[0], data, part, count, part);
         c->offset += count == 1 ? part : 0;
-        if (count > 1 || c->offset == run) {
+        if (count > 1 || c->offset == whole) {
             c->number += count;
             c->offset = 0;
         }
@@ -67,113 +77,140 @@ static void copy_next(Cursor *c, char *data, i64 bytes, bool out)
     }
 }
 
-static void copy_piece(Stream *t, i64 piece, bool out)
+static i64 piece_bytes(const Pipeline *p, i64 piece)
+{
+    return min(avial_piece, p->m->bytes - piece * avial_piece);
+}
+
+static char *slot_of(const Pipeline *p, i64 piece)
+{
+    return p->m->data + piece % SLOTS * avial_piece;
+}
+
+/* The next piece in the message's order. */
+static void copy_piece(Pipeline *p, i64 piece, bool out)
 {
     i64 started = clock_if_traced();
-    char *slot = t->m->data + piece % SLOTS * avial_piece;
-    copy_next(&t->cursor, slot, min(avial_piece, t->m->bytes - piece * avial_piece), out);
-    if (avial_events) t->copied += now_ns() - started;
+    copy_next(&p->cursor, slot_of(p, piece), piece_bytes(p, piece), out);
+    if (avial_events) p->copied_ns += now_ns() - started;
 }
 
-static void post_piece(Stream *t, bool out)
+/* Messages ------------------------------------------------------------------------------------- */
+
+static void post_piece(Pipeline *p, bool out)
 {
-    i64 piece = t->posted++, *request = &t->requests[piece % SLOTS];
-    char *slot = t->m->data + piece % SLOTS * avial_piece;
-    int count = (int)min(avial_piece, t->m->bytes - piece * avial_piece);
-    check(out ? MPI_Isend(slot, count, avial_byte, (int)t->m->dest, 0, avial_comm, request)
-              : MPI_Irecv(slot, count, avial_byte, (int)t->m->source, 0, avial_comm, request));
+    i64 piece = p->posted++, *request = &p->requests[piece % SLOTS];
+    char *slot = slot_of(p, piece);
+    int count = (int)piece_bytes(p, piece);
+    check(out ? MPI_Isend(slot, count, avial_byte, (int)p->m->dest, 0, avial_comm, request)
+              : MPI_Irecv(slot, count, avial_byte, (int)p->m->source, 0, avial_comm, request));
 }
 
-static Stream opened(Message *m)
+/* The message with its buffer. One that is contiguous in the array is under way as a whole; of
+ * others as many receives are posted as there are slots. */
+static Pipeline open_pipeline(Message *m)
 {
-    Stream t = {.m = m, .cursor = {.move = m->first}};
-    bool out = m->source == me;
-    char *placed = in_place(m);
-    m->data = placed;
-    m->buffer = take(placed ? 0 : SLOTS * avial_piece);
-    if (placed) {
-        post(&pool.rows[m->buffer], out, placed, m->bytes, out ? m->dest : m->source);
-        return t;
+    Pipeline p = {.m = m};
+    bool out = m->source == run.rank;
+    char *whole = contiguous_address(m);
+    m->buffer = acquire_buffer(whole ? 0 : SLOTS * avial_piece);
+    m->data = whole ? whole : run.buffers.rows[m->buffer].data;
+    if (whole) {
+        post_bytes(&run.buffers.rows[m->buffer], out, whole, m->bytes, out ? m->dest : m->source);
+        return p;
     }
-    m->data = pool.rows[m->buffer].data;
-    t.pieces = (m->bytes + avial_piece - 1) / avial_piece;
-    enter(&t.cursor);
-    while (!out && t.posted < min(SLOTS, t.pieces)) post_piece(&t, false);
-    return t;
+    p.pieces = (m->bytes + avial_piece - 1) / avial_piece;
+    start_transfer(&p.cursor, m->first);
+    while (!out && p.posted < min(SLOTS, p.pieces)) post_piece(&p, false);
+    return p;
 }
 
-/* Whether anything of it went on. */
-static bool advanced(Stream *t)
+/* Receives first: the other end waits for them. */
+static void open_pipelines(void)
 {
-    bool out = t->m->source == me, went = false;
-    while (t->done < t->posted && !avial_error) {
+    pipelines.count = 0;
+    for (i64 receives = 1; receives >= 0; receives--)
+        for (i64 k = 0; k < phase.messages.count; k++) {
+            Message *m = &phase.messages.rows[k];
+            if ((receives ? m->dest : m->source) == run.rank && is_pipelined(m, false))
+                *APPEND(pipelines) = open_pipeline(m);
+        }
+}
+
+/* Does what can be done without waiting; whether that was anything. */
+static bool advance_pipeline(Pipeline *p)
+{
+    bool out = p->m->source == run.rank, advanced = false;
+    while (p->done < p->posted && !avial_error) {
         int over = 0;
-        check(MPI_Test(&t->requests[t->done % SLOTS], &over, status()));
+        check(MPI_Test(&p->requests[p->done % SLOTS], &over, ignored_status()));
         if (!over || avial_error) break;
-        if (!out) copy_piece(t, t->done, false);
-        t->done++;
-        went = true;
-        if (!out && t->posted < t->pieces) post_piece(t, false);
+        if (!out) copy_piece(p, p->done, false);
+        p->done++;
+        advanced = true;
+        if (!out && p->posted < p->pieces) post_piece(p, false);
     }
-    while (out && t->posted < min(t->pieces, t->done + SLOTS) && !avial_error) {
-        copy_piece(t, t->posted, true);
-        post_piece(t, true);
-        went = true;
+    while (out && p->posted < min(p->pieces, p->done + SLOTS) && !avial_error) {
+        copy_piece(p, p->posted, true);
+        post_piece(p, true);
+        advanced = true;
     }
-    return went;
+    return advanced;
 }
 
-/* As if one had come after the other: first the sends, each as long as it was packed, then what was
- * received, each with its part of the waiting. */
-static void log_streams(Stream *all, i64 count, i64 started)
+/* Those that travel as one. */
+static void complete_wholes(void)
 {
-    i64 ended = now_ns(), copied = 0, bytes = 0;
-    for (i64 k = 0; k < count; k++) {
-        copied += all[k].copied;
-        if (all[k].m->dest == me) bytes += all[k].m->bytes;
+    for (i64 k = 0; k < pipelines.count; k++) {
+        Message *m = pipelines.rows[k].m;
+        requests_complete(&run.buffers.rows[m->buffer], true);
+        run.buffers.rows[m->buffer].busy = false;
+        m->buffer = -1;
     }
-    i64 waited = max(ended - started - copied, 0);
+}
+
+/* Events of the messages as if one had come after the other: first the sends, each as long as it
+ * was packed, then what was received, each with its part of the waiting. */
+static void log_pipelines(i64 started)
+{
+    const Pipeline *all = pipelines.rows;
+    i64 count = pipelines.count, ended = now_ns(), copied_ns = 0, received = 0;
+    for (i64 k = 0; k < count; k++) {
+        copied_ns += all[k].copied_ns;
+        if (all[k].m->dest == run.rank) received += all[k].m->bytes;
+    }
+    i64 waited = max(ended - started - copied_ns, 0);
     for (i64 sent = 1; sent >= 0; sent--)
         for (i64 k = 0; k < count; k++) {
             const Message *m = all[k].m;
-            if ((m->source == me) != sent) continue;
-            Event e = moved(m, sent ? SENT : RECEIVED, sent ? m->dest : m->source, m->bytes, false);
-            i64 share = sent ? (bytes ? 0 : waited / count)
-                             : (i64)((double)waited * (double)m->bytes / (double)bytes);
+            i64 copy = all[k].copied_ns;
+            if ((m->source == run.rank) != sent) continue;
+            Event e = sent ? message_event(m, EVENT_SENT, m->dest, m->bytes, false)
+                           : message_event(m, EVENT_RECEIVED, m->source, m->bytes, false);
+            i64 share = sent ? (received ? 0 : waited / count)
+                             : (i64)((double)waited * (double)m->bytes / (double)received);
             e.start = started;
-            started += share + all[k].copied;
-            if (all[k].copied) e.mid = sent ? e.start + all[k].copied : started - all[k].copied;
+            started += share + copy;
+            if (copy) e.mid = sent ? e.start + copy : started - copy;
             log_until(e, started);
         }
 }
 
-/* All of this phase that this rank has a part in. */
-static void stream_all(void)
+INTERNAL void run_pipelines(void)
 {
     i64 started = clock_if_traced(), under_way = 0;
-    streams.count = 0;
-    for (i64 receives = 1; receives >= 0; receives--) /* these first: the other end waits for them */
-        for (i64 k = 0; k < messages.count; k++) {
-            Message *m = &messages.rows[k];
-            if ((receives ? m->dest : m->source) == me && is_streamed(m, false))
-                *APPEND(streams) = opened(m);
-        }
-    for (i64 k = 0; k < streams.count; k++) under_way += streams.rows[k].pieces > 0;
+    open_pipelines();
+    for (i64 k = 0; k < pipelines.count; k++) under_way += pipelines.rows[k].pieces > 0;
     while (under_way && !avial_error) {
-        bool went = false;
-        for (i64 k = 0; k < streams.count; k++) {
-            Stream *t = &streams.rows[k];
-            if (t->done == t->pieces) continue;
-            went |= advanced(t);
-            under_way -= t->done == t->pieces;
+        bool advanced = false;
+        for (i64 k = 0; k < pipelines.count; k++) {
+            Pipeline *p = &pipelines.rows[k];
+            if (p->done == p->pieces) continue;
+            advanced |= advance_pipeline(p);
+            under_way -= p->done == p->pieces;
         }
-        if (!went) sched_yield(); /* the other end may want this core */
+        if (!advanced) sched_yield(); /* the other end may want this core */
     }
-    for (i64 k = 0; k < streams.count; k++) {
-        Message *m = streams.rows[k].m;
-        settled(&pool.rows[m->buffer], true);
-        pool.rows[m->buffer].busy = false;
-        m->buffer = -1;
-    }
-    if (avial_events && streams.count) log_streams(streams.rows, streams.count, started);
+    complete_wholes();
+    if (avial_events && pipelines.count) log_pipelines(started);
 }

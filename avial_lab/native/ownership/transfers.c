@@ -1,144 +1,167 @@
-/* What has to move for a phase: who lacks what, as one message for each pair of ranks. */
+#include "transfers.h"
 
-static void move(i64 source, i64 dest, i64 array, const i64 *box, bool first)
+#include <stdlib.h>
+#include <string.h>
+
+#include "footprints.h"
+#include "pieces.h"
+
+/* What is lacking ------------------------------------------------------------------------------ */
+
+INTERNAL void add_transfer(i64 source, i64 dest, i64 array, const i64 *box, bool first)
 {
-    i64 at = keep_box(arrays[array].nd, box);
-    *APPEND(moves) = (Move){source, dest, array, at, first};
+    i64 at = store_box(run.arrays[array].nd, box);
+    *APPEND(phase.transfers) = (Transfer){source, dest, array, at, first};
 }
 
-/* `rank` reads what the caller had there: from a rank that was given it, unless it was itself. */
-static void fetch(i64 array, const i64 *box, i64 rank)
+/* `rank` reads the caller's version of that box: what it was not given comes from who was. */
+static void fetch_input(i64 array, const i64 *box, i64 rank)
 {
-    Array *a = &arrays[array];
+    Array *a = &run.arrays[array];
     i64 part[2 * MAX_DIMS];
-    for (i64 k = reach(a, &a->given, box[0]); k < a->given.count; k++) {
-        i64 *piece = row(a, &a->given, k);
+    for (i64 k = first_reaching(a, &a->given, box[0]); k < a->given.count; k++) {
+        i64 *piece = piece_at(a, &a->given, k);
         if (piece[0] >= box[a->nd]) break;
-        if (!cut(a->nd, part, piece, box) || has(set_of(a, piece), rank)) continue;
-        i64 source = lowest(set_of(a, piece));
-        if (source < 0) fail(NOT_GIVEN);
-        move(source, rank, array, part, false);
+        if (!intersect(a->nd, part, piece, box) || set_has(holders_of(a, piece), rank)) continue;
+        i64 source = set_first(holders_of(a, piece));
+        if (source < 0) fail(ERROR_NOT_GIVEN);
+        add_transfer(source, rank, array, part, false);
     }
 }
 
-/* See to it that `rank` holds the last version of `box`. */
-static void need(i64 array, const i64 *box, i64 rank)
+/* `rank` is to hold the last version of that box. */
+static void require(i64 array, const i64 *box, i64 rank)
 {
-    Array *a = &arrays[array];
-    if (is_written_out(a)) return;
-    if (plan) mark(a, &a->ever, box, rank, false);
-    i64 lacking = mark(a, &a->state, box, rank, true);
+    Array *a = &run.arrays[array];
+    if (is_fully_written(a)) return;
+    if (run.plan) add_holder(a, &a->ever_held, box, rank, false);
+    i64 lacking = add_holder(a, &a->directory, box, rank, true);
     for (i64 k = 0; k < lacking; k++) {
-        i64 *part = found.rows + k * a->stride;
-        if (*writer_of(a, part) >= 0) move(*writer_of(a, part), rank, array, part, false);
+        i64 *part = scratch.pieces.rows + k * a->stride, writer = *writer_of(a, part);
+        if (writer >= 0) add_transfer(writer, rank, array, part, false);
         else if (a->undefined) continue;
-        else if (plan) mark(a, &a->given, part, rank, false);
-        else fetch(array, part, rank);
+        else if (run.plan) add_holder(a, &a->given, part, rank, false);
+        else fetch_input(array, part, rank);
     }
 }
 
-static void needs(void)
+/* Of what is reduced, the first rank that contributes starts from the old value. */
+static void require_old_values(i64 array)
 {
-    for (i64 k = 0; k < items.count; k++) {
-        const Item *item = &items.rows[k];
-        if (item->use == WRITE || (item->use == REDUCE && combining)) continue;
-        i64 box[2 * MAX_DIMS], nd = arrays[item->array].nd;
-        memcpy(box, box_of(item->at), (size_t)nd * 16); /* `boxes` may move */
-        i64 stop = item->rank < 0 ? ranks : item->rank + 1, array = item->array;
-        for (i64 r = max(item->rank, 0); r < stop; r++) need(array, box, r);
+    Array *a = &run.arrays[array];
+    for (i64 n = 0; n < a->cells.count; n++) {
+        i64 *cell = piece_at(a, &a->cells, n), rank = set_first(holders_of(a, cell));
+        if (rank >= 0) require(array, cell, rank);
     }
-    if (!combining) return;
-    /* The first to contribute starts from the old value. */
-    for (i64 k = 0; k < narrays; k++)
-        for (i64 n = 0; n < arrays[k].cells.count; n++) {
-            i64 *cell = row(&arrays[k], &arrays[k].cells, n), rank = lowest(set_of(&arrays[k], cell));
-            if (rank >= 0) need(k, cell, rank);
-        }
 }
 
-static int by_pair(const void *x, const void *y)
+INTERNAL void derive_transfers(void)
 {
-    const Move *a = x, *b = y;
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        if (f->use == USE_WRITE || (f->use == USE_REDUCE && phase.combining)) continue;
+        i64 box[2 * MAX_DIMS];
+        memcpy(box, box_at(f->box), (size_t)run.arrays[f->array].nd * 16); /* transfers add boxes */
+        i64 stop = f->rank < 0 ? run.ranks : f->rank + 1;
+        for (i64 r = max(f->rank, 0); r < stop; r++) require(f->array, box, r);
+    }
+    for (i64 k = 0; phase.combining && k < run.array_count; k++) require_old_values(k);
+}
+
+/* Messages ------------------------------------------------------------------------------------- */
+
+/* By destination, source, and then in the order they were added, which no sort need keep. */
+static int compare_transfers(const void *x, const void *y)
+{
+    const Transfer *a = x, *b = y;
     if (a->dest != b->dest) return a->dest < b->dest ? -1 : 1;
     if (a->source != b->source) return a->source < b->source ? -1 : 1;
-    return a->at < b->at ? -1 : a->at > b->at; /* as they came */
+    return a->box < b->box ? -1 : a->box > b->box;
 }
 
-static void count_sum(const Message *m)
+static void sort_transfers(void)
 {
-    i64 k = sum_hint;
-    for (i64 tried = 0; tried < sums.count; tried++, k++) {
-        if (k >= sums.count) k = 0;
-        Sum *s = &sums.rows[k];
-        if (s->phase != now || s->source != m->source || s->dest != m->dest) continue;
-        s->messages++;
-        s->bytes += m->bytes;
-        sum_hint = k + 1; /* phases repeat: the next one is the likely next */
-        return;
-    }
-    *APPEND(sums) = (Sum){now, m->source, m->dest, 1, m->bytes};
-    sum_hint = 0;
+    Transfer *all = phase.transfers.rows;
+    i64 k = 1;
+    while (k < phase.transfers.count && compare_transfers(&all[k - 1], &all[k]) < 0) k++;
+    if (k < phase.transfers.count)
+        qsort(all, (size_t)phase.transfers.count, sizeof *all, compare_transfers);
 }
 
-static bool alike(const Message *x, const Message *y)
+static bool same_contents(const Message *x, const Message *y)
 {
     if (x->count != y->count || x->bytes != y->bytes) return false;
     for (i64 k = 0; k < x->count; k++) {
-        const Move *a = &moves.rows[x->first + k], *b = &moves.rows[y->first + k];
-        size_t box_bytes = (size_t)arrays[a->array].nd * 16;
-        if (a->array != b->array || memcmp(box_of(a->at), box_of(b->at), box_bytes)) return false;
+        const Transfer *a = &phase.transfers.rows[x->first + k];
+        const Transfer *b = &phase.transfers.rows[y->first + k];
+        if (a->array != b->array) return false;
+        if (memcmp(box_at(a->box), box_at(b->box), (size_t)run.arrays[a->array].nd * 16))
+            return false;
     }
     return true;
 }
 
-/* What a rank sends alike to every other one travels in a collective. */
+/* A message is part of a collective where its rank sends the same to every other one. */
 static void find_collectives(void)
 {
-    if (ranks < 3 || messages.count < ranks - 1) return;
-    i64 *first = of_rank, *same = of_rank + ranks;
-    memset(of_rank, 0, (size_t)ranks * 16);
-    for (i64 k = 0; k < messages.count; k++) {
-        const Message *m = &messages.rows[k];
+    if (run.ranks < 3 || phase.messages.count < run.ranks - 1) return;
+    i64 *first = scratch.per_rank, *same = scratch.per_rank + run.ranks; /* of each source */
+    memset(scratch.per_rank, 0, (size_t)run.ranks * 16);
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        const Message *m = &phase.messages.rows[k];
         if (m->source == m->dest) continue;
         if (!same[m->source]++) first[m->source] = k;
-        else if (same[m->source] > 1 && !alike(m, &messages.rows[first[m->source]]))
-            same[m->source] = -ranks;
+        else if (same[m->source] > 1 && !same_contents(m, &phase.messages.rows[first[m->source]]))
+            same[m->source] = -run.ranks; /* and below 0 whatever follows */
     }
-    for (i64 k = 0; k < messages.count; k++) {
-        Message *m = &messages.rows[k];
-        m->shared = m->source != m->dest && same[m->source] == ranks - 1;
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        Message *m = &phase.messages.rows[k];
+        m->collective = m->source != m->dest && same[m->source] == run.ranks - 1;
     }
 }
 
-/* The moves as one message for each pair of ranks, ordered by destination and source. */
-static void group(void)
+INTERNAL void group_into_messages(void)
 {
-    bool sorted = true;
-    for (i64 k = 1; k < moves.count && sorted; k++)
-        sorted = by_pair(&moves.rows[k - 1], &moves.rows[k]) < 0;
-    if (!sorted) qsort(moves.rows, (size_t)moves.count, sizeof(Move), by_pair);
-    messages.count = 0;
-    for (i64 k = 0; k < moves.count; k++) {
-        const Move *m = &moves.rows[k];
-        Message *last = messages.count ? &messages.rows[messages.count - 1] : NULL;
-        if (!last || last->source != m->source || last->dest != m->dest) {
-            last = APPEND(messages);
-            *last = (Message){.source = m->source, .dest = m->dest, .first = k, .buffer = -1};
+    sort_transfers();
+    phase.messages.count = 0;
+    Message *last = NULL;
+    for (i64 k = 0; k < phase.transfers.count; k++) {
+        const Transfer *t = &phase.transfers.rows[k];
+        if (!last || last->source != t->source || last->dest != t->dest) {
+            last = APPEND(phase.messages);
+            *last = (Message){.source = t->source, .dest = t->dest, .first = k, .buffer = -1};
         }
         last->count++;
-        last->bytes += bytes_of(&arrays[m->array], box_of(m->at));
+        last->bytes += bytes_of(&run.arrays[t->array], box_at(t->box));
     }
     find_collectives();
 }
 
-/* The messages are those of this phase: into the sums. */
-static void count_messages(void)
+/* Counts --------------------------------------------------------------------------------------- */
+
+static void count_message(const Message *m)
 {
-    for (i64 k = 0; k < messages.count; k++) {
-        const Message *m = &messages.rows[k];
+    i64 k = run.total_hint;
+    for (i64 looked_at = 0; looked_at < run.totals.count; looked_at++, k++) {
+        if (k >= run.totals.count) k = 0;
+        MessageTotal *t = &run.totals.rows[k];
+        if (t->phase != phase.number || t->source != m->source || t->dest != m->dest) continue;
+        t->messages++;
+        t->bytes += m->bytes;
+        run.total_hint = k + 1; /* phases repeat: the next one is the likely next */
+        return;
+    }
+    *APPEND(run.totals) = (MessageTotal){phase.number, m->source, m->dest, 1, m->bytes};
+    run.total_hint = 0;
+}
+
+INTERNAL void count_messages(void)
+{
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        const Message *m = &phase.messages.rows[k];
         if (m->source == m->dest) continue;
-        phases.rows[now].bytes += m->bytes;
-        if (plan || m->source == me) count_sum(m);
-        if (avial_counts && m->source == me) ((volatile i64 *)avial_counts)[0] += m->bytes;
+        run.phases.rows[phase.number].bytes += m->bytes;
+        if (run.plan || m->source == run.rank) count_message(m);
+        if (avial_counts && m->source == run.rank) ((volatile i64 *)avial_counts)[0] += m->bytes;
     }
 }
