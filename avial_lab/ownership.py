@@ -27,7 +27,7 @@ from avial_lab.trace import Move
 BEGIN = "avial_begin"
 """What a structured program calls, and no other."""
 
-_OWN_ERRORS = {
+_OWN_ERRORS: dict[int, str] = {
     ErrorCode.NO_MEMORY: "out of memory for the bookkeeping of a phase",
     ErrorCode.TOO_MANY_DIMS: f"an array has more than {MAX_DIMS} dimensions",
     ErrorCode.NOT_GIVEN: "the program reads elements that no rank was given",

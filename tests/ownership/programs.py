@@ -6,6 +6,7 @@ C text -> Binary. A program has phases with a `touches` each, and a body that ru
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,9 @@ from avial_lab.runtime import mpiexec
 from avial_lab.runtime.job import Options
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
+
+MORE_FLAGS = "AVIAL_TEST_CFLAGS"
+"""A variable of the environment: flags of the C compiler for the runtime and the programs."""
 
 PRELUDE = """
 #include <math.h>
@@ -121,7 +125,7 @@ def runtime(flags: Sequence[str] = ()) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         sources.write(sources.texts("ownership"), Path(folder))
         main = sources.MAIN["ownership"]
-        command = [*RUNTIME, "-Werror", *flags, main, "-o", "ownership.o"]
+        command = [*RUNTIME, "-Werror", *flags, *_more_flags(), main, "-o", "ownership.o"]
         subprocess.run([tool("cc"), *command[1:]], cwd=folder, check=True)
         return Path(folder, "ownership.o").read_bytes()
 
@@ -132,6 +136,10 @@ def compiled(source: str, flags: Sequence[str] = ()) -> bytes:
         Path(folder, "program.c").write_text(source)
         Path(folder, "ownership.o").write_bytes(runtime(tuple(flags)))
         options = ("-shared", "-fPIC", "-O1", "-ffp-contract=off", "-o", "program.so")
-        command = [tool("cc"), *options, "program.c", "ownership.o", "-lm"]
+        command = [tool("cc"), *options, *_more_flags(), "program.c", "ownership.o", "-lm"]
         subprocess.run(command, cwd=folder, check=True)
         return Path(folder, "program.so").read_bytes()
+
+
+def _more_flags() -> list[str]:
+    return os.environ.get(MORE_FLAGS, "").split()

@@ -190,6 +190,11 @@ static void update_directories(void)
     memo_store_directories();
 }
 
+static void forget_scratch(void)
+{
+    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].scratch = NULL;
+}
+
 void avial_end(void)
 {
     if (run.broken || avial_error) return;
@@ -198,7 +203,7 @@ void avial_end(void)
     if (phase.pending) complete_receives(unpack_message, false);
     if (phase.memo_found) memo_restore_directories();
     else update_directories();
-    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].scratch = NULL;
+    forget_scratch();
 }
 
 /* Control flow --------------------------------------------------------------------------------- */
