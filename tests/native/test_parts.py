@@ -14,7 +14,7 @@ from tests.native.builds import SANITIZERS, built, lacks_sanitizers, write_sourc
 SOURCES = Path(__file__).parent / "c"
 TESTS = (
     "pieces", "merging", "one owner", "even parts", "large spaces", "strides", "memo: again",
-    "memo: oldest", "memo: rarely", "memo: the same",
+    "memo: wide pieces", "memo: oldest", "memo: rarely", "memo: the same",
 )  # fmt: skip
 
 

@@ -4,9 +4,10 @@
 
 #include "checks.h"
 
+#include "pieces.c"
+
 #include "memo.c"
 #include "partition.c"
-#include "pieces.c"
 #include "strides.c"
 
 static const struct {
@@ -20,6 +21,7 @@ static const struct {
     {"large spaces", test_large_spaces},
     {"strides", test_strides},
     {"memo: again", test_what_comes_again_is_found},
+    {"memo: wide pieces", test_wide_pieces_are_found_again},
     {"memo: oldest", test_the_oldest_is_replaced},
     {"memo: rarely", test_what_never_comes_again_is_kept_rarely},
     {"memo: the same", test_the_same_with_and_without},

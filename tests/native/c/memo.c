@@ -27,6 +27,7 @@ static bool is_found(i64 read, i64 written)
     run_phase(read, written);
     bool found = phase.memo_found;
     avial_end();
+    for (i64 k = 0; k < 2; k++) check_widest(&run.arrays[k], &run.arrays[k].directory);
     return found;
 }
 
@@ -41,6 +42,19 @@ static void test_what_comes_again_is_found(void)
     CHECK(!is_found(1, 0)); /* another directory */
     begin_rows();
     CHECK(!is_found(0, 0)); /* another run */
+}
+
+/* Pieces of one row become wide ones: what is known of their width is not that of before. */
+static void test_wide_pieces_are_found_again(void)
+{
+    bool found = false;
+    begin_rows();
+    for (i64 turn = 0; turn < 3; turn++) {
+        for (i64 low = 0; low < 20; low++)
+            set_owner(&run.arrays[1], (i64[]){low, 0, low + 1, 4}, low % 3);
+        found = is_found(0, 0);
+    }
+    CHECK(found);
 }
 
 /* Whatever rows are read, everybody has them; and the rows that are written are owned already. */

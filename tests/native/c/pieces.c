@@ -23,11 +23,19 @@ static void begin(i64 ranks, i64 nd)
     }
 }
 
+/* What `first_reaching` goes by, where it is known: no piece is wider in dimension 0. */
+static void check_widest(const Array *a, const PieceList *list)
+{
+    for (i64 k = 0; k < list->count && list->widest >= 0; k++)
+        CHECK(piece_at(a, list, k)[a->nd] - piece_at(a, list, k)[0] <= list->widest);
+}
+
 /* Pieces are in order and tile the array, and say of each element what the model does. */
 static void compare(bool (*holds)[MOST_RANKS], PieceList *list, const i64 *writer)
 {
     Array *a = &run.arrays[0];
     i64 covered = 0;
+    check_widest(a, list);
     for (i64 k = 0; k < list->count; k++) {
         i64 *piece = piece_at(a, list, k);
         covered += volume(a->nd, piece);

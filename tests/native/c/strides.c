@@ -9,6 +9,17 @@ static void fill_bytes(char *bytes, i64 from)
     for (i64 k = 0; k < ROOM + 2 * GUARD; k++) bytes[k] = (char)(from + 31 * k);
 }
 
+/* From any run on, those that are called evenly spaced are, and the row has no more of them. */
+static void check_spacing(const StridedBox *s)
+{
+    for (i64 k = 0; k < run_count(s); k++) {
+        i64 n = evenly_spaced(s, k);
+        CHECK(n > 0 && k + n <= run_count(s) && (!s->dims || (k + n) % s->count[0] == 0));
+        for (i64 j = 1; j < n; j++)
+            CHECK(run_address(s, k + j) - run_address(s, k) == j * s->step[0]);
+    }
+}
+
 static void test_strides(void)
 {
     static const i64 SIZES[] = {1, 2, 4, 8, 16};
@@ -22,6 +33,8 @@ static void test_strides(void)
         fill_bytes(one, 0), fill_bytes(two, 100), fill_bytes(packed, 200);
         char *end = pack_box(packed + GUARD, a, one + GUARD, used), *at = packed + GUARD;
         CHECK(end - at == bytes_of(a, used));
+        StridedBox s = strided_box(a, one + GUARD, used);
+        check_spacing(&s);
         for (i64 e = 0; e < elements; e++) {
             if (!lies_in(nd, dims, box, e)) continue;
             CHECK(!memcmp(at, one + GUARD + e * itemsize, (size_t)itemsize));
