@@ -30,6 +30,7 @@ from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
 from avial_lab.manifest import Manifest
+from avial_lab.native import sources
 from avial_lab.toolchain import tool
 
 EXPORTED = (
@@ -314,7 +315,7 @@ def _runtime(llvm_ir: str, store: Cache) -> dict[str, bytes]:
         found["ownership"] = compile_ownership(store=store)
     for part, needs in _IN_C.items():
         if needs(llvm_ir):
-            found[part] = _compile_c(part, _text_of(part), store)
+            found[part] = _compile_c(part, store)
     return found
 
 
@@ -326,25 +327,25 @@ def get_ready() -> None:
     has_fma()
     compile_ownership(store=store)
     for part in _IN_C:
-        _compile_c(part, _text_of(part), store)
+        _compile_c(part, store)
 
 
 def compile_ownership(*, store: Cache) -> bytes:
     """The ownership runtime as an object file; every program that needs it has the same."""
-    return _compile_c("ownership", ownership.source(), store)
+    return _compile_c("ownership", store)
 
 
-def _compile_c(name: str, text: str, store: Cache) -> bytes:
-    """The object file of a text in C; who asks for it while it is made waits."""
+def _compile_c(name: str, store: Cache) -> bytes:
+    """The object file of a part in C; who asks for it while it is made waits."""
     with _COMPILING[name]:
-        key = digest(name, text, *RUNTIME, tool_versions())
+        key = digest(name, _text_of(name), *RUNTIME, tool_versions())
         found = store.get(key)
         if found is not None:
             return found
         with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
             folder = Path(directory)
-            (folder / f"{name}.c").write_text(text)
-            _run([*RUNTIME, f"{name}.c", "-o", f"{name}.o"], folder)
+            sources.write(sources.texts(name), folder)
+            _run([*RUNTIME, sources.MAIN[name], "-o", f"{name}.o"], folder)
             compiled = (folder / f"{name}.o").read_bytes()
         store.put(key, compiled)
         return compiled
@@ -354,7 +355,7 @@ def _parts(llvm_ir: str) -> tuple[str, ...]:
     """The sources of what is linked to the program."""
     return (
         _bfloat16() if _needs_bfloat16(llvm_ir) else "",
-        *((ownership.source(), *RUNTIME) if _needs_ownership(llvm_ir) else ()),
+        *((_text_of("ownership"), *RUNTIME) if _needs_ownership(llvm_ir) else ()),
         *(
             word
             for part, needs in _IN_C.items()
@@ -424,9 +425,9 @@ def _bfloat16() -> str:
     return resources.files("avial_lab").joinpath("bfloat16.ll").read_text()
 
 
-@cache
 def _text_of(part: str) -> str:
-    return resources.files("avial_lab").joinpath(f"{part}.c").read_text()
+    """All that the part is compiled from: the constants it shares with Python, too."""
+    return "\0".join(word for file in sources.texts(part).items() for word in file)
 
 
 def _opt(part: LlvmPart | None = None) -> tuple[str, ...]:

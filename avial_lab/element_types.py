@@ -2,7 +2,7 @@
 it by name. Whoever asks what an element type is, asks here.
 
 MLIR's name, or a NumPy dtype -> `ElementType`. Operation and element type -> the number by which
-the ownership runtime (`ownership.c`) combines partial results.
+the ownership runtime (`native/ownership`) combines partial results.
 
 A type that is only stored, copied and sent needs one row; one that is also computed with, combined
 or handed to C has more of its columns filled in.
@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from avial_lab.native.constants import ELEMENT_BITS, ElementCode, Reduction
 
 
 class ElementKind(Enum):
@@ -38,7 +40,7 @@ class ElementType:
     dtypes: names of the NumPy dtypes (or ml_dtypes') whose arrays hold it. New arrays have the
     first; for `index` there is only that, since the text alone tells it from `i64`.
     computed: whether LLVM has arithmetic on it; otherwise it is stored, copied and sent.
-    runtime_code: its number in the ownership runtime, from 0 to 15; None where that only moves it.
+    runtime_code: its number in the ownership runtime; None where that only moves it.
     combined: whether the runtime can combine partial results of it (needs a `runtime_code`).
     c_type, mpi_type: its names in C and MPI, for the race's peers; empty where they have none.
     ctype: how a number of it is handed to a compiled program when it runs; None for a type whose
@@ -50,7 +52,7 @@ class ElementType:
     nbytes: int
     dtypes: tuple[str, ...]
     computed: bool = True
-    runtime_code: int | None = None
+    runtime_code: ElementCode | None = None
     combined: bool = False
     c_type: str = ""
     mpi_type: str = ""
@@ -68,22 +70,22 @@ class ElementType:
 
 _B, _I, _X, _F, _C = ElementKind
 _ROWS = (
-    ElementType("index", _X, 8, ("int64",), runtime_code=4, combined=True,
+    ElementType("index", _X, 8, ("int64",), runtime_code=ElementCode.I64, combined=True,
                 c_type="int64_t", mpi_type="MPI_INT64_T", ctype=ctypes.c_int64),
-    ElementType("i1", _B, 1, ("bool",), runtime_code=0, combined=True),
-    ElementType("i8", _I, 1, ("int8", "uint8"), runtime_code=1, combined=True,
+    ElementType("i1", _B, 1, ("bool",), runtime_code=ElementCode.I1, combined=True),
+    ElementType("i8", _I, 1, ("int8", "uint8"), runtime_code=ElementCode.I8, combined=True,
                 c_type="int8_t", mpi_type="MPI_INT8_T"),
-    ElementType("i16", _I, 2, ("int16", "uint16"), runtime_code=2, combined=True,
+    ElementType("i16", _I, 2, ("int16", "uint16"), runtime_code=ElementCode.I16, combined=True,
                 c_type="int16_t", mpi_type="MPI_INT16_T"),
-    ElementType("i32", _I, 4, ("int32", "uint32"), runtime_code=3, combined=True,
+    ElementType("i32", _I, 4, ("int32", "uint32"), runtime_code=ElementCode.I32, combined=True,
                 c_type="int32_t", mpi_type="MPI_INT32_T", ctype=ctypes.c_int32),
-    ElementType("i64", _I, 8, ("int64", "uint64"), runtime_code=4, combined=True,
+    ElementType("i64", _I, 8, ("int64", "uint64"), runtime_code=ElementCode.I64, combined=True,
                 c_type="int64_t", mpi_type="MPI_INT64_T", ctype=ctypes.c_int64),
-    ElementType("f16", _F, 2, ("float16",), runtime_code=5),
-    ElementType("bf16", _F, 2, ("bfloat16",), runtime_code=6),
-    ElementType("f32", _F, 4, ("float32",), runtime_code=7, combined=True,
+    ElementType("f16", _F, 2, ("float16",), runtime_code=ElementCode.F16),
+    ElementType("bf16", _F, 2, ("bfloat16",), runtime_code=ElementCode.BF16),
+    ElementType("f32", _F, 4, ("float32",), runtime_code=ElementCode.F32, combined=True,
                 c_type="float", mpi_type="MPI_FLOAT", ctype=ctypes.c_float),
-    ElementType("f64", _F, 8, ("float64",), runtime_code=8, combined=True,
+    ElementType("f64", _F, 8, ("float64",), runtime_code=ElementCode.F64, combined=True,
                 c_type="double", mpi_type="MPI_DOUBLE", ctype=ctypes.c_double),
     ElementType("complex<f32>", _C, 8, ("complex64",)),
     ElementType("complex<f64>", _C, 16, ("complex128",)),
@@ -161,50 +163,27 @@ def element_in_untyped(nbytes: int) -> ElementType | None:
 # -- partial results -------------------------------------------------------------------------------
 
 
-class Combination(IntEnum):
-    """How the ownership runtime combines partial results of two ranks, by its number there. The
-    neutral elements, which partial results start from, are in C (`identity`): they depend on the
-    width. ARG… are the keys of minima and maxima, COMPANION what moves with such a key.
-    """
-
-    SUM = 0
-    PRODUCT = 1
-    MIN = 2
-    MAX = 3
-    AND = 4
-    OR = 5
-    XOR = 6
-    MIN_UNSIGNED = 7
-    MAX_UNSIGNED = 8
-    MIN_NUMBER = 9
-    MAX_NUMBER = 10
-    ARGMIN = 11
-    ARGMAX = 12
-    ARGMIN_UNSIGNED = 13
-    ARGMAX_UNSIGNED = 14
-    COMPANION = 15
-
-
-COMBINATION_OF = {
-    "addf": Combination.SUM, "addi": Combination.SUM, "subf": Combination.SUM,
-    "subi": Combination.SUM, "fma": Combination.SUM,
-    "mulf": Combination.PRODUCT, "muli": Combination.PRODUCT,
-    "minsi": Combination.MIN, "minimumf": Combination.MIN,
-    "maxsi": Combination.MAX, "maximumf": Combination.MAX,
-    "andi": Combination.AND, "ori": Combination.OR, "xori": Combination.XOR,
-    "minui": Combination.MIN_UNSIGNED, "maxui": Combination.MAX_UNSIGNED,
-    "minnumf": Combination.MIN_NUMBER, "maxnumf": Combination.MAX_NUMBER,
-    "argmin": Combination.ARGMIN, "argmax": Combination.ARGMAX,
-    "argminui": Combination.ARGMIN_UNSIGNED, "argmaxui": Combination.ARGMAX_UNSIGNED,
+REDUCTION_OF = {
+    "addf": Reduction.SUM, "addi": Reduction.SUM, "subf": Reduction.SUM,
+    "subi": Reduction.SUM, "fma": Reduction.SUM,
+    "mulf": Reduction.PRODUCT, "muli": Reduction.PRODUCT,
+    "minsi": Reduction.MINIMUM, "minimumf": Reduction.MINIMUM,
+    "maxsi": Reduction.MAXIMUM, "maximumf": Reduction.MAXIMUM,
+    "andi": Reduction.AND, "ori": Reduction.OR, "xori": Reduction.XOR,
+    "minui": Reduction.UNSIGNED_MINIMUM, "maxui": Reduction.UNSIGNED_MAXIMUM,
+    "minnumf": Reduction.MINIMUM_NUMBER, "maxnumf": Reduction.MAXIMUM_NUMBER,
+    "argmin": Reduction.ARGMIN, "argmax": Reduction.ARGMAX,
+    "argminui": Reduction.UNSIGNED_ARGMIN, "argmaxui": Reduction.UNSIGNED_ARGMAX,
 }  # fmt: skip
 """By the name of the operation that updates, without its dialect."""
 
-COMPANION_CODE = Combination.COMPANION * 16
+COMPANION_CODE = Reduction.PAYLOAD << ELEMENT_BITS
 """Of elements of any type: they are moved as they are."""
 
 
 def operation_code(operation: str, element: str) -> int:
-    """The runtime's number for `arith.addf` on elements of that type: combination × 16 + type.
+    """The runtime's number for `arith.addf` on elements of that type: `Reduction` << ELEMENT_BITS
+    | `ElementCode`.
 
     KeyError where it has none; `combines` tells.
 
@@ -214,7 +193,7 @@ def operation_code(operation: str, element: str) -> int:
     code = ELEMENT_TYPES[element].runtime_code
     if code is None:
         raise KeyError(element)
-    return COMBINATION_OF[operation.partition(".")[2]] * 16 + code
+    return REDUCTION_OF[operation.partition(".")[2]] << ELEMENT_BITS | code
 
 
 def combines(operation: str, element: str) -> bool:
@@ -223,7 +202,7 @@ def combines(operation: str, element: str) -> bool:
     >>> combines("arith.addf", "f32"), combines("arith.addf", "f16"), combines("avial.argmin", "i1")
     (True, False, False)
     """
-    how, row = COMBINATION_OF.get(operation.partition(".")[2]), ELEMENT_TYPES.get(element)
+    how, row = REDUCTION_OF.get(operation.partition(".")[2]), ELEMENT_TYPES.get(element)
     if how is None or row is None or not row.combined:
         return False
-    return row.kind is not ElementKind.BOOL or how < Combination.ARGMIN
+    return row.kind is not ElementKind.BOOL or how < Reduction.ARGMIN

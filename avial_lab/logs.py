@@ -16,6 +16,7 @@ import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.devices import CPU
+from avial_lab.native.constants import EVENT_PARTIAL, RunEvent
 from avial_lab.schedule import RankProgram, Step, StepKind, Transfer
 from avial_lab.trace import Event, EventKind
 
@@ -30,13 +31,16 @@ _WORDS = {
 }
 """What a message's step is called, and whether this rank is its sender."""
 
-LOGGED = (
-    EventKind.TASK, EventKind.WAIT, EventKind.SEND,
-    EventKind.WAIT, EventKind.SEND, EventKind.COPY, EventKind.BARRIER,
-)  # fmt: skip
-"""The kinds of events that `books/run.h` counts, in its order."""
-
-_PARTIAL = 16
+LOGGED = {
+    RunEvent.RUN: EventKind.TASK,
+    RunEvent.RECEIVED: EventKind.WAIT,
+    RunEvent.SENT: EventKind.SEND,
+    RunEvent.COLLECTIVE_RECEIVED: EventKind.WAIT,
+    RunEvent.COLLECTIVE_SENT: EventKind.SEND,
+    RunEvent.COPY: EventKind.COPY,
+    RunEvent.BARRIER: EventKind.BARRIER,
+}
+"""What the ownership runtime's events are in a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,7 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class EventLog:
-    """Reads what the ownership runtime leaves: int64 (events, 13), as `books/run.h` has them."""
+    """Reads what the ownership runtime leaves: int64 (events, EVENT_WORDS), by `EVENT_FIELDS`."""
 
     phases: Sequence[str]
     storages: Sequence[Storage]
@@ -160,7 +164,8 @@ class EventLog:
     def _event(self, numbers: _Numbers, rank: int, row: Sequence[int]) -> Iterator[Row]:
         (k, turn, code, start, mid, end, nbytes, peer, array, count, low, high, number) = row
         phase = self.phases[k]
-        kind, shared = LOGGED[code % _PARTIAL], code % _PARTIAL in (3, 4)
+        logged = RunEvent(code % EVENT_PARTIAL)
+        kind, shared = LOGGED[logged], logged.collective
         if kind is EventKind.TASK:
             yield Row(kind, phase, rank, start, end, CPU.device_name(rank), turn=turn)
             return
@@ -191,7 +196,7 @@ class EventLog:
 @lru_cache(maxsize=4096)
 def _words(phase: str, code: int, peer: int, storage: str) -> tuple[str, str]:
     """What an event is called, and the copy that is part of it."""
-    combining, kind = code >= _PARTIAL, LOGGED[code % _PARTIAL]
+    combining, kind = code >= EVENT_PARTIAL, LOGGED[RunEvent(code % EVENT_PARTIAL)]
     part = "partial " * combining + (f"{storage} " if storage else "")
     other = f"rank {peer}" if peer >= 0 else "all ranks"
     if kind is EventKind.COPY:

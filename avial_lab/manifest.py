@@ -169,7 +169,8 @@ class KnownMessages(Manifest):
 @dataclass(frozen=True, kw_only=True)
 class DerivedMessages(Manifest):
     """Loops: every rank goes through the same `phases`, each as often as the others, and the
-    ownership runtime (`ownership.c`) finds what has to be sent for them, and where results are.
+    ownership runtime (`native/ownership`) finds what has to be sent for them, and where results
+    are.
 
     The mark is the phase's number. `rounds` is how often each is planned to be begun and
     `planned` the bytes planned to be sent; nothing and None where control depends on data.

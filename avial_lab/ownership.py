@@ -1,8 +1,9 @@
 """The ownership runtime of a structured program, seen from Python: what a run is told and tells.
 
-A loaded shared object -> its books as plain facts; a program and a number of ranks -> Plan. The
-runtime itself is `ownership.c`, which is linked into the program. The phases of a plan run without
-bodies, without memory and without MPI: only the control flow and what every rank touches.
+A loaded shared object -> its ownership directory as plain facts; a program and a number of ranks
+-> Plan. The runtime itself is in `native/ownership`, and is linked into the program. The phases of
+a plan run without bodies, without memory and without MPI: only the control flow and what every rank
+touches.
 
     phase S1   rank 0 ──► rank 1   1 message of 800 bytes        Plan.moves
     A[0:50]    rank 0                                            Plan.inputs, Plan.results
@@ -13,12 +14,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, IntEnum
-from importlib import resources
 from itertools import pairwise
 
 from avial_lab.arrays import Number, Storage
 from avial_lab.errors import InternalError
+from avial_lab.native.constants import MAX_DIMS, ErrorCode, Table, Use
 from avial_lab.regions import Box, union
 from avial_lab.schedule import PhaseRun, Piece
 from avial_lab.shared_object import LoadedProgram, descriptor, digest, load_program
@@ -27,41 +27,12 @@ from avial_lab.trace import Move
 BEGIN = "avial_begin"
 """What a structured program calls, and no other."""
 
-EVENT_WORDS = 13
-"""Of one event in the trace of a rank: `Event` in `books/run.h`."""
-
-_OWN_ERRORS = {
-    0x7FFFFF01: "out of memory for the bookkeeping of a phase",
-    0x7FFFFF02: "an array has more than 32 dimensions",
-    0x7FFFFF03: "the program reads elements that no rank was given",
-    0x7FFFFF04: "a reduction has no memory to accumulate in",
+_OWN_ERRORS: dict[int, str] = {
+    ErrorCode.NO_MEMORY: "out of memory for the bookkeeping of a phase",
+    ErrorCode.TOO_MANY_DIMS: f"an array has more than {MAX_DIMS} dimensions",
+    ErrorCode.NOT_GIVEN: "the program reads elements that no rank was given",
+    ErrorCode.NO_SCRATCH: "a reduction has no memory to accumulate in",
 }
-
-
-class _Table(IntEnum):
-    INPUTS = 0
-    RESULTS = 1
-    MOVES = 2
-    HELD = 3
-    PHASES = 4
-    INCOMPLETE = 5
-    BOOK = 6
-    SKETCHES = 7
-    TOTALS = 8
-    CARRIED = 9
-
-
-class Use(Enum):
-    """`update`: not every element is written for sure, so that old values are needed."""
-
-    READ = 0
-    WRITE = 1
-    UPDATE = 2
-    REDUCE = 3
-
-    @property
-    def writes(self) -> bool:
-        return self is not Use.READ
 
 
 @dataclass(frozen=True)
@@ -90,7 +61,7 @@ class PhaseCount:
 
 @dataclass(frozen=True)
 class EventTotal:
-    """All events of one kind (as `books/run.h` counts them) for one phase, on this rank.
+    """All events of one kind (a `RunEvent`) for one phase, on this rank.
 
     The copies, before sending and after receiving, are part of them.
     """
@@ -107,7 +78,7 @@ class EventTotal:
 
 @dataclass(frozen=True)
 class Owned:
-    """A piece of the book: `writer` is -1 where the caller's version still holds."""
+    """A piece of the directory: `writer` is -1 where the caller's version still holds."""
 
     storage: str
     box: Box
@@ -198,18 +169,18 @@ class Ownership:
 
     def inputs(self) -> tuple[Piece, ...]:
         """What each rank was given, or in a plan needs, of the caller's arrays."""
-        return tuple(self._pieces(_Table.INPUTS))
+        return tuple(self._pieces(Table.INPUTS))
 
     def results(self) -> tuple[Piece, ...]:
         """The last version of every element that was written and is not a temporary's, once."""
-        pieces = self._pieces(_Table.RESULTS)
+        pieces = self._pieces(Table.RESULTS)
         return tuple(piece for piece in pieces if piece.storage not in self.temporary)
 
     def moves(self) -> tuple[Move, ...]:
         """In a plan all messages; in a run those this rank has sent."""
         return tuple(
             Move(self._phase(phase), source, dest, messages, nbytes)
-            for phase, source, dest, messages, nbytes in _rows(self._table(_Table.MOVES), 5)
+            for phase, source, dest, messages, nbytes in _rows(self._table(Table.MOVES), 5)
         )
 
     def carried(self) -> tuple[tuple[str, ...], ...]:
@@ -217,29 +188,29 @@ class Ownership:
         names = [storage.name for storage in self.storages[:64]]
         return tuple(
             tuple(name for k, name in enumerate(names) if word >> k & 1)
-            for word in self._table(_Table.CARRIED)
+            for word in self._table(Table.CARRIED)
         )
 
     def held_bytes(self) -> tuple[int, ...]:
         """By rank; of a plan alone."""
-        return tuple(nbytes for _, nbytes in _rows(self._table(_Table.HELD), 2))
+        return tuple(nbytes for _, nbytes in _rows(self._table(Table.HELD), 2))
 
     def totals(self) -> tuple[EventTotal, ...]:
         """Of the events of a traced run, those dropped among them."""
-        rows = _rows(self._table(_Table.TOTALS), 8)
+        rows = _rows(self._table(Table.TOTALS), 8)
         return tuple(EventTotal(self._phase(phase), *sums) for phase, *sums in rows)
 
     def counts(self) -> tuple[PhaseCount, ...]:
-        rows = _rows(self._table(_Table.PHASES), 5)
+        rows = _rows(self._table(Table.PHASES), 5)
         return tuple(PhaseCount(self._phase(phase), *counts) for phase, *counts in rows)
 
     @property
     def complete(self) -> bool:
-        return self._table(_Table.INCOMPLETE) == [0]
+        return self._table(Table.INCOMPLETE) == [0]
 
-    def book(self, ranks: int) -> tuple[Owned, ...]:
+    def directory(self, ranks: int) -> tuple[Owned, ...]:
         """Who holds what now, by array and place."""
-        words = iter(self._table(_Table.BOOK))
+        words = iter(self._table(Table.DIRECTORY))
         pieces: list[Owned] = []
         for number in words:
             storage = self.storages[number]
@@ -251,7 +222,7 @@ class Ownership:
 
     def footprints(self) -> Iterator[Footprint]:
         """Of a plan alone."""
-        words = iter(self._table(_Table.SKETCHES))
+        words = iter(self._table(Table.FOOTPRINTS))
         for phase in words:
             rank, storage = next(words), self.storages[next(words)]
             use = Use(next(words))
@@ -266,13 +237,13 @@ class Ownership:
     def _phase(self, number: int) -> str:
         return self.phases[number] if number < len(self.phases) else str(number)
 
-    def _pieces(self, what: _Table) -> Iterator[Piece]:
+    def _pieces(self, what: Table) -> Iterator[Piece]:
         words = iter(self._table(what))
         for rank in words:
             storage = self.storages[next(words)]
             yield Piece(rank, storage.name, _take_box(words, len(storage.shape)))
 
-    def _table(self, what: _Table) -> list[int]:
+    def _table(self, what: Table) -> list[int]:
         function = self.program.library.avial_table
         function.restype = ctypes.c_int64
         needed = function(ctypes.c_int64(what), None, ctypes.c_int64(0))
@@ -293,7 +264,7 @@ def plan_run(
 ) -> Plan:
     """What the program does on `ranks` ranks, found by running its control flow in this process.
 
-    Raises InternalError where the runtime could not keep the books.
+    Raises InternalError where the runtime failed.
     """
     program = load_program(shared_object, digest(shared_object), entry=entry)
     ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases))
@@ -320,18 +291,6 @@ def plan_run(
 def own_error(error: int) -> str | None:
     """What the code in `avial_error` means; None where it is one of MPI's."""
     return _OWN_ERRORS.get(error & 0xFFFFFFFF)
-
-
-def source() -> str:
-    """The runtime in C as one text: `ownership.c` with what it includes of `books/`."""
-    package = resources.files("avial_lab")
-    lines = package.joinpath("ownership.c").read_text().splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith('#include "'):
-            name = line.split('"')[1]
-            text = package.joinpath(name).read_text()
-            lines[number] = f'#line 1 "{name}"\n{text}#line {number + 2} "ownership.c"'
-    return "\n".join(lines) + "\n"
 
 
 def default_blocks(storage: Storage, ranks: int) -> tuple[Piece, ...]:

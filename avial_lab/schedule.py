@@ -320,8 +320,8 @@ def schedule_phases(
 ) -> Schedule:
     """The schedule of a structured program: a replicate is on every device that fits its target.
 
-    What moves is found while it runs (`ownership.c`): `inputs`, `results`, `moves`, `phases` and
-    the rank that a task runs on first (`rank_of`) are those of its plan.
+    What moves is found while it runs (`native/ownership`): `inputs`, `results`, `moves`, `phases`
+    and the rank that a task runs on first (`rank_of`) are those of its plan.
     """
     first = rank_of or {}
     placements: list[Placement] = []

@@ -49,7 +49,7 @@ class LoadedProgram:
         return hasattr(self.library, name)
 
     def drop_memory(self) -> None:
-        """Give back to the system what the program keeps for its next run (`memory.c`)."""
+        """Give back to the system what the program keeps for its next run (`native/memory.c`)."""
         if self.exports("avial_drop"):
             self.library.avial_drop()
 

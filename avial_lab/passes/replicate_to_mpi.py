@@ -1,14 +1,13 @@
 """Structured programs: every rank runs the control flow, and its own part of each parallel nest.
 
 Module of replicates, converges and tasks, with the ranks that take part -> one entry that calls the
-ownership runtime (`ownership.c`) around a function for each phase; the avial dialect is gone.
+ownership runtime (`native/ownership`) around a function for each phase; the avial dialect is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from itertools import islice
 
 from mlir import ir
@@ -20,6 +19,7 @@ from avial_lab.dialects.avial import CAST
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import program_function
 from avial_lab.errors import PassError
+from avial_lab.native.constants import SPACE_WORDS, PhaseKind
 from avial_lab.passes.index_code import open_sizes
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phase_touches import element_touches, phase_touches
@@ -41,18 +41,6 @@ from avial_lab.polyhedra.nesting import FORS, body_of
 
 MOST_PARAMETERS = 64
 """Numbers from outside that what a phase touches may hang on."""
-
-SPACE_WORDS = 5
-"""Of each split dimension: lower bound, upper bound, step, offset and extent of what it owns."""
-
-
-class PhaseKind(IntEnum):
-    """As `avial_begin` takes it."""
-
-    REPLICATE = 0
-    TASK = 1
-    EVERYWHERE = 2
-    WIDE = 3
 
 
 @dataclass(frozen=True)
@@ -93,7 +81,7 @@ llvm.func @avial_unknown()
 llvm.func @avial_cost(i64, !llvm.ptr)
 llvm.func @avial_layout(i64, i64, i64, !llvm.ptr)
 """
-"""What `ownership.c` offers compiled code."""
+"""What the ownership runtime offers compiled code (`native/ownership/ownership.h`)."""
 
 _BARRIER = "llvm.func @avial_barrier()"
 """The same, where ranks meet after each level."""

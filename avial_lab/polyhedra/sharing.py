@@ -23,6 +23,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.element_types import ITEMSIZE
+from avial_lab.native.constants import SMALL_REDUCTION
 from avial_lab.polyhedra.bounds import trip_count
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, ArrayKind, Loop, Scop, Statement
@@ -32,9 +33,6 @@ PARAM = isl.dim_type.param
 
 ALL, ONE = -1, -2
 """In place of a dimension: every rank holds the array, or one rank does."""
-
-SMALL_REDUCTION = 4096
-"""Elements of partial results up to which every rank gets the sum (`books/run.h`)."""
 
 
 class Unknown(Exception):

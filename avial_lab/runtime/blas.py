@@ -1,8 +1,8 @@
 """The BLAS that a rank has already: found, and handed to a program that calls one.
 
 A loaded program, a number of threads -> the program with the library's functions in its globals
-(`blas.c`); ClusterError where there is no such library. Nothing is installed, and nothing that is
-not asked for is loaded.
+(`native/blas.c`); ClusterError where there is no such library. Nothing is installed, and nothing
+that is not asked for is loaded.
 
 In this order: what $AVIAL_BLAS names; what the process has loaded, as it would be there anyway
 (NumPy's); what comes in NumPy's and SciPy's wheels; the libraries of the environment (conda's MKL,

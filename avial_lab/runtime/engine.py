@@ -28,7 +28,7 @@ from avial_lab.cpu import Core, check_instruction_sets
 from avial_lab.devices.cuda import chip_named
 from avial_lab.errors import AvialError
 from avial_lab.manifest import Manifest
-from avial_lab.ownership import EVENT_WORDS
+from avial_lab.native.constants import EVENT_WORDS
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
 from avial_lab.runtime.journal import Journal

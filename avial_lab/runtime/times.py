@@ -46,8 +46,8 @@ class Times:
 
     rows: int64 (2 * steps + 2, 2), seconds and nanoseconds: of step k row 2k is its start and
     2k + 1 where a copy and its message meet (0 for no copy); after the last step its end. Of a
-    program of loops int64 (events, 13), as `books/run.h` has them, with its sums, how often each
-    phase was begun, and when the rank was done.
+    program of loops int64 (events, EVENT_WORDS), the `EVENT_FIELDS` of each, with its sums, how
+    often each phase was begun, and when the rank was done.
     """
 
     rows: np.ndarray

@@ -12,6 +12,7 @@ import numpy as np
 from avial_lab.devices import kind_named, label_with
 from avial_lab.logs import LOGGED, Row
 from avial_lab.manifest import Manifest
+from avial_lab.native.constants import RunEvent
 from avial_lab.runtime.outcome import Outcome
 from avial_lab.runtime.times import Times, aligned
 from avial_lab.trace import EventKind, Total, Trace
@@ -69,7 +70,10 @@ def _totals(rank: int, times: Times) -> Iterator[Total]:
     """A copy that is part of a message's event counts as a copy."""
     copies: dict[str, np.ndarray] = {}
     for total in times.totals:
-        kind, events = LOGGED[total.kind], np.array([total.events, total.ns, total.nbytes])
+        kind, events = (
+            LOGGED[RunEvent(total.kind)],
+            np.array([total.events, total.ns, total.nbytes]),
+        )
         parts = np.array([total.copies, total.copies_ns, total.copies_nbytes])
         if kind is EventKind.COPY:
             parts = events

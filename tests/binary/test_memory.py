@@ -119,7 +119,9 @@ def test_memory_is_kept_for_who_asks_next(tmp_path: Path, watched: str) -> None:
     flags = ["-O1", "-g", "-Wall", "-Werror", f"-fsanitize={watched}", "-pthread"]
     if not builds(tmp_path, "nothing", "int main(void) { return 0; }", flags):
         pytest.skip(f"the compiler has no -fsanitize={watched}")
-    assert builds(tmp_path, "asking", ASKING, [*flags, "-I", str(resources.files("avial_lab"))])
+    assert builds(
+        tmp_path, "asking", ASKING, [*flags, "-I", str(resources.files("avial_lab") / "native")]
+    )
     ran = run([str(tmp_path / "asking")], capture_output=True, text=True, check=False, env=KEPT)
     assert ran.returncode == 0, ran.stderr
 

@@ -15,12 +15,11 @@ from mlir import ir
 
 import avial_lab
 from avial_lab.element_types import (
-    COMBINATION_OF,
     COMPANION_CODE,
     ELEMENT_OF_DTYPE,
     ELEMENT_TYPES,
     HANDED,
-    Combination,
+    REDUCTION_OF,
     ElementKind,
     ElementType,
     combines,
@@ -29,6 +28,7 @@ from avial_lab.element_types import (
     operation_code,
 )
 from avial_lab.inputs import parse_inputs
+from avial_lab.native.constants import Reduction
 from avial_lab.parse.cells import parse_cell
 from avial_lab.runtime.cluster import Cluster
 from kernels.kernel import ELEMENTS
@@ -212,7 +212,7 @@ def test_codes_of_the_runtime() -> None:
     assert operation_code("arith.subi", "i32") == 3
     assert operation_code("arith.maxnumf", "f32") == 10 * 16 + 7
     assert COMPANION_CODE == 240
-    assert {*COMBINATION_OF.values()} == {*Combination} - {Combination.COMPANION}
+    assert {*REDUCTION_OF.values()} == {*Reduction} - {Reduction.PAYLOAD}
 
 
 def test_what_the_runtime_combines() -> None:

@@ -351,7 +351,7 @@ def dense(books: Books) -> list[tuple[np.ndarray, np.ndarray]]:
     shapes = {storage.name: storage.shape for storage in books.storages}
     writer = {name: np.full(shape, -2) for name, shape in shapes.items()}
     holds = {name: np.zeros((*shape, books.ranks), bool) for name, shape in shapes.items()}
-    for piece in books.ownership.book(books.ranks):
+    for piece in books.ownership.directory(books.ranks):
         assert (writer[piece.storage][piece.box.slices] == -2).all(), "pieces do not overlap"
         writer[piece.storage][piece.box.slices] = piece.writer
         for rank in piece.holders:

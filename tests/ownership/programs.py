@@ -6,6 +6,7 @@ C text -> Binary. A program has phases with a `touches` each, and a body that ru
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,15 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab import ownership
 from avial_lab.arrays import bind_arrays
 from avial_lab.binary import RUNTIME, Binary
 from avial_lab.manifest import DerivedMessages
+from avial_lab.native import sources
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.job import Options
 from avial_lab.toolchain import tool
 from avial_lab.trace import Trace
+
+MORE_FLAGS = "AVIAL_TEST_CFLAGS"
+"""A variable of the environment: flags of the C compiler for the runtime and the programs."""
 
 PRELUDE = """
 #include <math.h>
@@ -120,9 +124,9 @@ class Program:
 def runtime(flags: Sequence[str] = ()) -> bytes:
     """The object file of the runtime; `flags` for a build that is to be tried."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "ownership.c")
-        path.write_text(ownership.source())
-        command = [*RUNTIME, "-Werror", *flags, path, "-o", "ownership.o"]
+        sources.write(sources.texts("ownership"), Path(folder))
+        main = sources.MAIN["ownership"]
+        command = [*RUNTIME, "-Werror", *flags, *_more_flags(), main, "-o", "ownership.o"]
         subprocess.run([tool("cc"), *command[1:]], cwd=folder, check=True)
         return Path(folder, "ownership.o").read_bytes()
 
@@ -133,6 +137,10 @@ def compiled(source: str, flags: Sequence[str] = ()) -> bytes:
         Path(folder, "program.c").write_text(source)
         Path(folder, "ownership.o").write_bytes(runtime(tuple(flags)))
         options = ("-shared", "-fPIC", "-O1", "-ffp-contract=off", "-o", "program.so")
-        command = [tool("cc"), *options, "program.c", "ownership.o", "-lm"]
+        command = [tool("cc"), *options, *_more_flags(), "program.c", "ownership.o", "-lm"]
         subprocess.run(command, cwd=folder, check=True)
         return Path(folder, "program.so").read_bytes()
+
+
+def _more_flags() -> list[str]:
+    return os.environ.get(MORE_FLAGS, "").split()

@@ -1,4 +1,4 @@
-"""The books of `ownership.c` against a model with a set of ranks for every element."""
+"""The directories of `native/ownership` against a model with a set of ranks for every element."""
 
 from __future__ import annotations
 

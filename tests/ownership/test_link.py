@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from avial_lab import binary, ownership
+from avial_lab import binary
 from avial_lab.arrays import Storage
 from avial_lab.binary import compile_llvm_ir
 from avial_lab.cache import Cache
+from avial_lab.native import sources
 from avial_lab.ownership import Ownership, plan_run
 from avial_lab.regions import Box
 from avial_lab.schedule import Piece
@@ -99,13 +100,23 @@ def test_it_is_compiled_once_for_all_programs(
     assert commands.count("cc") == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("ownership/constants.h", "SMALL_REDUCTION = 4096", "SMALL_REDUCTION = 4095"),
+        ("ownership/partition.c", "k == n - 1, range)", "k == n, range)"),
+        ("ownership/state.h", "MEMO_ENTRIES = 4", "MEMO_ENTRIES = 5"),
+    ],
+)
 def test_a_changed_runtime_changes_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Cache(tmp_path)
     before = compile_llvm_ir(STRUCTURED, store=store)
-    changed = ownership.source().replace("SMALL_REDUCTION = 4096", "SMALL_REDUCTION = 4095")
-    monkeypatch.setattr(ownership, "source", lambda: changed)
+    files = dict(sources.texts("ownership"))
+    files[name] = files[name].replace(old, new)
+    assert files != sources.texts("ownership")
+    monkeypatch.setattr(sources, "texts", lambda part: files)
     assert compile_llvm_ir(STRUCTURED, store=store).shared_object != before.shared_object
     plain = compile_llvm_ir(PLAIN, store=store)
     monkeypatch.undo()

@@ -38,7 +38,7 @@ def sizes(phases: tuple[Phase, ...], ranks: int, rounds: int) -> list[int]:
     for _ in range(rounds):
         for phase in phases:
             books.run(phase)
-        found.append(len(books.ownership.book(ranks)))
+        found.append(len(books.ownership.directory(ranks)))
     return found
 
 

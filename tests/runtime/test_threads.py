@@ -277,7 +277,7 @@ int main(void)
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are not placed here")
 def test_each_thread_begins_on_a_core_of_its_own_and_is_free_then(tmp_path: Path) -> None:
     (tmp_path / "recorder.c").write_text(RECORDER)
-    home = str(resources.files("avial_lab"))
+    home = str(resources.files("avial_lab") / "native")
     program = str(tmp_path / "recorder")
     built = run([str(tool("cc")), "-I", home, "-o", program, f"{program}.c"])
     assert built.returncode == 0, built.stderr

@@ -1,0 +1,301 @@
+/* The entry points, but for those beside what they enter: footprints.c, tables.c.
+ *
+ * Every rank runs the same phases and keeps the same directories, so that all agree on every
+ * message without asking; rank -1 keeps them alone (a plan: no MPI, no memory).
+ *
+ *     phase        avial_begin(touches)        avial_range, bodies       avial_end
+ *     directories  who reads what it lacks?                              who wrote owns
+ *     messages     receive, pack, send ──────► inner range, wait, ends   combine reductions
+ *
+ * Each entry point that may `fail` sets `run.failed`, where a failure leaves it; none enters
+ * another.
+ */
+#include "ownership.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "combine.h"
+#include "events.h"
+#include "footprints.h"
+#include "memo.h"
+#include "messages.h"
+#include "overlap.h"
+#include "pieces.h"
+#include "pipelined.h"
+#include "state.h"
+#include "strides.h"
+#include "transfers.h"
+
+AVIAL_GLOBAL int64_t avial_comm, avial_byte, avial_status_ignore;
+AVIAL_GLOBAL int64_t *avial_journal;
+AVIAL_GLOBAL int64_t *avial_counts;
+AVIAL_GLOBAL int64_t avial_counts_capacity;
+AVIAL_GLOBAL int64_t *avial_events;
+AVIAL_GLOBAL int64_t avial_events_capacity, avial_events_count, avial_events_dropped;
+AVIAL_GLOBAL int64_t avial_chunk = 1 << 30;
+AVIAL_GLOBAL int64_t avial_staging = 256 << 20;
+AVIAL_GLOBAL int64_t avial_piece = 256 << 10;
+AVIAL_GLOBAL int64_t avial_error;
+
+/* Phases --------------------------------------------------------------------------------------- */
+
+/* A plan keeps, for people to look at, what each rank touches the first time it touches
+ * anything. */
+static void keep_footprints(void)
+{
+    PhaseRecord *record = &run.phases.rows[phase.number];
+    const Footprints *all = &phase.footprints;
+    if (!run.plan || record->kept || !all->count || run.ranks > FOOTPRINT_RANKS) return;
+    record->kept = true;
+    if (++run.kept_phases > FOOTPRINT_PHASES || all->count > FOOTPRINT_BOXES) return;
+    for (i64 k = 0; k < all->count; k++) {
+        const Footprint *f = &all->rows[k];
+        const Array *a = &run.arrays[f->array];
+        i64 head[4] = {phase.number, f->rank, f->array, f->use}, box = a->scalar ? 0 : 2 * a->nd;
+        Words *kept = &run.kept_footprints;
+        RESERVE(*kept, kept->count + 4 + box);
+        memcpy(kept->rows + kept->count, head, sizeof head);
+        memcpy(kept->rows + kept->count + 4, box_at(f->box), (size_t)box * 8);
+        kept->count += 4 + box;
+    }
+}
+
+/* All ranks, in order and in one part each, where the program said nothing else. */
+static void set_default_layout(void)
+{
+    if (phase.layout_set) return;
+    phase.block = phase.grid_columns = 0;
+    phase.member_count = run.ranks;
+    for (i64 r = 0; r < run.ranks; r++) phase.members[r] = r;
+}
+
+static void begin_phase(i64 id, i64 kind)
+{
+    phase.number = id;
+    phase.kind = kind;
+    if (avial_journal) *(volatile i64 *)avial_journal = id;
+    if (avial_counts && id < avial_counts_capacity) ((volatile i64 *)avial_counts)[1 + id]++;
+    while (run.phases.count <= id) *APPEND(run.phases) = (PhaseRecord){0};
+    run.phases.rows[id].begun++;
+    phase.transfers.count = phase.messages.count = phase.interior_ranges = phase.pending = 0;
+    phase.range_open = phase.unsplit = phase.combining = false;
+    phase.memo_open = phase.memo_found = NULL;
+    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].cells.count = 0;
+    set_default_layout();
+}
+
+/* The phase's messages, and whether it is divided: from the memo, or derived. */
+static void derive_messages(const Body *body)
+{
+    if (memo_find()) return;
+    resolve_conflicts(body);
+    keep_footprints();
+    derive_transfers();
+    group_into_messages();
+    memo_store_messages();
+}
+
+void avial_layout(int64_t block, int64_t grid, int64_t count, const int64_t *ranks)
+{
+    if (run.broken) return;
+    phase.block = block;
+    phase.grid_columns = grid;
+    phase.member_count = 0;
+    for (i64 k = 0; k < (count > 0 ? count : run.ranks); k++) {
+        i64 rank = count > 0 ? ranks[k] : k;
+        if (rank >= 0 && rank < run.ranks && phase.member_count < run.ranks)
+            phase.members[phase.member_count++] = rank;
+    }
+    phase.layout_set = true;
+}
+
+void avial_cost(int64_t n, const int64_t *of_slice)
+{
+    if (run.broken) return;
+    if (setjmp(run.failed)) return;
+    RESERVE(phase.weights, n);
+    for (i64 k = 0; k < n; k++) phase.weights.rows[k] = max(of_slice[k], 0);
+    phase.weights.count = n;
+}
+
+int64_t avial_begin(int64_t id, int64_t kind, Touches touches, const int64_t *params,
+                    const int64_t *space)
+{
+    if (run.broken || avial_error) return 0;
+    if (setjmp(run.failed)) return 0;
+    Body body = {touches, params, space};
+    begin_phase(id, kind);
+    collect_footprints(&body);
+    phase.layout_set = false;
+    phase.weights.count = 0;
+    derive_messages(&body);
+    count_messages();
+    if (run.plan) return 0;
+    start_messages(false);
+    split_interior(&body, max(space[SPACE_STEP], 1));
+    return avial_error ? 0 : phase.ranges.count / 4;
+}
+
+static void end_range(void)
+{
+    if (phase.range_open)
+        log_event((Event){.kind = EVENT_RUN, .start = phase.range_started_ns, .peer = -1});
+    phase.range_open = false;
+}
+
+void avial_range(int64_t k, int64_t *range)
+{
+    memset(range, 0, 32);
+    if (run.broken || k < 0 || k >= phase.ranges.count / 4) return;
+    if (setjmp(run.failed)) return;
+    bool waits = k >= phase.interior_ranges && phase.pending;
+    bool logs = phase.range_open || waits; /* an event then ends just now: the clock was read */
+    end_range();
+    if (waits) complete_receives(unpack_message, false);
+    memcpy(range, phase.ranges.rows + 4 * k, 32);
+    phase.range_started_ns = logs ? run.last_clock_ns : clock_if_traced();
+    phase.range_open = true;
+}
+
+void avial_scratch(int64_t array, void *memory)
+{
+    if (run.broken || run.plan) return;
+    if (setjmp(run.failed)) return;
+    run.arrays[array].scratch = memory;
+    if (!phase.ranges.count || !memory) return;
+    if (phase.pending) complete_receives(unpack_message, false);
+    i64 started = clock_if_traced();
+    initialise_scratch(&run.arrays[array], array);
+    log_copy(started, array);
+}
+
+/* Who wrote owns. A reduction that is not divided is written like anything else, from its
+ * scratch. */
+static void update_directories(void)
+{
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        Array *a = &run.arrays[f->array];
+        if (f->use == USE_READ || (f->use == USE_REDUCE && phase.combining)) continue;
+        if (f->use == USE_REDUCE && phase.ranges.count && a->scratch && !run.plan) {
+            i64 started = clock_if_traced();
+            copy_box(a, a->memory, a->scratch, box_at(f->box));
+            log_copy(started, f->array);
+        }
+        set_owner(a, box_at(f->box), f->rank);
+    }
+    if (phase.combining) combine_partials();
+    memo_store_directories();
+}
+
+static void forget_scratch(void)
+{
+    for (i64 k = 0; k < run.array_count; k++) run.arrays[k].scratch = NULL;
+}
+
+void avial_end(void)
+{
+    if (run.broken || avial_error) return;
+    if (setjmp(run.failed)) return;
+    end_range();
+    if (phase.pending) complete_receives(unpack_message, false);
+    if (phase.memo_found) memo_restore_directories();
+    else update_directories();
+    forget_scratch();
+}
+
+static void wait_for_all(void)
+{
+    i64 started = clock_if_traced();
+    check(MPI_Barrier(avial_comm));
+    log_event((Event){.kind = EVENT_BARRIER, .start = started, .peer = -1, .array = -1, .high = -1});
+}
+
+void avial_barrier(void)
+{
+    if (run.broken || avial_error) return;
+    if (setjmp(run.failed)) return;
+    run.phases.rows[phase.number].barriers++;
+    if (!run.plan) wait_for_all();
+}
+
+/* Control flow --------------------------------------------------------------------------------- */
+
+int64_t avial_live(void) { return !run.plan; }
+
+void avial_unknown(void)
+{
+    if (run.plan) run.incomplete = true;
+}
+
+/* The loop that is called from there. */
+static Loop *loop_at(void *site)
+{
+    for (i64 k = 0; k < run.loops.count; k++)
+        if (run.loops.rows[k].site == site) return &run.loops.rows[k];
+    Loop *loop = APPEND(run.loops);
+    *loop = (Loop){site, 0};
+    return loop;
+}
+
+int64_t avial_again(int64_t condition)
+{
+    if (run.broken || avial_error) return 0; /* bodies no longer run: no loop may wait for them */
+    if (!run.plan) return condition;
+    if (setjmp(run.failed)) return 0;
+    run.incomplete = true;
+    Loop *loop = loop_at(__builtin_return_address(0));
+    loop->turns = loop->turns < 2 ? loop->turns + 1 : 0;
+    return loop->turns > 0;
+}
+
+/* A run ---------------------------------------------------------------------------------------- */
+
+void avial_setup(int64_t ranks, int64_t rank, int64_t arrays, const int64_t *ndims,
+                 const int64_t *dims, const int64_t *itemsizes, void **memory)
+{
+    reset_run();
+    avial_error = avial_events_count = avial_events_dropped = 0;
+    if (setjmp(run.failed)) return;
+    if (ranks < 1 || ranks > INT_MAX) fail(ERROR_NO_MEMORY);
+    run.ranks = ranks;
+    run.rank = rank;
+    run.plan = rank < 0;
+    run.set_words = (ranks + 63) / 64;
+    phase.members = zeroed(ranks, 8);
+    scratch.per_rank = zeroed(2 * ranks, 8);
+    RESERVE(scratch.merged, 2 * MAX_DIMS + 1 + run.set_words);
+    run.arrays = zeroed(arrays, sizeof(Array));
+    run.array_count = arrays;
+    for (i64 k = 0, d = 0; k < arrays; d += ndims[k++]) {
+        if (ndims[k] > MAX_DIMS) fail(ERROR_TOO_MANY_DIMS);
+        init_array(&run.arrays[k], ndims[k], dims + d, itemsizes[k],
+                   run.plan || !memory ? NULL : memory[k]);
+    }
+}
+
+void avial_input(int64_t rank, int64_t array, const int64_t *box)
+{
+    if (run.broken) return;
+    if (setjmp(run.failed)) return;
+    Array *a = &run.arrays[array];
+    i64 part[2 * MAX_DIMS];
+    if (rank < 0) a->undefined = true;
+    else if (intersect(a->nd, part, box_given(a, box), a->whole))
+        add_holder(a, &a->given, part, rank, false);
+}
+
+void avial_finish(void)
+{
+    if (run.broken || run.plan) return;
+    if (setjmp(run.failed)) return;
+    for (i64 k = 0; k < run.buffers.count; k++) {
+        Buffer *b = &run.buffers.rows[k];
+        requests_complete(b, true);
+        if (avial_error) continue; /* MPI may still write there */
+        free(b->data);
+        *b = (Buffer){.requests = b->requests, .request_capacity = b->request_capacity};
+    }
+}

@@ -1,0 +1,180 @@
+#include "transfers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "footprints.h"
+#include "pieces.h"
+
+/* What is lacking ------------------------------------------------------------------------------ */
+
+INTERNAL void add_transfer(i64 source, i64 dest, i64 array, const i64 *box, bool first)
+{
+    i64 at = store_box(run.arrays[array].nd, box);
+    *APPEND(phase.transfers) = (Transfer){source, dest, array, at, first};
+}
+
+/* `rank` reads the caller's version of that box: what it was not given comes from who was. */
+static void fetch_input(i64 array, const i64 *box, i64 rank)
+{
+    Array *a = &run.arrays[array];
+    i64 part[2 * MAX_DIMS];
+    for (i64 k = first_reaching(a, &a->given, box[0]); k < a->given.count; k++) {
+        i64 *piece = piece_at(a, &a->given, k);
+        if (piece[0] >= box[a->nd]) break;
+        if (!intersect(a->nd, part, piece, box) || set_has(holders_of(a, piece), rank)) continue;
+        i64 source = set_first(holders_of(a, piece));
+        if (source < 0) fail(ERROR_NOT_GIVEN);
+        add_transfer(source, rank, array, part, false);
+    }
+}
+
+/* `rank` is to hold the last version of that box. */
+static void require(i64 array, const i64 *box, i64 rank)
+{
+    Array *a = &run.arrays[array];
+    if (is_fully_written(a)) return;
+    if (run.plan) add_holder(a, &a->ever_held, box, rank, false);
+    i64 lacking = add_holder(a, &a->directory, box, rank, true);
+    for (i64 k = 0; k < lacking; k++) {
+        i64 *part = scratch.pieces.rows + k * a->stride, writer = *writer_of(a, part);
+        if (writer >= 0) add_transfer(writer, rank, array, part, false);
+        else if (a->undefined) continue;
+        else if (run.plan) add_holder(a, &a->given, part, rank, false);
+        else fetch_input(array, part, rank);
+    }
+}
+
+/* Of what is reduced, the first rank that contributes starts from the old value. */
+static void require_old_values(i64 array)
+{
+    Array *a = &run.arrays[array];
+    for (i64 n = 0; n < a->cells.count; n++) {
+        i64 *cell = piece_at(a, &a->cells, n), rank = set_first(holders_of(a, cell));
+        if (rank >= 0) require(array, cell, rank);
+    }
+}
+
+INTERNAL void derive_transfers(void)
+{
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        if (f->use == USE_WRITE || (f->use == USE_REDUCE && phase.combining)) continue;
+        i64 box[2 * MAX_DIMS];
+        memcpy(box, box_at(f->box), (size_t)run.arrays[f->array].nd * 16); /* transfers add boxes */
+        i64 stop = f->rank < 0 ? run.ranks : f->rank + 1;
+        for (i64 r = max(f->rank, 0); r < stop; r++) require(f->array, box, r);
+    }
+    for (i64 k = 0; phase.combining && k < run.array_count; k++) require_old_values(k);
+}
+
+/* Messages ------------------------------------------------------------------------------------- */
+
+/* By destination, source, and then in the order they were added, which no sort need keep. */
+static int compare_transfers(const void *x, const void *y)
+{
+    const Transfer *a = x, *b = y;
+    if (a->dest != b->dest) return a->dest < b->dest ? -1 : 1;
+    if (a->source != b->source) return a->source < b->source ? -1 : 1;
+    return a->box < b->box ? -1 : a->box > b->box;
+}
+
+static void sort_transfers(void)
+{
+    Transfer *all = phase.transfers.rows;
+    i64 k = 1;
+    while (k < phase.transfers.count && compare_transfers(&all[k - 1], &all[k]) < 0) k++;
+    if (k < phase.transfers.count)
+        qsort(all, (size_t)phase.transfers.count, sizeof *all, compare_transfers);
+}
+
+static bool same_contents(const Message *x, const Message *y)
+{
+    if (x->count != y->count || x->bytes != y->bytes) return false;
+    for (i64 k = 0; k < x->count; k++) {
+        const Transfer *a = &phase.transfers.rows[x->first + k];
+        const Transfer *b = &phase.transfers.rows[y->first + k];
+        if (a->array != b->array) return false;
+        if (memcmp(box_at(a->box), box_at(b->box), (size_t)run.arrays[a->array].nd * 16))
+            return false;
+    }
+    return true;
+}
+
+/* A message is part of a collective where its rank sends the same to every other one. */
+static void find_collectives(void)
+{
+    if (run.ranks < 3 || phase.messages.count < run.ranks - 1) return;
+    i64 *first = scratch.per_rank, *same = scratch.per_rank + run.ranks; /* of each source */
+    memset(scratch.per_rank, 0, (size_t)run.ranks * 16);
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        const Message *m = &phase.messages.rows[k];
+        if (m->source == m->dest) continue;
+        if (!same[m->source]++) first[m->source] = k;
+        else if (same[m->source] > 1 && !same_contents(m, &phase.messages.rows[first[m->source]]))
+            same[m->source] = -run.ranks; /* and below 0 whatever follows */
+    }
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        Message *m = &phase.messages.rows[k];
+        m->collective = m->source != m->dest && same[m->source] == run.ranks - 1;
+    }
+}
+
+INTERNAL void group_into_messages(void)
+{
+    sort_transfers();
+    phase.messages.count = 0;
+    Message *last = NULL;
+    for (i64 k = 0; k < phase.transfers.count; k++) {
+        const Transfer *t = &phase.transfers.rows[k];
+        if (!last || last->source != t->source || last->dest != t->dest) {
+            last = APPEND(phase.messages);
+            *last = (Message){.source = t->source, .dest = t->dest, .first = k, .buffer = -1};
+        }
+        last->count++;
+        last->bytes += bytes_of(&run.arrays[t->array], box_at(t->box));
+    }
+    find_collectives();
+}
+
+/* Counts --------------------------------------------------------------------------------------- */
+
+/* The set of arrays in a message of a plan. */
+static u64 arrays_in(const Message *m)
+{
+    u64 set = 0;
+    for (i64 k = m->first; run.plan && k < m->first + m->count; k++) {
+        i64 array = phase.transfers.rows[k].array;
+        set |= (u64)1 << (array < 63 ? array : 63);
+    }
+    return set;
+}
+
+static void count_message(const Message *m)
+{
+    i64 k = run.total_hint;
+    for (i64 looked_at = 0; looked_at < run.totals.count; looked_at++, k++) {
+        if (k >= run.totals.count) k = 0;
+        MessageTotal *t = &run.totals.rows[k];
+        if (t->phase != phase.number || t->source != m->source || t->dest != m->dest) continue;
+        t->messages++;
+        t->bytes += m->bytes;
+        t->arrays |= arrays_in(m);
+        run.total_hint = k + 1; /* phases repeat: the next one is the likely next */
+        return;
+    }
+    *APPEND(run.totals) =
+        (MessageTotal){phase.number, m->source, m->dest, 1, m->bytes, arrays_in(m)};
+    run.total_hint = 0;
+}
+
+INTERNAL void count_messages(void)
+{
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        const Message *m = &phase.messages.rows[k];
+        if (m->source == m->dest) continue;
+        run.phases.rows[phase.number].bytes += m->bytes;
+        if (run.plan || m->source == run.rank) count_message(m);
+        if (avial_counts && m->source == run.rank) ((volatile i64 *)avial_counts)[0] += m->bytes;
+    }
+}
