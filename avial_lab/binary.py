@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from avial_lab import ownership
 from avial_lab.arrays import Buffer, Number, Storage
-from avial_lab.cache import Cache, digest
+from avial_lab.cache import Cache, digest, spelled
 from avial_lab.cpu import has_slow_gathers, instruction_sets
 from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
@@ -168,7 +168,7 @@ def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) 
     """What engines run: machine code of this machine, PTX and what has to be known of them."""
     manifest = replace(manifest, instruction_sets=tuple(sorted(instruction_sets())))
     parts = [item for pair in sorted(ptx.items()) for item in pair]
-    key = digest(code.shared_object, repr(manifest), *parts)
+    key = digest(code.shared_object, spelled(manifest), *parts)
     return Binary(key, code.shared_object, dict(ptx), manifest)
 
 

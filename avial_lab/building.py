@@ -18,7 +18,7 @@ from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.accesses.views import is_memref
 from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode
-from avial_lab.cache import digest
+from avial_lab.cache import digest, spelled
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
@@ -322,7 +322,7 @@ def lowered(
         return make()
     texts = (text_of(module.operation), text_of(structured))
     how = (topology, question.division, question.effort)
-    return made_once("dynamic", digest(repr(fingerprint()), *texts, repr(how)), make)
+    return made_once("dynamic", digest(repr(fingerprint()), *texts, spelled(how)), make)
 
 
 def _beside_tools(stages: Stages, work: Callable[[], object]) -> Stages:

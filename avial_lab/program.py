@@ -28,7 +28,7 @@ from avial_lab import plot
 from avial_lab.agreement import agreement, rounded_elsewhere
 from avial_lab.arrays import bind_arrays, checked_array, dtype_of_element, read_box
 from avial_lab.binary import Binary
-from avial_lab.cache import digest
+from avial_lab.cache import digest, spelled
 from avial_lab.ceilings import Ceilings
 from avial_lab.compilation import build
 from avial_lab.compiler import shared_compiler
@@ -746,11 +746,11 @@ def _tuning_key(question: Build) -> str:
     """
     source = question.source
     numbers = {k: v for k, v in source.scalars.items() if not isinstance(v, float)}
-    program = (source.text, source.function, source.binding, sorted(numbers.items()))
+    program = (source.text, source.function, source.binding, tuple(sorted(numbers.items())))
     return digest(
         "tuned",
         repr(fingerprint()),
-        repr(program),
+        spelled(program),
         repr(question.effort.strict),
         repr(question.effort.blas),
         *(["dynamic"] if question.dynamic else []),
