@@ -62,6 +62,11 @@ class Use(Enum):
     def writes(self) -> bool:
         return self is not Use.READ
 
+    @property
+    def mark(self) -> str:
+        """What stands behind a box that is used so; nothing where the table says it already."""
+        return {Use.UPDATE: " in part", Use.REDUCE: " combined"}.get(self, "")
+
 
 @dataclass(frozen=True)
 class Footprint:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+LINE_LIMIT = 400
+COLUMN_LIMIT = 400
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -76,3 +79,33 @@ class Inside:
     """All stages of a program from within, in order; made on demand (`Program.inside`)."""
 
     stages: tuple[StageInside, ...]
+
+
+def stage_text(stage: Stage, *, line_limit: int = LINE_LIMIT) -> str:
+    """Its title, what makes it and its text, for a terminal."""
+    made = f"\n// made by {stage.command}" if stage.command else ""
+    return f"// {stage.name}: {stage.title}{made}\n{elided(stage.text, line_limit=line_limit)}"
+
+
+def elided(text: str, *, line_limit: int = LINE_LIMIT, column_limit: int = COLUMN_LIMIT) -> str:
+    r"""The first two thirds and the last third of the lines allowed, and long lines cut, both
+    said openly.
+
+    >>> print(elided("a\nb\nc\nd\ne", line_limit=3))
+    a
+    b
+    // … 2 of 5 lines left out …
+    e
+    """
+    lines = [
+        line
+        if len(line) <= column_limit
+        else f"{line[:column_limit]} … ({len(line) - column_limit:,} more characters)"
+        for line in text.splitlines()
+    ]
+    if len(lines) <= line_limit:
+        return "\n".join(lines)
+    first = line_limit * 2 // 3
+    last = line_limit - first
+    gap = f"// … {len(lines) - line_limit:,} of {len(lines):,} lines left out …"
+    return "\n".join([*lines[:first], gap, *lines[len(lines) - last :]])

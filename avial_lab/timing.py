@@ -13,8 +13,8 @@ import numpy as np
 
 from avial_lab.errors import RunError
 from avial_lab.one_process import OneProcess
-from avial_lab.plot.facts import count, format_seconds
 from avial_lab.program import Program
+from avial_lab.words import count, format_seconds
 
 if TYPE_CHECKING:
     from avial_lab.runtime.cluster import Cluster

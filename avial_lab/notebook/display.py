@@ -16,8 +16,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from avial_lab import plot
 from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
-from avial_lab.plot.facts import Table, count, format_seconds
-from avial_lab.plot.run_facts import time_label
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.plot.views.stepper import stepper_data
@@ -25,8 +23,11 @@ from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
+from avial_lab.table import Table
 from avial_lab.trace import Trace
+from avial_lab.trace.run_facts import time_label
 from avial_lab.verdicts import Explanation, Nest
+from avial_lab.words import count, format_seconds
 
 PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")
 """What of a program can be shown, in the order it is shown in; `loops`, `dependences`, `split` and

@@ -36,13 +36,13 @@ from avial_lab.notebook.clusters import (
 from avial_lab.notebook.display import PARTS, Note, View, program_table
 from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
-from avial_lab.plot.facts import format_bytes
 from avial_lab.program import Namespace, Program
 from avial_lab.runtime.records import clusters, stop_clusters
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.schedule import Policy, Sync
 from avial_lab.suite import SIZES, kernel_program
 from avial_lab.tuning import TUNE
+from avial_lab.words import format_bytes
 
 POLICIES = tuple(policy.value for policy in Policy)
 SYNCS = tuple(sync.value for sync in Sync)

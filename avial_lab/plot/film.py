@@ -18,8 +18,9 @@ from itertools import pairwise
 import numpy as np
 
 from avial_lab.errors import BindError
-from avial_lab.plot.facts import Table, count
 from avial_lab.plot.svg import escape
+from avial_lab.table import Table
+from avial_lab.words import count
 
 SIDE = 288
 """Pixels of the longer side, about: an element is a square of whole pixels."""

@@ -1,15 +1,15 @@
 """The facts of a run in words: what took how long, and what the ranks' time went into.
 
-Trace -> sentences and `Table`s. The timeline, its alternative text, the table below it and the
-terminal's text all take them from here.
+Trace -> sentences and `Table`s. What a trace prints as, the timeline, its alternative text and the
+table below it all take them from here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from avial_lab.plot.facts import ROW_LIMIT, Table, count, format_bytes, format_seconds, left_out
-from avial_lab.schedule import Schedule
+from avial_lab.table import ROW_LIMIT, Table, left_out
 from avial_lab.trace import Event, EventKind, Trace
 from avial_lab.trace.analysis import (
     Segment,
@@ -20,6 +20,10 @@ from avial_lab.trace.analysis import (
     shares,
     task_times,
 )
+from avial_lab.words import count, format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from avial_lab.schedule import Schedule
 
 TOP = 20
 """Tasks, and stretches of the critical path, that a table shows."""

@@ -1,124 +1,36 @@
-"""The facts behind a picture, in words: one-line summaries and tables.
+"""The facts of a task graph and of its schedule, in words: one-line summaries and tables.
 
-TaskGraph, Schedule -> sentences and `Table`s, which become text or HTML. A picture's
-alternative text, the table below it and the terminal's text all come from here, so they cannot
-disagree. Those of a run are in `run_facts.py`.
+TaskGraph, Schedule -> sentences and `Table`s, which become text or HTML. What the two print as, a
+picture's alternative text and the table below it all come from here, so they cannot disagree. Those
+of a run are in `trace/run_facts.py`, those of a plan in `plan_facts.py`.
+
+It is below the types that it tells of, and imports them for their names alone: they print so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from avial_lab.critical import Critical, critical_path
-from avial_lab.dag import Access, Dependency, Task, TaskGraph
-from avial_lab.plot.svg import escape, printable
 from avial_lab.regions import Region, format_region
-from avial_lab.schedule import Placement, Schedule, Transfer
+from avial_lab.table import ROW_LIMIT, Table, left_out
 from avial_lab.topology import DeviceKind
 from avial_lab.trace import EventKind, Trace
+from avial_lab.words import (
+    count,
+    format_bytes,
+    format_seconds,
+    names_range,
+    printable,
+    rank_words,
+)
 
-ROW_LIMIT = 200
-"""A table shows this many rows and says how many it leaves out."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """`numbers` are the columns that stand to the right; `note` says what is not shown, empty
-    where all is.
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: frozenset[str] = frozenset()
-    note: str = ""
-
-    def to_text(self) -> str:
-        """Aligned columns.
-
-        >>> rows = (("t1", "8 B"), ("task2", "16 B"))
-        >>> print(Table("Edges", ("before", "bytes"), rows, frozenset(["bytes"])).to_text())
-        Edges
-          before  bytes
-          t1        8 B
-          task2    16 B
-        """
-        cells = [self.head, *(tuple(map(printable, row)) for row in self.rows)]
-        widths = [max(len(row[k]) for row in cells) for k in range(len(self.head))]
-        lines = [
-            "  ".join(
-                value.rjust(width) if name in self.numbers else value.ljust(width)
-                for name, value, width in zip(self.head, row, widths, strict=True)
-            ).rstrip()
-            for row in cells
-        ]
-        note = [f"  {self.note}"] if self.note else []
-        return "\n".join([self.title, *(f"  {line}" for line in lines), *note])
-
-    def to_html(self) -> str:
-        """A `<table>` with inline styles only: an untrusted notebook drops `<style>` and
-        classes' rules.
-        """
-        style = {
-            name: "text-align:right" if name in self.numbers else "text-align:left"
-            for name in self.head
-        }
-        head = "".join(f'<th style="{style[name]}">{escape(name)}</th>' for name in self.head)
-        body = "".join(
-            "<tr>"
-            + "".join(
-                f'<td style="{style[name]}">{escape(value)}</td>'
-                for name, value in zip(self.head, row, strict=True)
-            )
-            + "</tr>"
-            for row in self.rows
-        )
-        note = f"<p><em>{escape(self.note)}</em></p>" if self.note else ""
-        return (
-            '<table><caption style="text-align:left;font-weight:bold">'
-            f"{escape(self.title)}</caption>"
-            f"<thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{note}"
-        )
-
-
-def count(number: int, noun: str) -> str:
-    """`1 task`, `1,000 tasks`.
-
-    >>> count(1, "task"), count(1000, "task"), count(2, "copy")
-    ('1 task', '1,000 tasks', '2 copies')
-    """
-    if number == 1:
-        return f"1 {noun}"
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {plural}"
-
-
-def format_bytes(nbytes: int) -> str:
-    """
-    >>> format_bytes(80), format_bytes(64 * 2**20), format_bytes(1536)
-    ('80 B', '64 MiB', '1.5 KiB')
-    """
-    value, unit = float(nbytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
-
-
-def format_seconds(seconds: float) -> str:
-    """
-    >>> format_seconds(0), format_seconds(2.5e-6), format_seconds(0.0123), format_seconds(75)
-    ('0 s', '2.5 µs', '12.3 ms', '75 s')
-    """
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(seconds) >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns" if seconds else "0 s"
+if TYPE_CHECKING:
+    from avial_lab.dag import Access, Dependency, Task, TaskGraph
+    from avial_lab.schedule import Placement, Schedule, Transfer
 
 
 def graph_summary(graph: TaskGraph, schedule: Schedule | None = None) -> str:
@@ -185,10 +97,6 @@ def critical_summary(critical: Critical, *, most: int = 4) -> str:
         f"critical path: {' → '.join(names)}: {cost_words(critical, critical.length)} of "
         f"{cost_words(critical, critical.work)}, parallelism {critical.parallelism:.3g} ({how})"
     )
-
-
-def sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
 
 
 def cost_words(critical: Critical, value: float) -> str:
@@ -356,36 +264,3 @@ def crossing_words(edge: Dependency, places: Mapping[str, Placement]) -> str:
     """`rank 0 → 2`, or `same rank`."""
     before, after = places[edge.before].rank, places[edge.after].rank
     return "same rank" if before == after else f"rank {before} → {after}"
-
-
-def left_out(total: int, noun: str) -> str:
-    """What a table of at most ROW_LIMIT rows does not show; empty where it shows all."""
-    return (
-        f"… and {count(total - ROW_LIMIT, f'more {noun}')}, not listed."
-        if total > ROW_LIMIT
-        else ""
-    )
-
-
-def rank_words(ranks: Iterable[int]) -> str:
-    """
-    >>> rank_words([2]), rank_words([0, 1, 2, 3]), rank_words([0, 2])
-    ('rank 2', 'ranks 0–3', 'ranks 0, 2')
-    """
-    listed = sorted(set(ranks))
-    if len(listed) == 1:
-        return f"rank {listed[0]}"
-    if len(listed) > 2 and listed == list(range(listed[0], listed[-1] + 1)):
-        return f"ranks {listed[0]}–{listed[-1]}"
-    return f"ranks {', '.join(map(str, listed))}"
-
-
-def names_range(names: Sequence[str]) -> str:
-    """`t0 … t36`: a group's first and last name."""
-    return (
-        names[0]
-        if len(names) == 1
-        else f"{names[0]}, {names[1]}"
-        if len(names) == 2
-        else f"{names[0]} … {names[-1]}"
-    )
