@@ -9,7 +9,6 @@ It is below the types that it tells of, and imports them for their names alone: 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,12 +16,10 @@ from typing import TYPE_CHECKING
 from avial_lab.critical import Critical, critical_path
 from avial_lab.regions import Region, format_region
 from avial_lab.table import ROW_LIMIT, Table, left_out
-from avial_lab.topology import DeviceKind
 from avial_lab.trace import EventKind, Trace
 from avial_lab.words import (
     count,
     format_bytes,
-    format_seconds,
     names_range,
     printable,
     rank_words,
@@ -48,26 +45,6 @@ def movement_summary(schedule: Schedule) -> str:
     return f"{words}, {format_bytes(schedule.bytes_moved)} moved"
 
 
-def device_summary(schedule: Schedule) -> str:
-    """`2 CPUs, 1 GPU (emulated)`."""
-    kinds = Counter((device.kind, device.emulated) for device in schedule.topology.devices)
-    order = ((DeviceKind.CPU, False), (DeviceKind.GPU, False), (DeviceKind.GPU, True))
-    return ", ".join(
-        count(kinds[kind, emulated], kind.name) + (" (emulated)" if emulated else "")
-        for kind, emulated in order
-        if kinds[kind, emulated]
-    )
-
-
-def machine_line(schedule: Schedule) -> str:
-    """`2 CPUs, 1 GPU (emulated) on localhost (x86_64)`: what the times and places are of."""
-    devices = schedule.topology.devices
-    nodes = list(dict.fromkeys(device.node for device in devices))
-    where = names_range(nodes) if len(nodes) < 3 else f"{len(nodes):,} nodes"
-    arches = dict.fromkeys(device.arch for device in devices if not device.emulated)
-    return f"{device_summary(schedule)} on {where} ({', '.join(list(arches)[:4])})"
-
-
 def critical_of(graph: TaskGraph, trace: Trace | None = None) -> Critical:
     """The critical path of the times measured, if every task was; else as estimated.
 
@@ -87,21 +64,9 @@ def critical_of(graph: TaskGraph, trace: Trace | None = None) -> Critical:
     return critical_path(cost, edges, measured=True)
 
 
-def critical_summary(critical: Critical, *, most: int = 4) -> str:
-    """`critical path: task2 → task3, 480 B touched of 720 B, parallelism 1.5 (estimated)`."""
-    names = [printable(name) for name in critical.path]
-    if len(names) > most:
-        names = [*names[: most - 1], f"{len(names) - most:,} more", names[-1]]
-    how = "measured" if critical.measured else "estimated from the bytes each task touches"
-    return (
-        f"critical path: {' → '.join(names)}: {cost_words(critical, critical.length)} of "
-        f"{cost_words(critical, critical.work)}, parallelism {critical.parallelism:.3g} ({how})"
-    )
-
-
-def cost_words(critical: Critical, value: float) -> str:
-    """A cost or a slack in its unit."""
-    return format_seconds(value) if critical.measured else format_bytes(round(value))
+def critical_summary(critical: Critical) -> str:
+    """`critical path: task2 → task3: 480 B of 720 B, parallelism 1.5 (estimated …)`."""
+    return f"critical path: {critical.summary()}"
 
 
 def level_words(graph: TaskGraph, *, most: int = 8) -> str:
@@ -117,13 +82,17 @@ def level_words(graph: TaskGraph, *, most: int = 8) -> str:
 
 
 def task_table(
-    graph: TaskGraph, schedule: Schedule | None = None, trace: Trace | None = None
+    graph: TaskGraph,
+    schedule: Schedule | None = None,
+    trace: Trace | None = None,
+    *,
+    most: int = ROW_LIMIT,
 ) -> Table:
     """Every task by level: what it touches, how late it could be and, with a schedule, where it
     runs and why.
     """
     critical = critical_of(graph, trace)
-    tasks = list(islice((task for level in graph.levels for task in level), ROW_LIMIT))
+    tasks = list(islice((task for level in graph.levels for task in level), most))
     places = {} if schedule is None else placements_of(schedule, tasks)
     rows: list[tuple[str, ...]] = []
     for task in tasks:
@@ -132,8 +101,8 @@ def task_table(
         if graph.groups:
             what = (what[0], " ".join([*task.group, task.name]), what[2])
         costs = (
-            cost_words(critical, critical.cost[task.name]),
-            cost_words(critical, critical.slack[task.name]),
+            critical.words(critical.cost[task.name]),
+            critical.words(critical.slack[task.name]),
         )
         if schedule is None:
             rows.append((*what, *touched, *costs))
@@ -147,12 +116,14 @@ def task_table(
     head = ("level", "task", "target", "reads", "writes", "body", cost, "slack")
     if schedule is not None:
         head = (*head[:3], "device", "rank", *head[3:], "why there")
-    note = left_out(len(graph.tasks), "task")
+    note = left_out(len(graph.tasks), "task", most)
     numbers = frozenset({"level", "rank", cost, "slack"})
     return Table("Tasks", head, tuple(rows), numbers, note)
 
 
-def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
+def edge_table(
+    graph: TaskGraph, schedule: Schedule | None = None, *, most: int = ROW_LIMIT
+) -> Table:
     """Every dependency: which hazard, through which part of which buffer, and between which ranks;
     of tasks in loops, whether within a round or from a round to a later one.
     """
@@ -175,17 +146,17 @@ def edge_table(graph: TaskGraph, schedule: Schedule | None = None) -> Table:
             format_bytes(edge.nbytes) if edge.buffer else "",
             *last(k, edge),
         )
-        for k, edge in enumerate(edges[:ROW_LIMIT])
+        for k, edge in enumerate(edges[:most])
     )
     head = ("before", "after", "hazard", "buffer", "region", "bytes")
     if graph.groups:
         head = (*head, "round")
     elif schedule is not None:
         head = (*head, "between")
-    return Table("Edges", head, rows, frozenset({"bytes"}), left_out(len(edges), "edge"))
+    return Table("Edges", head, rows, frozenset({"bytes"}), left_out(len(edges), "edge", most))
 
 
-def transfer_table(schedule: Schedule) -> Table:
+def transfer_table(schedule: Schedule, *, most: int = ROW_LIMIT) -> Table:
     """Every message: which part of which storage goes where, and for whom."""
     rows = tuple(
         (
@@ -198,7 +169,7 @@ def transfer_table(schedule: Schedule) -> Table:
             t.producer,
             t.consumer,
         )
-        for t in schedule.transfers[:ROW_LIMIT]
+        for t in schedule.transfers[:most]
     )
     head = ("message", "storage", "box", "bytes", "from rank", "to rank", "written by", "needed by")
     return Table(
@@ -206,20 +177,27 @@ def transfer_table(schedule: Schedule) -> Table:
         head,
         rows,
         frozenset({"message", "bytes", "from rank", "to rank"}),
-        left_out(len(schedule.transfers), "message"),
+        left_out(len(schedule.transfers), "message", most),
     )
 
 
 def graph_text(
-    graph: TaskGraph, schedule: Schedule | None = None, trace: Trace | None = None
+    graph: TaskGraph,
+    schedule: Schedule | None = None,
+    trace: Trace | None = None,
+    *,
+    most: int = ROW_LIMIT,
 ) -> str:
-    """The picture's facts for a terminal."""
-    tables = [task_table(graph, schedule, trace), edge_table(graph, schedule)]
+    """The picture's facts for a terminal; of each table at most so many rows."""
+    tables = [
+        task_table(graph, schedule, trace, most=most),
+        edge_table(graph, schedule, most=most),
+    ]
     if schedule is not None and schedule.transfers:
-        tables.append(transfer_table(schedule))
+        tables.append(transfer_table(schedule, most=most))
     head = [graph_summary(graph, schedule)]
     if schedule is not None:
-        head.append(machine_line(schedule))
+        head.append(schedule.topology.summary)
     if graph.tasks:
         head.append(critical_summary(critical_of(graph, trace)))
     return "\n".join([*head, *(table.to_text() for table in tables if table.rows)])

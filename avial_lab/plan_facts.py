@@ -45,24 +45,26 @@ def agreement_words(plan: Plan, counted: Sequence[Move] | None) -> str:
     return f"counted in the run; planned were {planned[0]:,} and {format_bytes(planned[1])}"
 
 
-def moves_table(plan: Plan, counted: Sequence[Move] | None = None) -> Table:
+def moves_table(
+    plan: Plan, counted: Sequence[Move] | None = None, *, most: int = ROW_LIMIT
+) -> Table:
     """Phase by phase and pair by pair: what was planned, and what a run has counted."""
     planned, run = _by_phase_and_pair(plan.moves), _by_phase_and_pair(counted or ())
     order = {phase.phase: k for k, phase in enumerate(plan.phases)}
     keys = sorted({*planned, *run}, key=lambda key: (order.get(key[0], len(order)), *key))
     rows: list[tuple[str, ...]] = []
-    for key in keys[:ROW_LIMIT]:
+    for key in keys[:most]:
         phase, source, dest = key
         row = (phase, str(source), str(dest), *_amounts(planned.get(key)))
         rows.append(row if counted is None else (*row, *_amounts(run.get(key))))
     head = ("phase", "from rank", "to rank", "messages", "bytes")
     if counted is not None:
         head = (*head, "messages counted", "bytes counted")
-    note = left_out(len(keys), "row")
+    note = left_out(len(keys), "row", most)
     return Table("Messages", head, tuple(rows), frozenset(head[1:]), note)
 
 
-def phase_table(plan: Plan) -> Table:
+def phase_table(plan: Plan, *, most: int = ROW_LIMIT) -> Table:
     """Every phase: how often it is begun, what moves for it, and whether it could be split."""
     sent: dict[str, int] = {}
     for move in plan.moves:
@@ -75,22 +77,22 @@ def phase_table(plan: Plan) -> Table:
             format_bytes(phase.nbytes),
             f"{phase.whole:,}",
         )
-        for phase in plan.phases[:ROW_LIMIT]
+        for phase in plan.phases[:most]
     )
     head = ("phase", "begun", "messages", "bytes", "times on one rank after all")
-    note = left_out(len(plan.phases), "phase")
+    note = left_out(len(plan.phases), "phase", most)
     return Table("Phases", head, rows, frozenset(head[1:]), note)
 
 
-def held_table(plan: Plan, storages: Sequence[Storage]) -> Table:
+def held_table(plan: Plan, storages: Sequence[Storage], *, most: int = ROW_LIMIT) -> Table:
     """What each rank ever holds, beside its share of all arrays."""
     share = all_bytes(storages) / plan.ranks
     rows = tuple(
         (str(rank), format_bytes(nbytes), f"{nbytes / share:.2f}" if share else "")
-        for rank, nbytes in enumerate(plan.held_bytes[:ROW_LIMIT])
+        for rank, nbytes in enumerate(plan.held_bytes[:most])
     )
     head = ("rank", "holds at most", "times its share")
-    note = left_out(plan.ranks, "rank")
+    note = left_out(plan.ranks, "rank", most)
     return Table("Memory of each rank", head, rows, frozenset(head), note)
 
 
@@ -103,13 +105,19 @@ def held_summary(plan: Plan, storages: Sequence[Storage]) -> str:
 
 
 def plan_text(
-    plan: Plan, counted: Sequence[Move] | None = None, *, storages: Sequence[Storage] = ()
+    plan: Plan,
+    counted: Sequence[Move] | None = None,
+    *,
+    storages: Sequence[Storage] = (),
+    most: int = ROW_LIMIT,
 ) -> str:
-    """The pictures' facts for a terminal; memory where the `storages` are known."""
-    tables = [phase_table(plan), moves_table(plan, counted)]
+    """The pictures' facts for a terminal, of each table at most so many rows; memory where the
+    `storages` are known.
+    """
+    tables = [phase_table(plan, most=most), moves_table(plan, counted, most=most)]
     words = [moves_summary(plan, counted)]
     if storages:
-        tables.append(held_table(plan, storages))
+        tables.append(held_table(plan, storages, most=most))
         words.append(held_summary(plan, storages))
     return "\n".join([*words, *(table.to_text() for table in tables if table.rows)])
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avial_lab.words import count, escape, printable
+from avial_lab.words import brief, count, escape, printable
 
 ROW_LIMIT = 200
 """A table shows this many rows and says how many it leaves out."""
+
+PRINTED_ROWS = 20
+"""Those of a table in what `str()` of something is."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,14 @@ class Table:
         note = [f"  {self.note}"] if self.note else []
         return "\n".join([self.title, *(f"  {line}" for line in lines), *note])
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return brief(
+            self, f"{self.title}: {count(len(self.rows), 'row')} of {', '.join(self.head)}"
+        )
+
     def to_html(self) -> str:
         """A `<table>` with inline styles only: an untrusted notebook drops `<style>` and
         classes' rules.
@@ -74,10 +85,6 @@ class Table:
         )
 
 
-def left_out(total: int, noun: str) -> str:
-    """What a table of at most ROW_LIMIT rows does not show; empty where it shows all."""
-    return (
-        f"… and {count(total - ROW_LIMIT, f'more {noun}')}, not listed."
-        if total > ROW_LIMIT
-        else ""
-    )
+def left_out(total: int, noun: str, most: int = ROW_LIMIT) -> str:
+    """What a table of at most so many rows does not show; empty where it shows all."""
+    return f"… and {count(total - most, f'more {noun}')}, not listed." if total > most else ""

@@ -9,8 +9,12 @@ from __future__ import annotations
 import enum
 import platform
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+
+from avial_lab.table import PRINTED_ROWS, Table, left_out
+from avial_lab.words import brief, count, names_range
 
 
 class DeviceKind(enum.Enum):
@@ -34,6 +38,9 @@ class Target:
 
     def __str__(self) -> str:
         return self.arch if self.node is None else f"{self.arch} on {self.node}"
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.name}: {self}")
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,9 @@ class Device:
     def __str__(self) -> str:
         emulated = ", emulated" if self.emulated else ""
         return f"{self.name} ({self.arch}{emulated}, rank {self.rank} on {self.node})"
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,38 @@ class Topology:
     @cached_property
     def _by_name(self) -> dict[str, Device]:
         return {device.name: device for device in self.devices}
+
+    @property
+    def kinds(self) -> str:
+        """`2 CPUs, 1 GPU (emulated)`."""
+        found = Counter((device.kind, device.emulated) for device in self.devices)
+        order = ((DeviceKind.CPU, False), (DeviceKind.GPU, False), (DeviceKind.GPU, True))
+        return ", ".join(
+            count(found[kind, emulated], kind.name) + (" (emulated)" if emulated else "")
+            for kind, emulated in order
+            if found[kind, emulated]
+        )
+
+    @property
+    def summary(self) -> str:
+        """`2 CPUs, 1 GPU (emulated) on localhost (x86_64)`: what times and places are of."""
+        nodes = list(dict.fromkeys(device.node for device in self.devices))
+        where = names_range(nodes) if 0 < len(nodes) < 3 else f"{len(nodes):,} nodes"
+        arches = dict.fromkeys(device.arch for device in self.devices if not device.emulated)
+        return f"{self.kinds} on {where} ({', '.join(list(arches)[:4])})"
+
+    def __str__(self) -> str:
+        rows = tuple(
+            (each.name, each.arch + ", emulated" * each.emulated, str(each.rank), each.node)
+            for each in self.devices[:PRINTED_ROWS]
+        )
+        head = ("device", "architecture", "rank", "node")
+        note = left_out(len(self.devices), "device", PRINTED_ROWS)
+        title = f"{count(self.ranks, 'rank')}: {self.summary}"
+        return Table(title, head, rows, frozenset({"rank"}), note).to_text()
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {count(self.ranks, 'rank')}: {self.summary}")
 
 
 def is_gpu_arch(arch: str) -> bool:

@@ -1,6 +1,6 @@
 """Numbers, names and ranks as people read them: what every printed text is made of.
 
-A number, a name, some ranks -> a few words.
+A number, a name, some ranks -> a few words; a value and what is said of it -> its `repr`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,13 @@ from __future__ import annotations
 import html
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import islice
+
+MOST_ROWS, ROW_WIDTH = 9, 80
+"""Of a `repr`, below its first line; in characters."""
+
+HEAD_WIDTH, LINE_WIDTH = 160, 300
+"""Of its first line, with rows below it and without."""
 
 
 def printable(text: str) -> str:
@@ -95,3 +102,46 @@ def names_range(names: Sequence[str]) -> str:
         if len(names) == 2
         else f"{names[0]} … {names[-1]}"
     )
+
+
+def listed(names: Sequence[str], *, most: int = 8) -> str:
+    """
+    >>> listed(["a", "b"]), listed([f"t{k}" for k in range(1000)], most=3)
+    ('a, b', 't0, t1, t2 and 997 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(printable, names[:most])) + more
+
+
+def shortened(text: str, width: int) -> str:
+    """
+    >>> shortened("a long name", 20), shortened("a long name", 7)
+    ('a long name', 'a long…')
+    """
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def brief(value: object, words: str, rows: Iterable[str] = (), total: int = 0) -> str:
+    """The `repr` of something with a text of its own: a line of words and a few rows, at most
+    1,000 characters whatever there is. `total` rows there are, where `rows` may be less than all.
+
+    >>> print(brief([], "of 12 numbers", map(str, range(9)), total=12))
+    <list of 12 numbers
+      0
+      1
+      2
+      3
+      4
+      5
+      6
+      7
+      8
+      … 3 more>
+    """
+    shown = [printable(row) for row in islice(rows, MOST_ROWS)]
+    first = printable(f"{type(value).__name__} {words}")
+    head = shortened(first, HEAD_WIDTH if shown else LINE_WIDTH)
+    lines = [head, *(f"  {shortened(row, ROW_WIDTH)}" for row in shown)]
+    if total > len(shown) > 0:
+        lines.append(f"  … {total - len(shown):,} more")
+    return f"<{chr(10).join(lines)}>"

@@ -107,7 +107,7 @@ def dag_svg(
 
 def _summary(graph: TaskGraph, schedule: Schedule | None) -> str:
     words = graph_facts.graph_summary(graph, schedule)
-    return words if schedule is None else f"{words} · {graph_facts.machine_line(schedule)}"
+    return words if schedule is None else f"{words} · {schedule.topology.summary}"
 
 
 def _choose_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) -> View | None:
@@ -189,7 +189,7 @@ def _task_vertex(
         f"writes {graph_facts.access_words(task.writes) or '–'}"
     )
     tooltip = f"{task.name}: {task.summary or 'task'} for {task.target}, {touched}{reason}"
-    slack = graph_facts.cost_words(critical, critical.slack[task.name])
+    slack = critical.words(critical.slack[task.name])
     bold = task.name in critical.path
     tooltip += "\non the critical path" if bold else f"\nslack {slack}"
     lines = (where,) if compact else (f"{reads or '–'} → {writes or '–'}", where)

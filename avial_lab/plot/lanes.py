@@ -84,9 +84,7 @@ def lanes_svg(schedule: Schedule, trace: Trace | None = None, *, title: str = "S
     rules = f"policy {schedule.policy.value}, sync {schedule.sync.value}"
     if any(task.kind is TaskKind.REPLICATE for task in schedule.graph.tasks):
         rules = "a phase stands in the lanes of its ranks"
-    summary = (
-        f"{graph_facts.movement_summary(schedule)} · {rules} · {graph_facts.machine_line(schedule)}"
-    )
+    summary = f"{graph_facts.movement_summary(schedule)} · {rules} · {schedule.topology.summary}"
     description = f"{summary}. " + "; ".join(
         f"{p.task} on {p.device} (rank {p.rank}) in level {p.level}"
         for p in schedule.placements[:12]
@@ -244,7 +242,7 @@ def _boxes(
         y = (top + bottom - BOX_PITCH * len(rows)) / 2 + (BOX_PITCH - BOX_HEIGHT) / 2
         for row in rows:
             spent = sum(critical.cost[p.task] for p in row)
-            words = graph_facts.cost_words(critical, spent)
+            words = critical.words(spent)
             words += "" if critical.measured else " touched"
             bold = not on_path.isdisjoint(p.task for p in row)
             share = min(1.0, spent / len(row) / most)

@@ -264,7 +264,7 @@ def nested_svg(
     drawing = Drawing(graph, schedule, engine, labelled, critical)
     whole = drawing.inside(())
     summary = graph_facts.graph_summary(graph, schedule)
-    summary += f" · {graph_facts.machine_line(schedule)}" if schedule is not None else ""
+    summary += f" · {schedule.topology.summary}" if schedule is not None else ""
     width = max(whole.width, SMALLEST_WIDTH)
     return framed(
         svg.moved(whole.body, (width - whole.width) / 2, 4),

@@ -373,7 +373,7 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
         ("tasks", f"{len(graph.tasks):,}"),
         ("levels", f"{len(graph.levels):,}"),
         ("ranks", f"{schedule.topology.ranks:,}"),
-        ("devices", graph_facts.device_summary(schedule)),
+        ("devices", schedule.topology.kinds),
         ("moved", format_bytes(schedule.bytes_moved)),
     ]
     if trace is not None and not trace.ranks:

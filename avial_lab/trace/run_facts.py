@@ -101,7 +101,7 @@ def event_words(event: Event) -> str:
     return f"{event.name}{turn}"
 
 
-def event_table(trace: Trace, schedule: Schedule | None = None) -> Table:
+def event_table(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> Table:
     """Every event by its start; the steps around the run first."""
     begin = trace.begin_s
     listed = [*((event, True) for event in trace.around), *((e, False) for e in trace.events)]
@@ -115,24 +115,24 @@ def event_table(trace: Trace, schedule: Schedule | None = None) -> Table:
             format_seconds(event.duration_s),
             format_bytes(event.nbytes) if event.nbytes else "",
         )
-        for event, around in listed[:ROW_LIMIT]
+        for event, around in listed[:most]
     )
     head = ("rank", "device", "event", "what", "start", "duration", "bytes")
     numbers = frozenset({"rank", "start", "duration", "bytes"})
     title = f"Events ({time_label(trace, schedule)})"
-    return Table(title, head, rows, numbers, left_out(len(listed), "event"))
+    return Table(title, head, rows, numbers, left_out(len(listed), "event", most))
 
 
-def rank_table(trace: Trace, schedule: Schedule | None = None) -> Table:
+def rank_table(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> Table:
     """What each rank's time went into; a wait is not work."""
     found = shares(trace)
     rows = tuple(
         (str(share.rank), *(f"{part} %" for part in percentages(share.parts)))
-        for share in found[:ROW_LIMIT]
+        for share in found[:most]
     )
     head = ("rank", *SHARES)
     title = f"Where the time went ({time_label(trace, schedule)})"
-    said = [left_out(trace.ranks, "rank"), dropped_words(trace)]
+    said = [left_out(trace.ranks, "rank", most), dropped_words(trace)]
     if trace.ranks > 1:
         said.append(f"Load balance (mean over greatest compute): {100 * balance(found):.0f} %.")
     return Table(title, head, rows, frozenset(head), " ".join(filter(None, said)))
@@ -220,15 +220,17 @@ def overlap_words(trace: Trace) -> str:
     )
 
 
-def trace_text(trace: Trace, schedule: Schedule | None = None) -> str:
-    """The timeline's facts for a terminal; of a run without times only what it was."""
+def trace_text(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> str:
+    """The timeline's facts for a terminal, of each table at most so many rows; of a run without
+    times only what it was.
+    """
     if not trace.events:
         return trace_summary(trace, schedule)
     tables = (
-        rank_table(trace, schedule),
+        rank_table(trace, schedule, most=most),
         task_table(trace, schedule),
         path_table(trace),
-        event_table(trace, schedule),
+        event_table(trace, schedule, most=most),
     )
     said = [trace_summary(trace, schedule), overlap_words(trace), clock_words(trace)]
     return "\n".join([*filter(None, said), *(t.to_text() for t in tables if t.rows)])

@@ -76,7 +76,7 @@ def graph_data(
     return {
         "title": title,
         "summary": summary,
-        "machine": "" if schedule is None else graph_facts.machine_line(schedule),
+        "machine": "" if schedule is None else schedule.topology.summary,
         "alt": f"{summary}. {graph_facts.critical_summary(critical)}",
         "totals": {
             "tasks": len(graph.tasks),
