@@ -31,7 +31,9 @@ from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
 from avial_lab.schedule import Piece, Step, Transfer
+from avial_lab.table import PRINTED_ROWS, Table, left_out
 from avial_lab.toolchain import tool
+from avial_lab.words import brief, count, format_bytes, listed
 
 EXPORTED = (
     "_mlir_ciface_main",
@@ -124,6 +126,31 @@ class Manifest:
     instruction_sets: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """`main on 3 ranks, with arrays a, b`."""
+        arrays = listed([buffer.name for buffer in self.buffers if not buffer.temporary])
+        what = f"with arrays {arrays}" if arrays else "without arrays"
+        return f"{self.entry} on {count(self.ranks, 'rank')}, {what}"
+
+    def __str__(self) -> str:
+        """What each rank does; of an owned program its phases."""
+        if self.owned:
+            ways = "messages are found while it runs"
+            return f"{self.summary}\nphases: {listed(self.phases, most=PRINTED_ROWS)}; {ways}"
+        rows = tuple(
+            (str(rank), f"{len(steps):,}", listed([str(step) for step in steps[:9]], most=9))
+            for rank, steps in enumerate(self.programs[:PRINTED_ROWS])
+        )
+        note = left_out(len(self.programs), "rank", PRINTED_ROWS)
+        numbers = frozenset({"rank", "steps"})
+        return Table(self.summary, ("rank", "steps", "the first"), rows, numbers, note).to_text()
+
+    def __repr__(self) -> str:
+        steps = sum(map(len, self.programs))
+        what = count(len(self.phases), "phase") if self.owned else count(steps, "step")
+        return brief(self, f"of {self.summary}: {what}")
+
 
 @dataclass(frozen=True)
 class Binary:
@@ -133,6 +160,18 @@ class Binary:
     shared_object: bytes
     ptx: dict[str, str]
     manifest: Manifest
+
+    @property
+    def summary(self) -> str:
+        """`3f2a91c0: 24.1 KiB of machine code, PTX of task3`."""
+        ptx = f", PTX of {listed(list(self.ptx))}" if self.ptx else ""
+        return f"{self.key[:8]}: {format_bytes(len(self.shared_object))} of machine code{ptx}"
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n{self.manifest}"
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.summary}; {self.manifest.summary}")
 
 
 @dataclass(frozen=True)
@@ -145,6 +184,10 @@ class MachineCode:
     assembly: str
     parts: int = 1
     seconds: float = field(compare=False, default=0.0)
+
+    def __repr__(self) -> str:
+        size = format_bytes(len(self.shared_object))
+        return brief(self, f"of {size} in {count(self.parts, 'part')}")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from avial_lab.errors import CheckError
 from avial_lab.graph_facts import access_words, buffer_words, region_words
 from avial_lab.program import Program
 from avial_lab.trace import EventKind
-from avial_lab.words import count, format_bytes
+from avial_lab.words import brief, count, format_bytes
 
 TOLERANCE = 1e-9
 """Floating-point values may be so far from the expected ones, relative to the largest of them."""
@@ -46,6 +46,9 @@ class Finding:
         return "\n".join(
             [f"{'✓' if self.holds else '✗'} {self.what}", *(f"    {x}" for x in lines)]
         )
+
+    def __repr__(self) -> str:
+        return brief(self, f"{'✓' if self.holds else '✗'} {self.what}")
 
 
 def check(

@@ -21,6 +21,7 @@ from avial_lab.dag import TaskGraph
 from avial_lab.errors import BindError
 from avial_lab.messages import Argument, Propose, Source
 from avial_lab.notation.header import argument_named, program_names
+from avial_lab.words import brief, listed
 
 Scalar = bool | int | float
 
@@ -105,6 +106,9 @@ class RandomArguments:
     scalars: dict[str, Scalar]
     drawn: tuple[str, ...]
     told: str
+
+    def __repr__(self) -> str:
+        return brief(self, self.told or f"all given: {listed([*self.arrays, *self.scalars])}")
 
     @property
     def integers(self) -> tuple[str, ...]:

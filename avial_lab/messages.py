@@ -17,11 +17,13 @@ from avial_lab.dag import TaskGraph
 from avial_lab.division import Division
 from avial_lab.effort import Effort
 from avial_lab.errors import CellSpan
+from avial_lab.graph_facts import graph_summary
 from avial_lab.ownership import Plan
 from avial_lab.schedule import Policy, Schedule, Sync
 from avial_lab.stages import Inside, Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Nest, Verdict
+from avial_lab.words import brief, count, format_seconds, listed
 
 Scalar = bool | int | float
 
@@ -41,6 +43,12 @@ class Source:
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     function: str | None = None
 
+    def __repr__(self) -> str:
+        given = [buffer.name for buffer in self.binding.buffers] if self.binding else []
+        given += [f"{name}={value}" for name, value in self.scalars.items()]
+        words = f"of {self.cell}: {count(len(self.text.splitlines()), 'line')}"
+        return brief(self, f"{words}, for {listed(given)}" if given else words)
+
 
 @dataclass(frozen=True)
 class Analyse:
@@ -55,6 +63,13 @@ class Analysis:
 
     graph: TaskGraph
     seconds: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return str(self.graph)
+
+    def __repr__(self) -> str:
+        took = format_seconds(sum(self.seconds.values()))
+        return brief(self, f"in {took}: {graph_summary(self.graph)}")
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,11 @@ class Build:
     effort: Effort = field(default_factory=Effort)
     dynamic: bool = False
     whole: str = ""
+
+    def __repr__(self) -> str:
+        ranks = self.ranks if self.topology is None else self.topology.ranks
+        how = f"{self.policy.value}, {self.sync.value}, {self.division}"
+        return brief(self, f"for {count(ranks, 'rank')} ({how}) {self.source!r}")
 
 
 ANY_SIZE = "compiled for arrays of any size, and any numbers"
@@ -109,6 +129,11 @@ class Built:
         """Whether its code is for arrays of any size and any numbers."""
         return self.sizes == ANY_SIZE
 
+    def __repr__(self) -> str:
+        took = format_seconds(sum(self.seconds.values()))
+        what = f"{graph_summary(self.schedule.graph, self.schedule)}; binary {self.binary.summary}"
+        return brief(self, f"in {took}: {what}")
+
 
 @dataclass(frozen=True)
 class Resume:
@@ -121,6 +146,10 @@ class Resume:
     built: Built
     stage: str
     text: str
+
+    def __repr__(self) -> str:
+        size = count(len(self.text.splitlines()), "line")
+        return brief(self, f"from {size} in place of stage {self.stage}, of {self.build.source!r}")
 
     @property
     def source(self) -> Source:
@@ -139,6 +168,9 @@ class Look:
     build: Build
     built: Built
     after: Resume | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, f"at {self.build.source!r}")
 
     @property
     def source(self) -> Source:
@@ -208,6 +240,9 @@ class PrintBack:
 class Printed:
     text: str
 
+    def __repr__(self) -> str:
+        return brief(self, f"back in {count(len(self.text.splitlines()), 'line')}")
+
 
 @dataclass(frozen=True)
 class RunReference:
@@ -225,6 +260,9 @@ class RunReference:
     journal: str | None = None
     strict: bool = False
 
+    def __repr__(self) -> str:
+        return brief(self, f"on {listed(list(self.data))} {self.source!r}")
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -241,6 +279,11 @@ class Referenced:
     data: Mapping[str, np.ndarray]
     violations: tuple[Violation, ...]
     seconds: float
+
+    def __repr__(self) -> str:
+        left = f", {count(len(self.violations), 'access')} out of bounds" * bool(self.violations)
+        took = format_seconds(self.seconds)
+        return brief(self, f"run of {took}: values of {listed(list(self.data)) or 'nothing'}{left}")
 
 
 Question = Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from avial_lab.dag import TaskKind
 from avial_lab.errors import CellSpan
 from avial_lab.table import ROW_LIMIT, Table, left_out
+from avial_lab.words import MOST_ROWS, brief, count
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,14 @@ class Verdict:
         model = (f"model: {self.model}",) if self.model else ()
         lines = (*self.reasons, *(f"· {line}" for line in self.done), *model)
         return "\n".join([head, *(f"{'  ' * self.depth}    {line}" for line in lines)])
+
+    def __repr__(self) -> str:
+        return brief(self, f"on {self._headline}", self.reasons, len(self.reasons))
+
+    @property
+    def _headline(self) -> str:
+        place = f" (line {self.span.line})" if self.span is not None else ""
+        return f"{self.name}{place}: {self.title}"
 
 
 _TITLES = {
@@ -99,6 +108,13 @@ class Explanation:
         if self.fault:
             lines.append(self.fault)
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        if not self.verdicts:
+            return brief(self, f"of {str(self).partition(chr(10))[0]}")
+        rows = (verdict._headline for verdict in self.verdicts[:MOST_ROWS])
+        words = f"of {count(len(self.verdicts), 'part')}: {self.summary}"
+        return brief(self, words, rows, len(self.verdicts))
 
 
 def arithmetic_told(
@@ -180,6 +196,10 @@ class Choice:
         )
         return "\n".join([self.summary, *rows])
 
+    def __repr__(self) -> str:
+        taken = ", ".join(filter(None, [self.sizes, *(f"without {name}" for name in self.without)]))
+        return brief(self, f"{self.summary}" + (f"; {taken}" if taken else ""))
+
 
 # The iterations of a nest -------------------------------------------------------------------------
 
@@ -218,6 +238,9 @@ class Dependence:
         carried = f"carried by {self.carrier}" if self.carrier else "within an iteration"
         return f"{self.order.value} {self.source} -> {self.target}, {carried} ({steps})"
 
+    def __repr__(self) -> str:
+        return brief(self, str(self))
+
 
 @dataclass(frozen=True, order=True)
 class Cell:
@@ -254,6 +277,12 @@ class Nest:
     dependences: tuple[Dependence, ...]
     note: str = ""
     span: CellSpan | None = None
+
+    def __str__(self) -> str:
+        return nest_text(self)
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.name}: {nest_summary(self)}")
 
 
 def nest_summary(nest: Nest) -> str:

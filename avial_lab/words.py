@@ -45,11 +45,14 @@ def count(number: int, noun: str) -> str:
 
     >>> count(1, "task"), count(1000, "task"), count(2, "copy")
     ('1 task', '1,000 tasks', '2 copies')
+    >>> count(0, "pass")
+    '0 passes'
     """
     if number == 1:
         return f"1 {noun}"
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {plural}"
+    if noun.endswith("y"):
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def format_bytes(nbytes: int) -> str:

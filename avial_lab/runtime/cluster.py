@@ -57,6 +57,7 @@ from avial_lab.runtime.traces import trace_of
 from avial_lab.shared_object import digest
 from avial_lab.topology import Device, DeviceKind, Topology, canonical_cpu
 from avial_lab.trace import Trace
+from avial_lab.words import brief, count
 
 Answer = TypeVar("Answer")
 
@@ -107,6 +108,9 @@ class ClusterStatus:
             for node, (ranks, cores) in self._crowded().items()
         ]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.state.value}: {self.topology.summary}")
 
     def _crowded(self) -> dict[str, tuple[int, int]]:
         """Ranks and cores of every machine that has more ranks than cores."""
@@ -204,6 +208,13 @@ class Cluster:
     @property
     def status(self) -> ClusterStatus:
         return ClusterStatus(self._state(), self._facts, self.topology)
+
+    def __str__(self) -> str:
+        return str(self.status)
+
+    def __repr__(self) -> str:
+        number = count(self.topology.ranks, "engine")
+        return brief(self, f"of {number}, {self._state().value}: {self.topology.summary}")
 
     def stop(self) -> None:
         """End every engine, the controller and their files; a run in another thread fails. May be
