@@ -88,6 +88,11 @@ LINK = ("cc", "-shared")
 NO_GATHERS = "-mattr=+prefer-no-gather"
 """For opt and llc, where elements that lie apart are faster loaded one by one."""
 
+_STEPS = (
+    "The number is a message's. send, post: begin to send it, to receive it; "
+    "sent, received: wait until that is done."
+)
+
 T = TypeVar("T")
 Made = TypeVar("Made")
 
@@ -128,22 +133,23 @@ class Manifest:
 
     @property
     def summary(self) -> str:
-        """`main on 3 ranks, with arrays a, b`."""
+        """`3 ranks, arrays a, b`."""
         arrays = listed([buffer.name for buffer in self.buffers if not buffer.temporary])
-        what = f"with arrays {arrays}" if arrays else "without arrays"
-        return f"{self.entry} on {count(self.ranks, 'rank')}, {what}"
+        what = f"arrays {arrays}" if arrays else "no arrays"
+        return f"{count(self.ranks, 'rank')}, {what}"
 
     def __str__(self) -> str:
         """What each rank does; of an owned program its phases."""
         if self.owned:
-            ways = "messages are found while it runs"
-            return f"{self.summary}\nphases: {listed(self.phases, most=PRINTED_ROWS)}; {ways}"
+            phases = f"phases: {listed(self.phases, most=PRINTED_ROWS)}"
+            return f"{self.summary}\n{phases}; which messages they need is found while they run"
         rows = tuple(
             (str(rank), f"{len(steps):,}", listed([str(step) for step in steps[:9]], most=9))
             for rank, steps in enumerate(self.programs[:PRINTED_ROWS])
         )
-        note = left_out(len(self.programs), "rank", PRINTED_ROWS)
         numbers = frozenset({"rank", "steps"})
+        notes = (left_out(len(self.programs), "rank", PRINTED_ROWS), _STEPS * bool(self.transfers))
+        note = " ".join(filter(None, notes))
         return Table(self.summary, ("rank", "steps", "the first"), rows, numbers, note).to_text()
 
     def __repr__(self) -> str:
@@ -163,12 +169,12 @@ class Binary:
 
     @property
     def summary(self) -> str:
-        """`3f2a91c0: 24.1 KiB of machine code, PTX of task3`."""
+        """`3f2a91c0, 24.1 KiB of machine code, PTX of task3`."""
         ptx = f", PTX of {listed(list(self.ptx))}" if self.ptx else ""
-        return f"{self.key[:8]}: {format_bytes(len(self.shared_object))} of machine code{ptx}"
+        return f"{self.key[:8]}, {format_bytes(len(self.shared_object))} of machine code{ptx}"
 
     def __str__(self) -> str:
-        return f"{self.summary}\n{self.manifest}"
+        return f"binary {self.summary}\n{self.manifest}"
 
     def __repr__(self) -> str:
         return brief(self, f"{self.summary}; {self.manifest.summary}")

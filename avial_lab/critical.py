@@ -44,10 +44,12 @@ class Critical:
         if len(self.path) > most:
             names += [f"{len(self.path) - most:,} more"]
         names += [printable(name) for name in self.path[most - 1 :][-1:]]
+        wide = self.parallelism
+        parallelism = f"{wide:.3g}" if wide < 1000 else f"{wide:,.0f}"
         how = "measured" if self.measured else "estimated from the bytes each task touches"
         return (
             f"{' → '.join(names)}: {self.words(self.length)} of {self.words(self.work)}, "
-            f"parallelism {self.parallelism:.3g} ({how})"
+            f"parallelism {parallelism} ({how})"
         )
 
     def __repr__(self) -> str:

@@ -103,10 +103,10 @@ class Task:
         return (*self.reads, *self.writes)
 
     def __repr__(self) -> str:
-        kind = "" if self.kind is TaskKind.TASK else f"{self.kind.value}, "
+        kind = "" if self.kind is TaskKind.TASK else f"{self.kind.value} "
         touched = f"reads {access_words(self.reads) or 'nothing'}, "
         touched += f"writes {access_words(self.writes) or 'nothing'}"
-        return brief(self, f"{self.name}: {kind}{self.target}, {touched}")
+        return brief(self, f"{self.name}: {kind}for {self.target}, {touched}")
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Source:
         given = [buffer.name for buffer in self.binding.buffers] if self.binding else []
         given += [f"{name}={value}" for name, value in self.scalars.items()]
         words = f"of {self.cell}: {count(len(self.text.splitlines()), 'line')}"
-        return brief(self, f"{words}, for {listed(given)}" if given else words)
+        return brief(self, f"{words}, with {listed(given)}" if given else words)
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Build:
 
     def __repr__(self) -> str:
         ranks = self.ranks if self.topology is None else self.topology.ranks
-        how = f"{self.policy.value}, {self.sync.value}, {self.division}"
-        return brief(self, f"for {count(ranks, 'rank')} ({how}) {self.source!r}")
+        how = f"policy {self.policy.value}, sync {self.sync.value}, division {self.division}"
+        return brief(self, f"for {count(ranks, 'rank')}, {how}, of {self.source!r}")
 
 
 ANY_SIZE = "compiled for arrays of any size, and any numbers"

@@ -104,7 +104,7 @@ class PhaseCount:
         words = (
             f"{self.phase}: begun {count(self.begun, 'time')}, {format_bytes(self.nbytes)} moved"
         )
-        whole = f", {count(self.whole, 'time')} on one rank after all" if self.whole else ""
+        whole = f", {count(self.whole, 'time')} not divided" if self.whole else ""
         return brief(self, words + whole)
 
 

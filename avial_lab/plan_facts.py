@@ -79,7 +79,7 @@ def phase_table(plan: Plan, *, most: int = ROW_LIMIT) -> Table:
         )
         for phase in plan.phases[:most]
     )
-    head = ("phase", "begun", "messages", "bytes", "times on one rank after all")
+    head = ("phase", "begun", "messages", "bytes", "times not divided")
     note = left_out(len(plan.phases), "phase", most)
     return Table("Phases", head, rows, frozenset(head[1:]), note)
 

@@ -637,9 +637,8 @@ class Program:
 
 
 def _type_of(array: np.ndarray) -> str:
-    """`20x30 of float32`; `float32` for an array of no dimensions."""
-    shape = "x".join(map(str, array.shape))
-    return f"{shape} of {array.dtype}" if shape else str(array.dtype)
+    """`float32[20, 30]`."""
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
 
 
 def _command(name: str, question: Build, topology: Topology) -> list[str]:

@@ -36,7 +36,7 @@ class Stage:
     @property
     def lines(self) -> int:
         """Lines of its text."""
-        return len(self.text.splitlines())
+        return self.text.count("\n") + bool(self.text and not self.text.endswith("\n"))
 
     def __str__(self) -> str:
         return stage_text(self)
@@ -57,7 +57,7 @@ class Stages(dict[str, Stage]):
             (
                 stage.name,
                 stage.title,
-                str(stage.lines),
+                f"{stage.lines:,}",
                 format_seconds(stage.seconds),
                 *((stage.command or "our own passes",) if commands else ()),
             )
@@ -75,7 +75,7 @@ class Stages(dict[str, Stage]):
             f"{stage.name}: {stage.title}, {count(stage.lines, 'line')}"
             for stage in list(self.values())[:MOST_ROWS]
         )
-        return brief(self, f"of a lowering, {len(self)} in all", rows, len(self))
+        return brief(self, f"of the lowering, {len(self)} in all", rows, len(self))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Target:
         return self.arch if self.node is None else f"{self.arch} on {self.node}"
 
     def __repr__(self) -> str:
-        return brief(self, f"{self.name}: {self}")
+        return brief(self, f"%{self.name}: {self}")
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,9 @@ class Topology:
         arches = dict.fromkeys(device.arch for device in self.devices if not device.emulated)
         return f"{self.kinds} on {where} ({', '.join(list(arches)[:4])})"
 
-    def __str__(self) -> str:
+    @property
+    def table(self) -> Table:
+        """The first devices, one a row."""
         rows = tuple(
             (each.name, each.arch + ", emulated" * each.emulated, str(each.rank), each.node)
             for each in self.devices[:PRINTED_ROWS]
@@ -147,7 +149,10 @@ class Topology:
         head = ("device", "architecture", "rank", "node")
         note = left_out(len(self.devices), "device", PRINTED_ROWS)
         title = f"{count(self.ranks, 'rank')}: {self.summary}"
-        return Table(title, head, rows, frozenset({"rank"}), note).to_text()
+        return Table(title, head, rows, frozenset({"rank"}), note)
+
+    def __str__(self) -> str:
+        return self.table.to_text()
 
     def __repr__(self) -> str:
         return brief(self, f"of {count(self.ranks, 'rank')}: {self.summary}")

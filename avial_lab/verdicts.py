@@ -111,7 +111,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         if not self.verdicts:
-            return brief(self, f"of {str(self).partition(chr(10))[0]}")
+            return brief(self, "of tasks, each on the device its target asks for")
         rows = (verdict._headline for verdict in self.verdicts[:MOST_ROWS])
         words = f"of {count(len(self.verdicts), 'part')}: {self.summary}"
         return brief(self, words, rows, len(self.verdicts))

@@ -5,7 +5,6 @@ A number, a name, some ranks -> a few words; a value and what is said of it -> i
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -37,7 +36,11 @@ def escape(text: str) -> str:
     >>> escape('<script>"x"')
     '&lt;script&gt;&quot;x&quot;'
     """
-    return html.escape(printable(text))
+    return printable(text).translate(_MARKUP)
+
+
+_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+"""As `html.escape` has it, without the 2 ms that the module takes to load: every rank is here."""
 
 
 def count(number: int, noun: str) -> str:

@@ -14,7 +14,11 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
+from avial_lab.binary import Binary, Manifest
+from avial_lab.ceilings import Ceilings
 from avial_lab.dag import TaskGraph
+from avial_lab.messages import Analysis
+from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.graph import graph_data
@@ -22,10 +26,12 @@ from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
-from avial_lab.stages import Stage
+from avial_lab.stages import Stage, Stages
 from avial_lab.table import ROW_LIMIT, Table
+from avial_lab.timing import Timing
+from avial_lab.topology import Topology
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation, Nest
+from avial_lab.verdicts import Choice, Explanation, Nest, Verdict
 from avial_lab.words import brief, count
 
 PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")
@@ -90,6 +96,8 @@ def register_renderers(shell: InteractiveShell) -> None:
         return
     for kind, renderer in RENDERERS.items():
         formatter.mimebundle_formatter.for_type(kind, renderer)
+    for (module, name), renderer in RENDERERS_BY_NAME.items():
+        formatter.mimebundle_formatter.for_type_by_name(module, name, renderer)
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,24 @@ def show_film(film: plot.Film) -> Bundle:
 def show_roofline(roofline: plot.Roofline) -> Bundle:
     figure = Figure(plot.roofline_figure(roofline), plot.roofline_text(roofline))
     return _bundle(roofline.title, figure)
+
+
+def show_analysis(analysis: Analysis) -> Bundle:
+    return show_graph(analysis.graph)
+
+
+def show_stages(stages: Stages) -> Bundle:
+    return show_table(stages.table(most=ROW_LIMIT))
+
+
+def show_topology(topology: Topology) -> Bundle:
+    return show_table(topology.table)
+
+
+def show_printed(thing: object) -> Bundle:
+    """What has no picture is shown as it prints."""
+    text = str(thing)
+    return _bundle(type(thing).__name__, Figure(f"<pre>{escape_lines(text)}</pre>", text))
 
 
 def show_table(table: Table) -> Bundle:
@@ -297,6 +323,23 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Plan: show_plan,
     plot.Film: show_film,
     plot.Roofline: show_roofline,
+    Analysis: show_analysis,
+    Stages: show_stages,
+    Topology: show_topology,
+    Binary: show_printed,
+    Manifest: show_printed,
+    Choice: show_printed,
+    Verdict: show_printed,
+    Ceilings: show_printed,
+    Timing: show_printed,
+    OneProcess: show_printed,
     Table: show_table,
     Note: show_note,
 }
+
+RENDERERS_BY_NAME: dict[tuple[str, str], Callable[[Any], Bundle]] = {
+    ("avial_lab.runtime.cluster", "Cluster"): show_printed,
+    ("avial_lab.runtime.cluster", "ClusterStatus"): show_printed,
+    ("avial_lab.race.table", "Sheet"): show_printed,
+}
+"""By module and name: types that are shown only once somebody has loaded them."""

@@ -104,7 +104,7 @@ class ClusterStatus:
                 + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
             )
         lines += [
-            f"  {ranks} ranks share {cores} cores on {node}: their times are those of a crowd"
+            f"  {ranks} ranks share {cores} cores on {node}: runs take longer than with a core each"
             for node, (ranks, cores) in self._crowded().items()
         ]
         return "\n".join(lines)

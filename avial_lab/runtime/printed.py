@@ -51,7 +51,7 @@ class Printed:
 
     def __repr__(self) -> str:
         lines = sum(map(len, self.lines.values())) + sum(self.more.values())
-        return brief(self, f"by ranks: {count(lines, 'line')}")
+        return brief(self, f"by ranks: {count(lines, 'line')}" if lines else "nothing")
 
 
 def ranks_text(ranks: Iterable[int]) -> str:

@@ -54,7 +54,7 @@ class Event:
         where = f"rank {self.rank}" + f" ({self.device})" * bool(self.device)
         size = f", {format_bytes(self.nbytes)}" if self.nbytes else ""
         took = f"{format_seconds(self.duration_s)} from {format_seconds(self.start_s)}"
-        return brief(self, f"{self.kind.value} {self.name}{turn} on {where}: {took}{size}")
+        return brief(self, f"{self.name}{turn} on {where}: {took}{size}")
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,8 @@ class Trace:
     def __repr__(self) -> str:
         from avial_lab.trace.run_facts import trace_summary
 
+        if not self.ranks:
+            return brief(self, f"without times: {self.label}")
         events = f"; {count(len(self.events), 'event')}" if self.events else ""
         return brief(self, f"of a run, {trace_summary(self)}{events}")
 

@@ -210,13 +210,13 @@ def path_table(trace: Trace, path: Sequence[Segment] | None = None) -> Table:
 
 
 def overlap_words(trace: Trace) -> str:
-    """`Messages were under way for 3 ms; 40 % of that their receivers computed.`"""
+    """`Messages were in flight for 3 ms (…); their receivers computed during 40 % of that.`"""
     found = overlap(trace)
     if not found.under_way_s:
         return ""
     return (
-        f"Messages were under way for {format_seconds(found.under_way_s)}, as their receivers saw "
-        f"it; {100 * found.fraction:.0f} % of that they computed meanwhile."
+        f"Messages were in flight for {format_seconds(found.under_way_s)} (by the receivers' "
+        f"clocks); their receivers computed during {100 * found.fraction:.0f} % of that."
     )
 
 
