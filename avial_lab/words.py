@@ -144,10 +144,9 @@ def brief(value: object, words: str, rows: Iterable[str] = (), total: int = 0) -
       8
       … 3 more>
     """
-    shown = [printable(row) for row in islice(rows, MOST_ROWS)]
-    first = printable(f"{type(value).__name__} {words}")
-    head = shortened(first, HEAD_WIDTH if shown else LINE_WIDTH)
-    lines = [head, *(f"  {shortened(row, ROW_WIDTH)}" for row in shown)]
+    shown = [printable(shortened(row, ROW_WIDTH)) for row in islice(rows, MOST_ROWS)]
+    first = shortened(f"{type(value).__name__} {words}", HEAD_WIDTH if shown else LINE_WIDTH)
+    lines = [printable(first), *(f"  {row}" for row in shown)]
     if total > len(shown) > 0:
         lines.append(f"  … {total - len(shown):,} more")
     return f"<{chr(10).join(lines)}>"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from avial_lab.ceilings import Ceilings
 from avial_lab.race.machine import Machine
-from avial_lab.words import brief, count, format_seconds
+from avial_lab.words import brief, count, format_seconds, listed
 
 OURS = "avial"
 
@@ -179,9 +179,8 @@ class Sheet:
         return "\n".join([*lines, *self.faults, *self.remarks])
 
     def __repr__(self) -> str:
-        words = f"of {count(len(self.heats), 'heat')} at size {self.size}"
-        means_of = list(means(self.heats))
-        return brief(self, words, map(str, means_of), len(means_of))
+        kernels = listed(list(dict.fromkeys(heat.kernel for heat in self.heats)))
+        return brief(self, f"of {count(len(self.heats), 'heat')} at size {self.size}: {kernels}")
 
 
 def contestants(heats: Iterable[Heat]) -> tuple[str, ...]:
