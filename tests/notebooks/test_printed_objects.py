@@ -39,11 +39,17 @@ PICTURES = {
     "avial_lab.OneProcess('no MPI', deck.schedule.topology)": "<pre>no ranks",
 }
 
+LINES = {
+    "deck.graph.tasks[0]": "<Task task1: for cpu, reads a[0:20], b[0:20], writes c[0:20]>",
+    "deck.graph.tasks[0].reads[0].region": "(Box[0:20],)",
+    "deck.graph.tasks[0].span": "<CellSpan deck.avial:4:3>",
+}
+
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """What each last line shows, as a MIME bundle."""
-    cells = [nbformat.v4.new_code_cell(text) for text in (SETUP, *PICTURES)]
+    cells = [nbformat.v4.new_code_cell(text) for text in (SETUP, *PICTURES, *LINES)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     folder = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}
     client = NotebookClient(notebook, kernel_name="python3", timeout=180, resources=folder)
@@ -57,5 +63,6 @@ def test_the_last_line_shows_it(expression: str, outputs: dict[str, dict[str, st
     assert " object at 0x" not in outputs[expression]["text/plain"]
 
 
-def test_small_ones_are_a_line(outputs: dict[str, dict[str, str]]) -> None:
-    assert len(outputs["deck.schedule.topology"]["text/plain"].splitlines()) == 5
+@pytest.mark.parametrize("expression", LINES)
+def test_its_parts_are_a_line(expression: str, outputs: dict[str, dict[str, str]]) -> None:
+    assert outputs[expression]["text/plain"] == LINES[expression]
