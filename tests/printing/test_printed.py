@@ -18,7 +18,7 @@ from avial_lab.cache import spelled
 from avial_lab.dag import Task
 from avial_lab.messages import Analysis
 from avial_lab.plot import graph_text
-from avial_lab.program import analyse
+from avial_lab.program import analyse, compile
 from avial_lab.regions import Box
 from avial_lab.schedule import Sync
 from avial_lab.stages import Stage, Stages
@@ -400,6 +400,15 @@ def test_two_that_print_alike_have_other_keys() -> None:
     )
     assert repr(first) == repr(other)
     assert spelled(first) != spelled(other)
+
+
+def test_programs_that_print_alike_are_built_apart() -> None:
+    """What was built before is found by all there is in a question, not by how it prints."""
+    text = UNBOUND.replace("?", "20")
+    one, other = (compile(text.replace("constant 3", f"constant {k}"), ranks=1) for k in (3, 4))
+    assert repr(one.question) == repr(other.question)
+    assert one.stages["avial"].text != other.stages["avial"].text
+    assert one.binary.key != other.binary.key
 
 
 def test_nothing_of_numpy_is_printed() -> None:
