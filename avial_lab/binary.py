@@ -25,13 +25,15 @@ from typing import TypeVar
 
 from avial_lab import ownership
 from avial_lab.arrays import Buffer, Number, Storage
-from avial_lab.cache import Cache, digest
+from avial_lab.cache import Cache, digest, spelled
 from avial_lab.cpu import has_slow_gathers, instruction_sets
 from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
 from avial_lab.schedule import Piece, Step, Transfer
+from avial_lab.table import PRINTED_ROWS, Table, left_out
 from avial_lab.toolchain import tool
+from avial_lab.words import brief, count, format_bytes, listed
 
 EXPORTED = (
     "_mlir_ciface_main",
@@ -86,6 +88,11 @@ LINK = ("cc", "-shared")
 NO_GATHERS = "-mattr=+prefer-no-gather"
 """For opt and llc, where elements that lie apart are faster loaded one by one."""
 
+_STEPS = (
+    "The number is a message's. send, post: begin to send it, to receive it; "
+    "sent, received: wait until that is done."
+)
+
 T = TypeVar("T")
 Made = TypeVar("Made")
 
@@ -126,6 +133,32 @@ class Manifest:
     numbers: tuple[Number, ...] = ()
     kinds: dict[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def summary(self) -> str:
+        """`3 ranks, arrays a, b`."""
+        arrays = listed([buffer.name for buffer in self.buffers if not buffer.temporary])
+        what = f"arrays {arrays}" if arrays else "no arrays"
+        return f"{count(self.ranks, 'rank')}, {what}"
+
+    def __str__(self) -> str:
+        """What each rank does; of an owned program its phases."""
+        if self.owned:
+            phases = f"phases: {listed(self.phases, most=PRINTED_ROWS)}"
+            return f"{self.summary}\n{phases}; which messages they need is found while they run"
+        rows = tuple(
+            (str(rank), f"{len(steps):,}", listed([str(step) for step in steps[:9]], most=9))
+            for rank, steps in enumerate(self.programs[:PRINTED_ROWS])
+        )
+        numbers = frozenset({"rank", "steps"})
+        notes = (left_out(len(self.programs), "rank", PRINTED_ROWS), _STEPS * bool(self.transfers))
+        note = " ".join(filter(None, notes))
+        return Table(self.summary, ("rank", "steps", "the first"), rows, numbers, note).to_text()
+
+    def __repr__(self) -> str:
+        steps = sum(map(len, self.programs))
+        what = count(len(self.phases), "phase") if self.owned else count(steps, "step")
+        return brief(self, f"of {self.summary}: {what}")
+
 
 @dataclass(frozen=True)
 class Binary:
@@ -135,6 +168,18 @@ class Binary:
     shared_object: bytes
     ptx: dict[str, str]
     manifest: Manifest
+
+    @property
+    def summary(self) -> str:
+        """`3f2a91c0, 24.1 KiB of machine code, PTX of task3`."""
+        ptx = f", PTX of {listed(list(self.ptx))}" if self.ptx else ""
+        return f"{self.key[:8]}, {format_bytes(len(self.shared_object))} of machine code{ptx}"
+
+    def __str__(self) -> str:
+        return f"binary {self.summary}\n{self.manifest}"
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.summary}; {self.manifest.summary}")
 
 
 @dataclass(frozen=True)
@@ -147,6 +192,10 @@ class MachineCode:
     assembly: str
     parts: int = 1
     seconds: float = field(compare=False, default=0.0)
+
+    def __repr__(self) -> str:
+        size = format_bytes(len(self.shared_object))
+        return brief(self, f"of {size} in {count(self.parts, 'part')}")
 
 
 @dataclass(frozen=True)
@@ -170,7 +219,7 @@ def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) 
     """What engines run: machine code of this machine, PTX and what has to be known of them."""
     manifest = replace(manifest, instruction_sets=tuple(sorted(instruction_sets())))
     parts = [item for pair in sorted(ptx.items()) for item in pair]
-    key = digest(code.shared_object, repr(manifest), *parts)
+    key = digest(code.shared_object, spelled(manifest), *parts)
     return Binary(key, code.shared_object, dict(ptx), manifest)
 
 

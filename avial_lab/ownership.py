@@ -19,10 +19,13 @@ from itertools import pairwise
 
 from avial_lab.arrays import Number, Storage
 from avial_lab.errors import InternalError
+from avial_lab.plan_facts import moves_summary, plan_text
 from avial_lab.regions import Box, union
 from avial_lab.schedule import Piece
 from avial_lab.shared_object import LoadedProgram, descriptor, digest, load_program
+from avial_lab.table import PRINTED_ROWS
 from avial_lab.trace import Move
+from avial_lab.words import MOST_ROWS, brief, count, format_bytes, rank_words
 
 BEGIN = "avial_begin"
 """What a structured program calls, and no other."""
@@ -62,6 +65,16 @@ class Use(Enum):
     def writes(self) -> bool:
         return self is not Use.READ
 
+    @property
+    def verb(self) -> str:
+        """`reads`, `updates`, …"""
+        return {Use.REDUCE: "adds to"}.get(self, f"{self.name.lower()}s")
+
+    @property
+    def mark(self) -> str:
+        """What stands behind a box that is used so; nothing where the table says it already."""
+        return {Use.UPDATE: " in part", Use.REDUCE: " combined"}.get(self, "")
+
 
 @dataclass(frozen=True)
 class Footprint:
@@ -73,6 +86,10 @@ class Footprint:
     use: Use
     box: Box
 
+    def __repr__(self) -> str:
+        who = "every rank" if self.rank < 0 else f"rank {self.rank}"
+        return brief(self, f"in {self.phase}: {who} {self.use.verb} {self.storage}{self.box}")
+
 
 @dataclass(frozen=True)
 class PhaseCount:
@@ -82,6 +99,13 @@ class PhaseCount:
     begun: int
     nbytes: int
     whole: int
+
+    def __repr__(self) -> str:
+        words = (
+            f"{self.phase}: begun {count(self.begun, 'time')}, {format_bytes(self.nbytes)} moved"
+        )
+        whole = f", {count(self.whole, 'time')} not divided" if self.whole else ""
+        return brief(self, words + whole)
 
 
 @dataclass(frozen=True)
@@ -110,6 +134,11 @@ class Owned:
     writer: int
     holders: frozenset[int]
 
+    def __repr__(self) -> str:
+        who = "the caller's" if self.writer < 0 else f"written by rank {self.writer}"
+        held = f"held by {rank_words(self.holders)}" if self.holders else "held by no rank"
+        return brief(self, f"{self.storage}{self.box}: {who}, {held}")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -135,6 +164,17 @@ class Plan:
     def bytes_moved(self) -> int:
         """Bytes that cross between ranks."""
         return sum(move.nbytes for move in self.moves)
+
+    def __str__(self) -> str:
+        return plan_text(self, storages=self.storages, most=PRINTED_ROWS)
+
+    def __repr__(self) -> str:
+        """A line for each of the first phases: how often it is begun, and what moves for it."""
+        rows = (
+            f"{phase.phase}: begun {count(phase.begun, 'time')}, {format_bytes(phase.nbytes)} moved"
+            for phase in self.phases[:MOST_ROWS]
+        )
+        return brief(self, f"of {moves_summary(self)}", rows, len(self.phases))
 
 
 @dataclass(frozen=True)

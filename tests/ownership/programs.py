@@ -18,6 +18,7 @@ import numpy as np
 from avial_lab import ownership
 from avial_lab.arrays import bind_arrays
 from avial_lab.binary import RUNTIME, Binary, Manifest
+from avial_lab.cache import spelled
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.job import Options
@@ -97,7 +98,7 @@ class Program:
             {}, uses_mpi=ranks > 1, owned=True, phases=self.phases,
         )  # fmt: skip
         shared_object = compiled(self.text(), self.flags)
-        key = hashlib.sha256(shared_object + repr(manifest).encode()).hexdigest()
+        key = hashlib.sha256(shared_object + spelled(manifest).encode()).hexdigest()
         return Binary(key, shared_object, {}, manifest)
 
     def plan(self, arrays: Mapping[str, np.ndarray], ranks: int) -> Plan:
