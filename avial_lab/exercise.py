@@ -245,7 +245,7 @@ def _placed(program: Program, name: str, kind: str) -> Finding:
     if placement is None:
         return Finding(False, what, _no_task(program, name))
     device = program.schedule.topology.device(placement.device)
-    if device.kind.value == kind.lower():
+    if device.kind.family == kind.lower():
         return Finding(True, f"{what}: {device}")
     task = program.graph.by_name[name]
     target = f"its target is %{task.target.name} ({task.target})"
