@@ -15,9 +15,9 @@ from typing import Any
 from avial_lab.accesses import caller_memory
 from avial_lab.building import (
     Stopwatch,
-    as_one,
     build_program,
     graph_of,
+    lowered_again,
     parse,
     taken_apart,
     with_text,
@@ -31,7 +31,6 @@ from avial_lab.messages import (
     Analysis,
     Answer,
     Build,
-    Built,
     Explore,
     Explored,
     Look,
@@ -47,12 +46,10 @@ from avial_lab.messages import (
 )
 from avial_lab.nests import nests_on
 from avial_lab.parse import is_plain, print_explained, print_module
-from avial_lab.pipelines import text_of
 from avial_lab.resumption import edited_build, is_program, resumed, watched_stages
 from avial_lab.simulator.reference import reference
 from avial_lab.simulator.trial import trial_arguments
-from avial_lab.spmd import lower_structured, lower_tasks
-from avial_lab.stages import Inside
+from avial_lab.stages import Inside, StageInside
 
 
 def answer(question: Question) -> Answer | AvialError:
@@ -107,7 +104,8 @@ def _look(question: Look) -> Inside:
     if after is not None and is_program(after):
         build, after = edited_build(after), None
     if after is None:
-        inside = _look_at_all(build, built)
+        stages, log = lowered_again(build, built)
+        inside = look_inside(stages, log, build.source.cell)
     elif after.stage in ("placed", "avial", "mpi", "loops", "host", "llvm"):
         log = PassLog(after.text, f"{after.stage}.mlir")
         inside = look_inside(watched_stages(after, log.watch), log, after.source.cell)
@@ -115,27 +113,18 @@ def _look(question: Look) -> Inside:
         made = (stage for stage in built.stages if stage.edited == after.stage)
         inside = look_at_text(made, after.stage)
     order = [stage.name for stage in built.stages]
-    return Inside(tuple(sorted(inside.stages, key=lambda stage: order.index(stage.name))))
-
-
-def _look_at_all(build: Build, built: Built) -> Inside:
-    module = parse(build.source, dynamic=built.dynamic)
-    strict = build.options.strict
-    plain = is_plain(module) or is_structured(module)
-    log = PassLog(text_of(module.operation), "source.mlir")
-    if built.plan is not None:
-        grid = build.options.division.grid
-        apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
-        topology = built.schedule.topology
-        stages = lower_structured(
-            module, apart.module, topology, build.options.division, build.options, watch=log.watch
+    shown = {stage.name: len(stage.text.splitlines()) for stage in built.stages}
+    return Inside(
+        tuple(
+            _of_lines(stage, shown[stage.name])
+            for stage in sorted(inside.stages, key=lambda stage: order.index(stage.name))
         )
-    else:
-        why = built.verdicts[0].reasons[0] if plain else ""
-        tasks = as_one(module, why, strict=strict) if plain else module.operation
-        log = PassLog(text_of(tasks), "avial.mlir")
-        stages = lower_tasks(tasks, built.schedule, build.options, watch=log.watch)
-    return look_inside(stages, log, build.source.cell)
+    )
+
+
+def _of_lines(stage: StageInside, count: int) -> StageInside:
+    """With as many lines as are shown: comments may follow what the passes made."""
+    return replace(stage, origins=(*stage.origins, *((),) * (count - len(stage.origins))))
 
 
 def _reference(question: RunReference) -> Referenced:

@@ -1,4 +1,4 @@
-"""The artifact: a shared object, its PTX and a manifest that says how to run it.
+"""The artifact: a shared object, its PTX and a manifest (`manifest.py`) that says how to run it.
 
 LLVM IR -> Binary, content-addressed. Needs no MLIR: engines import the types from here.
 """
@@ -24,14 +24,12 @@ from threading import Lock
 from typing import TypeVar
 
 from avial_lab import ownership
-from avial_lab.arrays import Buffer, Number, Storage
 from avial_lab.cache import Cache, digest, spelled
 from avial_lab.cpu import has_slow_gathers, instruction_sets
 from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
-from avial_lab.schedule import Piece, Step, Transfer
-from avial_lab.table import PRINTED_ROWS, Table, left_out
+from avial_lab.manifest import Manifest
 from avial_lab.toolchain import tool
 from avial_lab.words import brief, count, format_bytes, listed
 
@@ -88,76 +86,8 @@ LINK = ("cc", "-shared")
 NO_GATHERS = "-mattr=+prefer-no-gather"
 """For opt and llc, where elements that lie apart are faster loaded one by one."""
 
-_STEPS = (
-    "The number is a message's. send, post: begin to send it, to receive it; "
-    "sent, received: wait until that is done."
-)
-
 T = TypeVar("T")
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What an engine has to know to run the shared object.
-
-    The entry takes one memref descriptor for each of `storages`, in that order. `programs[r]` names
-    the steps of rank r; step k of it writes its start and end to slot k of the trace.
-    `devices[task]` is the device's name.
-
-    `edited` is the stage that was changed by hand, empty for a program as it was compiled.
-
-    An `owned` program keeps its own books (`ownership.c`): it has no steps but `phases`, which say
-    by number where it is, and its results are where it says at the end; `results` here are those
-    foreseen.
-
-    `instruction_sets` are those of the CPU it was compiled for, as Linux names them. `numbers` are
-    handed to the entry behind the storages: those that are no constants in the code. `kinds` are
-    those of the devices that tasks are placed on, by the devices' names.
-    """
-
-    entry: str
-    ranks: int
-    buffers: tuple[Buffer, ...]
-    storages: tuple[Storage, ...]
-    programs: tuple[tuple[Step, ...], ...]
-    transfers: tuple[Transfer, ...]
-    inputs: tuple[Piece, ...]
-    results: tuple[Piece, ...]
-    devices: dict[str, str]
-    uses_mpi: bool = True
-    owned: bool = False
-    phases: tuple[str, ...] = ()
-    edited: str = ""
-    instruction_sets: tuple[str, ...] = ()
-    numbers: tuple[Number, ...] = ()
-    kinds: dict[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def summary(self) -> str:
-        """`3 ranks, arrays a, b`."""
-        arrays = listed([buffer.name for buffer in self.buffers if not buffer.temporary])
-        what = f"arrays {arrays}" if arrays else "no arrays"
-        return f"{count(self.ranks, 'rank')}, {what}"
-
-    def __str__(self) -> str:
-        """What each rank does; of an owned program its phases."""
-        if self.owned:
-            phases = f"phases: {listed(self.phases, most=PRINTED_ROWS)}"
-            return f"{self.summary}\n{phases}; which messages they need is found while they run"
-        rows = tuple(
-            (str(rank), f"{len(steps):,}", listed([str(step) for step in steps[:9]], most=9))
-            for rank, steps in enumerate(self.programs[:PRINTED_ROWS])
-        )
-        numbers = frozenset({"rank", "steps"})
-        notes = (left_out(len(self.programs), "rank", PRINTED_ROWS), _STEPS * bool(self.transfers))
-        note = " ".join(filter(None, notes))
-        return Table(self.summary, ("rank", "steps", "the first"), rows, numbers, note).to_text()
-
-    def __repr__(self) -> str:
-        steps = sum(map(len, self.programs))
-        what = count(len(self.phases), "phase") if self.owned else count(steps, "step")
-        return brief(self, f"of {self.summary}: {what}")
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,19 @@ from avial_lab.accesses.buffers import argument_name
 from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.accesses.views import is_memref
 from avial_lab.arrays import Number
-from avial_lab.binary import Binary, MachineCode
+from avial_lab.binary import Binary, MachineCode, binary_of
 from avial_lab.cache import digest, spelled
 from avial_lab.catalogue import WHOLE
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.devices import GPU_FAMILY
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
+from avial_lab.division import Division
 from avial_lab.elementary.functions import FUNCTIONS
 from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.inside.demand import demands_in
+from avial_lab.inside.steps import PassLog
+from avial_lab.manifest import KnownMessages
 from avial_lab.messages import ANY_SIZE, Build, Built, Source
 from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
@@ -39,20 +42,31 @@ from avial_lab.pipelines import (
     Watch,
     arithmetic,
     in_reading_order,
+    ptx_in,
     run_passes,
     text_of,
 )
-from avial_lab.schedule import Schedule, schedule_phases, schedule_tasks
+from avial_lab.predicted_messages import with_messages
+from avial_lab.schedule import (
+    Policy,
+    Schedule,
+    Sync,
+    check_no_policy,
+    schedule_phases,
+    schedule_tasks,
+)
 from avial_lab.spmd import (
     Finished,
     finished_phases,
     lower_structured,
+    lower_tasks,
     planned_binary,
     scheduled_binary,
     take_apart,
     to_checked,
     verdicts_on,
 )
+from avial_lab.stages import Stage
 from avial_lab.stored import fingerprint, made_once
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Verdict
@@ -132,6 +146,7 @@ def build_program(question: Build) -> Built:
     watch.lap("parse")
     if is_plain(module) or is_structured(module):
         return build_loops(question, module, watch)
+    question.options.division.refuse_for_tasks()
     return build_tasks(question, module, watch)
 
 
@@ -145,7 +160,8 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     graph = graph_of(module, question.source)
     watch.lap("dag")
     topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
-    schedule = schedule_tasks(graph, topology, policy=options.policy, sync=options.sync)
+    policy = options.policy or Policy.LEVELS
+    schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync)
     watch.lap("schedule")
     done, binary = scheduled_binary(module, schedule, options)
     watch.lap("build")
@@ -191,7 +207,12 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
             if not is_plain(module):
                 raise
             apart = Apart(as_one(module, error.message, strict=strict), whole=True)
-    return build_tasks(question, apart.module, watch)
+    built, division = build_tasks(question, apart.module, watch), question.options.division
+    if division == Division():
+        return built
+    idle = f"division '{division}' had no effect: one task is not divided"
+    verdicts = (replace(each, reasons=(*each.reasons, idle)) for each in built.verdicts)
+    return replace(built, verdicts=tuple(verdicts))
 
 
 def build_dynamic(question: Build, watch: Stopwatch) -> Built:
@@ -271,6 +292,7 @@ def build_apart(
 ) -> Built:
     """The program whose loops around tasks are `structured`; `module` is what it was before."""
     options = question.options
+    check_no_policy(options.policy)
     placed = sized(structured, question.source) if options.dynamic else structured
     numbers = numbers_of(structured, question.source) if options.dynamic else ()
     graph = graph_of(placed, question.source)
@@ -279,7 +301,9 @@ def build_apart(
     demands = cache(lambda: demands_in(placed))
     done = lowered(question, module, structured, topology, meanwhile=demands)
     watch.lap("build")
-    binary, plan, schedule = planned(done.code, graph, topology, done.phases, numbers=numbers)
+    binary, plan, schedule = planned(
+        done.code, graph, topology, done.phases, sync=question.options.sync, numbers=numbers
+    )
     watch.lap("plan")
     alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
     verdicts = tuple(
@@ -298,7 +322,7 @@ def build_apart(
     binding = question.source.binding
     divided = topology.ranks > 1
     reordered = reordered_storages(placed, binding, divided=divided, sums=done.sums)
-    made = in_reading_order(done.stages)
+    made = _with_messages(in_reading_order(done.stages), plan, done.phases)
     return Built(
         schedule,
         made,
@@ -350,6 +374,7 @@ def planned(
     topology: Topology,
     phases: tuple[str, ...],
     *,
+    sync: Sync,
     edited: str = "",
     numbers: tuple[Number, ...] = (),
 ) -> tuple[Binary, Plan, Schedule]:
@@ -363,10 +388,58 @@ def planned(
         inputs=plan.inputs,
         results=plan.results,
         moves=plan.moves,
+        phases=plan.runs,
+        sync=sync,
         rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )
     manifest = replace(binary.manifest, kinds=schedule.device_kinds)
     return replace(binary, manifest=manifest), plan, schedule
+
+
+def with_code(
+    built: Built, code: MachineCode, stages: tuple[Stage, ...], phases: tuple[str, ...]
+) -> Built:
+    """`built` with other stages and machine code; where the ownership runtime finds the messages,
+    the runs are planned anew, for phases of these names.
+    """
+    manifest, schedule = built.binary.manifest, built.schedule
+    if isinstance(manifest, KnownMessages):
+        return replace(built, stages=stages, binary=binary_of(code, manifest, ptx=ptx_in(stages)))
+    graph, topology = schedule.graph, schedule.topology
+    binary, plan, schedule = planned(code, graph, topology, phases, sync=schedule.sync)
+    stages = _with_messages(stages, plan, phases)
+    return replace(built, stages=stages, binary=binary, plan=plan, schedule=schedule)
+
+
+def _with_messages(
+    stages: tuple[Stage, ...], plan: Plan, phases: tuple[str, ...]
+) -> tuple[Stage, ...]:
+    """What the plan foresees is told where the ranks' calls stand; a text edited by hand stays."""
+    return tuple(
+        replace(stage, text=with_messages(stage.text, plan, phases))
+        if stage.name == "mpi" and stage.edited != "mpi"
+        else stage
+        for stage in stages
+    )
+
+
+def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
+    """The stages of a program once more, and the log of the passes that make them."""
+    module = parse(build.source, dynamic=built.dynamic)
+    options, strict = build.options, build.options.strict
+    if isinstance(built.binary.manifest, KnownMessages):
+        plain = is_plain(module) or is_structured(module)
+        why = built.verdicts[0].reasons[0] if plain else ""
+        tasks = as_one(module, why, strict=strict) if plain else module.operation
+        log = PassLog(text_of(tasks), "avial.mlir")
+        return lower_tasks(tasks, built.schedule, options, watch=log.watch), log
+    log = PassLog(text_of(module.operation), "source.mlir")
+    grid, topology = options.division.grid, built.schedule.topology
+    apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
+    stages = lower_structured(
+        module, apart.module, topology, options.division, options, watch=log.watch
+    )
+    return stages, log
 
 
 def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:

@@ -54,5 +54,14 @@ class Division:
             return 0
         return next(n for n in range(isqrt(ranks), 0, -1) if ranks % n == 0)
 
+    def refuse_for_tasks(self) -> None:
+        """ScheduleError where it was asked for, of a program that has nothing to divide."""
+        if self != Division():
+            raise ScheduleError(
+                f"division '{self}' divides loops, and this program is made of tasks: "
+                "each runs whole on one device",
+                hint="leave the division out, or write avial.replicate or a plain function",
+            )
+
     def __str__(self) -> str:
         return f"cyclic({self.block})" if self.block else "grid" if self.grid else "block"

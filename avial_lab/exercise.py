@@ -314,12 +314,12 @@ def _counted(program: Program) -> dict[str, int] | None:
     trace = program.trace
     if trace is None or not trace.ranks or not (trace.events or trace.moves):
         return None
-    sent = [event for event in trace.events if event.kind is EventKind.SEND]
-    if program.plan is not None:
+    if trace.moves:  # counted, also where events were dropped
         return {
             "message": sum(move.messages for move in trace.moves),
             "byte": sum(move.nbytes for move in trace.moves),
         }
+    sent = [event for event in trace.events if event.kind is EventKind.SEND]
     return {"message": len(sent), "byte": sum(event.nbytes for event in sent)}
 
 

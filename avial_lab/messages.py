@@ -87,8 +87,8 @@ class Build:
     def __repr__(self) -> str:
         options = self.options
         ranks = options.ranks if self.topology is None else self.topology.ranks
-        how = f"policy {options.policy.value}, sync {options.sync.value}"
-        how += f", division {options.division}"
+        how = f"policy {options.policy.value}, " if options.policy is not None else ""
+        how += f"sync {options.sync.value}, division {options.division}"
         return brief(self, f"for {count(ranks, 'rank')}, {how}, of {self.source!r}")
 
 

@@ -175,8 +175,9 @@ class CompileOptions:
     """How a program is compiled, whichever it is.
 
     `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
-    means one if some target asks for a GPU. `division` says how replicates are divided. `dynamic`:
-    the code is to do for arrays of any size and for any numbers.
+    means one if some target asks for a GPU. `policy` says how tasks are placed, None for the usual
+    way; a program with loops has none. `division` says how replicates are divided; tasks are not.
+    `dynamic`: the code is to do for arrays of any size and for any numbers.
 
     `without`: the optional passes that are left out; `sizes` of those that are not, where they are
     not to follow from the machine. Where neither is given they are what tuning found, if it has.
@@ -216,11 +217,11 @@ class CompileOptions:
             in_tuning=False,
         ).metadata,
     )
-    policy: Policy = field(
-        default=Policy.LEVELS,
+    policy: Policy | None = field(
+        default=None,
         metadata=Option(
             ("--policy",),
-            help="how tasks are placed",
+            help="how tasks are placed, by default by levels; loops have none",
             choices=tuple(each.value for each in Policy),
             read=_member(Policy, "policy"),
             write=_value,
@@ -232,7 +233,7 @@ class CompileOptions:
         metadata=Option(
             ("--sync",),
             help="wait for the messages one reads (edges), or for all ranks after each "
-            "level (levels)",
+            "level, in a loop after each level of its body (levels)",
             choices=tuple(each.value for each in Sync),
             read=_member(Sync, "sync"),
             write=_value,
@@ -358,7 +359,7 @@ class Keywords(TypedDict, total=False):
 
     ranks: int | None
     gpus: int | None
-    policy: Policy | str
+    policy: Policy | str | None
     sync: Sync | str
     division: Division | str
     without: str | Iterable[str]

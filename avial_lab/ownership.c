@@ -174,6 +174,17 @@ void avial_end(void)
     for (i64 k = 0; k < narrays; k++) arrays[k].scratch = NULL;
 }
 
+/* Every rank waits for every other, after the phase that ended last. */
+void avial_barrier(void)
+{
+    if (broken || avial_error) return;
+    phases.rows[now].barriers++;
+    if (plan) return;
+    i64 started = clock_if_traced();
+    check(MPI_Barrier(avial_comm));
+    log_event((Event){.kind = MET, .start = started, .peer = -1, .array = -1, .high = -1});
+}
+
 /* Control ---------------------------------------------------------------------------------------- */
 
 i64 avial_live(void) { return !plan; }

@@ -21,7 +21,7 @@ from avial_lab.arrays import Number, Storage
 from avial_lab.errors import InternalError
 from avial_lab.plan_facts import moves_summary, plan_text
 from avial_lab.regions import Box, union
-from avial_lab.schedule import Piece
+from avial_lab.schedule import PhaseRun, Piece
 from avial_lab.shared_object import LoadedProgram, descriptor, digest, load_program
 from avial_lab.table import PRINTED_ROWS
 from avial_lab.trace import Move
@@ -51,6 +51,7 @@ class _Table(IntEnum):
     BOOK = 6
     SKETCHES = 7
     TOTALS = 8
+    CARRIED = 9
 
 
 class Use(Enum):
@@ -93,12 +94,15 @@ class Footprint:
 
 @dataclass(frozen=True)
 class PhaseCount:
-    """How often a phase was begun, what moved for it, and how often it could not be split."""
+    """How often a phase was begun, what moved for it, how often it could not be split, and the
+    barriers right after it.
+    """
 
     phase: str
     begun: int
     nbytes: int
     whole: int
+    barriers: int = 0
 
     def __repr__(self) -> str:
         words = (
@@ -147,7 +151,8 @@ class Plan:
     inputs: what each rank has to be given. results: the last version of all that is written.
     held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
     control depends on data: everything was then given to somebody, and moves are a sample.
-    footprints: of the first 64 phases, and only for up to 16 ranks.
+    footprints: of the first 64 phases, and only for up to 16 ranks. carried: for each of `moves`
+    the arrays whose elements it brings; the 64th stands for all from there on.
     """
 
     ranks: int
@@ -159,11 +164,22 @@ class Plan:
     complete: bool
     footprints: tuple[Footprint, ...] = ()
     storages: tuple[Storage, ...] = ()
+    carried: tuple[tuple[str, ...], ...] = ()
 
     @property
     def bytes_moved(self) -> int:
         """Bytes that cross between ranks."""
         return sum(move.nbytes for move in self.moves)
+
+    @property
+    def runs(self) -> tuple[PhaseRun, ...]:
+        """What a schedule knows of the phases."""
+        return tuple(
+            PhaseRun(count.phase, count.begun, count.barriers)
+            if self.complete
+            else PhaseRun(count.phase, 0, min(count.barriers, 1))
+            for count in self.phases
+        )
 
     def __str__(self) -> str:
         return plan_text(self, storages=self.storages, most=PRINTED_ROWS)
@@ -236,6 +252,14 @@ class Ownership:
             for phase, source, dest, messages, nbytes in _rows(self._table(_Table.MOVES), 5)
         )
 
+    def carried(self) -> tuple[tuple[str, ...], ...]:
+        """For each of `moves` the arrays that it brings; of a plan alone."""
+        names = [storage.name for storage in self.storages[:64]]
+        return tuple(
+            tuple(name for k, name in enumerate(names) if word >> k & 1)
+            for word in self._table(_Table.CARRIED)
+        )
+
     def held_bytes(self) -> tuple[int, ...]:
         """By rank; of a plan alone."""
         return tuple(nbytes for _, nbytes in _rows(self._table(_Table.HELD), 2))
@@ -246,7 +270,7 @@ class Ownership:
         return tuple(EventTotal(self._phase(phase), *sums) for phase, *sums in rows)
 
     def counts(self) -> tuple[PhaseCount, ...]:
-        rows = _rows(self._table(_Table.PHASES), 4)
+        rows = _rows(self._table(_Table.PHASES), 5)
         return tuple(PhaseCount(self._phase(phase), *counts) for phase, *counts in rows)
 
     @property
@@ -329,6 +353,7 @@ def plan_run(
         complete=complete,
         footprints=tuple(ownership.footprints()),
         storages=ownership.storages,
+        carried=ownership.carried(),
     )
 
 

@@ -26,7 +26,6 @@ from mlir.dialects import llvm
 
 from avial_lab.binary import (
     MachineCode,
-    Manifest,
     assembly_command,
     begun,
     compile_llvm_ir,
@@ -51,7 +50,6 @@ from avial_lab.passes.operations import operations_in, operations_named
 from avial_lab.passes.ptx import Kernels, compile_kernels, ptx_command
 from avial_lab.passes.select_gpu_tasks import is_gpu_task
 from avial_lab.passes.signed_offsets import may_run_backwards
-from avial_lab.schedule import Schedule
 from avial_lab.stages import Stage
 
 
@@ -187,24 +185,6 @@ _READING_ORDER = (
 def in_reading_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
     """The GPU's part before the host's."""
     return tuple(sorted(stages, key=lambda s: _READING_ORDER.index(s.name.partition(":")[0])))
-
-
-def manifest_of(schedule: Schedule) -> Manifest:
-    """What engines are told besides the code."""
-    graph = schedule.graph
-    return Manifest(
-        "main",
-        len(schedule.programs),
-        graph.buffers,
-        graph.storages,
-        schedule.programs,
-        schedule.transfers,
-        schedule.inputs,
-        schedule.results,
-        {placed.task: placed.device for placed in schedule.placements},
-        uses_mpi=len(schedule.programs) > 1,
-        kinds=schedule.device_kinds,
-    )
 
 
 # -- passes ----------------------------------------------------------------------------------------

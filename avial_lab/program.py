@@ -140,14 +140,18 @@ def compile(
     `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
     one, if some target asks for a GPU.
 
-    The other keywords are fields of `options.CompileOptions`. `division` says how replicates are
-    divided: `block`, `cyclic`, `cyclic(N)` or `grid`. `without` names optional passes that are left
-    out (`catalogue.OPTIONAL`, or `all`), to see what they are worth; `sizes` gives others theirs in
-    place of the machine's (`block-loops{terms=128 block=48}`; `catalogue.SIZES`). Without either it
-    is compiled as `Program.tune` found best here, if it has; `sizes="model"`: not. With `strict`
-    every product and sum is rounded on its own and in the program's order; else products that are
-    only added are fused with the sum. With `blas` products of matrices call the BLAS that each
-    rank's machine has, on the threads of the run; a run is refused where there is none
+    The other keywords are fields of `options.CompileOptions`. `policy` places tasks (by default
+    `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)` or `grid`):
+    each is refused where the program has nothing of the kind. With `sync="levels"` all ranks wait
+    for each other after each level of the graph, in a loop after each level of its body.
+
+    `without` names optional passes that are left out (`catalogue.OPTIONAL`, or `all`), to see what
+    they are worth; `sizes` gives others theirs in place of the machine's (`block-loops{terms=128
+    block=48}`; `catalogue.SIZES`). Without either it is compiled as `Program.tune` found best here,
+    if it has; `sizes="model"`: not. With `strict` every product and sum is rounded on its own and
+    in the program's order; else products that are only added are fused with the sum. With `blas`
+    products of matrices call the BLAS that each rank's machine has, on the threads of the run; a
+    run is refused where there is none
     (`runtime/blas.py`). With `dynamic` a plain function is compiled once for arrays of whatever
     size its text leaves open (`memref<?x?xf64>`) and for any numbers: for others only what its
     accesses are is looked at again. Where that cannot be, it is compiled for what it is given;
@@ -424,7 +428,7 @@ class Program:
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
         options = Options(traced=trace, threads=Threads(threads, oversubscribe))
-        teller = Teller(self.binary.manifest, progress, plan=self.plan)
+        teller = Teller(self.binary.manifest, progress)
         how: Any = {"timeout": timeout, "spans": self._spans, "options": options, "teller": teller}
         try:
             if cluster is None:

@@ -22,12 +22,13 @@ from avial_lab.binary import (
     compile_llvm_ir,
     verify_command,
 )
-from avial_lab.building import Stopwatch, build_apart, build_program, graph_of, planned
+from avial_lab.building import Stopwatch, build_apart, build_program, graph_of, with_code
 from avial_lab.devices.cuda import chip_in_ptx
 from avial_lab.dialects import register
-from avial_lab.dialects.program import scheduled_function, tasks_of
+from avial_lab.dialects.program import PROGRAMS, scheduled_function, tasks_of
 from avial_lab.dialects.verify import verify_program
 from avial_lab.errors import AvialError, CellSpan, ParseError
+from avial_lab.manifest import KnownMessages
 from avial_lab.messages import Build, Built, Resume
 from avial_lab.notation.source import Source as Text
 from avial_lab.parse.foreign import name_printed
@@ -78,7 +79,7 @@ def resumed(question: Resume) -> Built:
     if name == "avial":
         module = read_stage(question)
         return _marked(question, build_apart(edited_build(question), module, module, Stopwatch()))
-    if name == "placed" and built.plan is None:
+    if _places_tasks(question):
         return _placed_by_hand(question)
     if name in ("gpu", "object") or name.startswith("ptx:"):
         return _marked(question, _end_edited(question))
@@ -89,6 +90,12 @@ def is_program(question: Resume) -> bool:
     """Whether the edited stage is the program itself: what is read, not made."""
     first = question.built.stages[0].name
     return question.stage == first
+
+
+def _places_tasks(question: Resume) -> bool:
+    """Whether the edited stage is that of tasks on their devices."""
+    text = next(stage.text for stage in question.built.stages if stage.name == question.stage)
+    return question.stage == "placed" and PROGRAMS in text
 
 
 def edited_build(question: Resume) -> Build:
@@ -115,7 +122,7 @@ def read_stage(question: Resume) -> ir.Operation:
         with context:
             module = ir.Module.parse(source.text)
             name_printed(module, Text(source.text, source.cell))
-            if question.built.plan is None and "avial.schedule" in source.text:
+            if _places_tasks(question):
                 verify_program(module)  # (what passes made of loops has forms that no one types)
     except ir.MLIRError as error:
         if not error.error_diagnostics:
@@ -186,7 +193,7 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
 def watched_stages(question: Resume, watch: Watch) -> Stages:
     """The edited stage, where it is one of MLIR before machine code, and those after it."""
     edited = next(stage for stage in question.built.stages if stage.name == question.stage)
-    if question.stage == "placed" and question.built.plan is None:
+    if _places_tasks(question):
         module, _ = placed_by_hand(question)
     else:
         module = read_stage(question)
@@ -208,20 +215,16 @@ def watched_stages(question: Resume, watch: Watch) -> Stages:
 
 def _lowered_again(question: Resume) -> Built:
     """From a stage between the program and machine code."""
-    built = question.built
+    phases = _names(question)
     if question.stage == "llvmir":
         _check_with(verify_command(), question)
         made, code = finished(iter([pipelines.object_stage(compile_llvm_ir(question.text))]))
-        phases = built.binary.manifest.phases
     else:
         module = read_stage(question)
-        if question.stage == "mpi" and built.plan is not None:
-            phases = spmd.phases_in(module)
-            made, code = finished(stages_on(question, module))
-        else:
-            on = finished_phases(stages_on(question, module))
-            made, code = on.stages, on.code
-            phases = on.phases or built.binary.manifest.phases
+        edited = spmd.phases_in(module) if question.stage == "mpi" else ()
+        on = finished_phases(stages_on(question, module))
+        made, code = on.stages, on.code
+        phases = edited or on.phases or phases
     return _with_code(question, made, code, phases)
 
 
@@ -229,21 +232,19 @@ def _with_code(
     question: Resume, made: Iterable[Stage], code: MachineCode, phases: tuple[str, ...]
 ) -> Built:
     """`built` with these stages and machine code; the plan of a program of loops is made anew."""
-    built = question.built
-    stages = _replaced(question, made)
-    if built.plan is None:
-        binary = binary_of(code, built.binary.manifest, ptx=ptx_in(stages))
-        return replace(built, stages=stages, binary=binary)
-    schedule = built.schedule
-    binary, plan, schedule = planned(code, schedule.graph, schedule.topology, phases)
-    return replace(built, stages=stages, binary=binary, plan=plan, schedule=schedule)
+    return with_code(question.built, code, _replaced(question, made), phases)
+
+
+def _names(question: Resume) -> tuple[str, ...]:
+    """Of the phases (or tasks) as the program was, by number."""
+    return tuple(name for name, _ in question.built.binary.manifest.tasks)
 
 
 def _end_edited(question: Resume) -> Built:
     """From a stage that nothing of MLIR comes after."""
     built, name = question.built, question.stage
     as_it_was = MachineCode(built.binary.shared_object, "")
-    phases = built.binary.manifest.phases
+    phases = _names(question)
     if name == "object":
         _check_with(assemble_command(), question)
         llvm_ir = next(stage.text for stage in built.stages if stage.name == "llvmir")
@@ -264,7 +265,7 @@ def _placed_by_hand(question: Resume) -> Built:
     text = pipelines.text_of(module)
     made, code = finished(spmd.lower_placed(module, question.build.options))
     stages = _replaced(replace(question, text=text), made)
-    binary = binary_of(code, pipelines.manifest_of(schedule), ptx=ptx_in(stages))
+    binary = binary_of(code, KnownMessages.of(schedule), ptx=ptx_in(stages))
     built = replace(question.built, schedule=schedule, stages=stages, binary=binary)
     return _marked(replace(question, text=text), built)
 
@@ -290,7 +291,7 @@ def _replaced(question: Resume, made: Iterable[Stage]) -> tuple[Stage, ...]:
     """The old stages with the edited one and those made from it in their places."""
     name = question.stage
     old = {stage.name: stage for stage in question.built.stages}
-    edited = replace(old[name], text=question.text, command="", seconds=0.0)
+    edited = replace(old[name], text=question.text, command="", seconds=0.0, edited=name)
     new = {name: edited} | {stage.name: stage for stage in made if stage.name != name}
     kept = {stage: old[stage] for stage in old if not follows(stage, name)}
     return in_reading_order((kept | new).values())

@@ -7,7 +7,7 @@ once; what comes later translates them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,19 +18,23 @@ from avial_lab.piecemap import PieceMap
 from avial_lab.regions import Box, Region, union
 from avial_lab.table import PRINTED_ROWS
 from avial_lab.topology import Device, Target, Topology
-from avial_lab.trace import Move
-from avial_lab.words import MOST_ROWS, brief, format_bytes, listed
+from avial_lab.trace import EventKind, Move
+from avial_lab.words import MOST_ROWS, brief, count, format_bytes, listed
 
 
 class Policy(enum.Enum):
-    """How tasks are placed: `levels` goes round-robin over the fitting devices in each level."""
+    """How tasks are placed: `levels` goes round-robin over the fitting devices in each level.
+
+    A policy decides device and order of every task of a program of tasks alone. The iterations of
+    loops are placed by their division (`division.py`).
+    """
 
     LEVELS = "levels"
 
 
 class Sync(enum.Enum):
     """`edges`: a rank waits for the messages it reads. `levels`: and for everyone, after each
-    level.
+    level of tasks; of phases, in a loop after each level of its body, every iteration.
     """
 
     EDGES = "edges"
@@ -74,6 +78,11 @@ class Transfer:
     consumer: str
     nbytes: int
 
+    @property
+    def messages(self) -> int:
+        """As of a `Move`, which stands for several."""
+        return 1
+
     def __repr__(self) -> str:
         what = f"{self.storage}{self.box} ({format_bytes(self.nbytes)})"
         ranks = f"rank {self.source} → {self.dest}"
@@ -81,22 +90,48 @@ class Transfer:
         return brief(self, f"{self.index}: {what} {ranks}; {tasks}")
 
 
+Message = Transfer | Move
+"""What goes from a rank to another: both say `source`, `dest`, `consumer`, `messages`, `nbytes`."""
+
+
 class StepKind(enum.Enum):
-    RUN = "run"  # the task called `task`
-    POST = "post"  # start receiving transfer `transfer`
+    RUN = "run"  # compute: the task or phase called `task`
+    POST = "post"  # start receiving message `transfer`
     SEND = "send"  # start sending it
     WAIT_RECEIVED = "received"  # wait until it has arrived
     WAIT_SENT = "sent"  # wait until its memory may be overwritten
     BARRIER = "barrier"  # wait for every rank
 
+    @property
+    def event(self) -> EventKind:
+        """What it is in a trace, which has a time for it."""
+        return _EVENT_OF[self]
+
+
+_EVENT_OF = {
+    StepKind.RUN: EventKind.TASK,
+    StepKind.POST: EventKind.POST,
+    StepKind.SEND: EventKind.SEND,
+    StepKind.WAIT_RECEIVED: EventKind.WAIT,
+    StepKind.WAIT_SENT: EventKind.WAIT,
+    StepKind.BARRIER: EventKind.BARRIER,
+}
+
 
 @dataclass(frozen=True)
 class Step:
-    """One thing a rank does; `task` for RUN, `transfer` (an index) for the four message steps."""
+    """An event of a rank before it has a time: `task` for RUN, `transfer` for the four message
+    steps.
+
+    `transfer` indexes the messages of the program: `Schedule.transfers` where they are known when
+    it is compiled, `Schedule.moves` where the ownership runtime derives them. There a step stands
+    for all the `times` that the phase is begun (0: only the run knows).
+    """
 
     kind: StepKind
     task: str = ""
     transfer: int = -1
+    times: int = 1
 
     def __str__(self) -> str:
         return (
@@ -107,6 +142,26 @@ class Step:
 
     def __repr__(self) -> str:
         return brief(self, str(self))
+
+
+RankProgram = tuple[Step, ...]
+"""What one rank does, step by step."""
+
+
+@dataclass(frozen=True)
+class PhaseRun:
+    """How often a phase of a structured program will be begun, and how often all ranks then wait
+    for each other; `times` is 0 where only the run knows.
+    """
+
+    name: str
+    times: int
+    barriers: int = 0
+
+    def __repr__(self) -> str:
+        times = count(self.times, "time") if self.times else "as often as the run decides"
+        waits = f", then {count(self.barriers, 'barrier')}" if self.barriers else ""
+        return brief(self, f"{self.name}: {times}{waits}")
 
 
 @dataclass(frozen=True)
@@ -125,10 +180,14 @@ class Piece:
 class Schedule:
     """Everything decided about a run.
 
-    placements are in execution order (level, then program order). `programs[r]` is what rank r
-    does, step by step; a rank without work has an empty one. `inputs` are the pieces of the
+    placements are in execution order: any that respects the graph. `inputs` are the pieces of the
     caller's arrays each rank gets, `results` the written pieces that go back, each from one rank
-    that holds its last version. `moves` are those of a structured program, which has no transfers.
+    that holds its last version.
+
+    Where all messages are known when the program is compiled they are `transfers`, and
+    `programs[r]` is what rank r does; a rank without work has an empty one. Where the ownership
+    runtime derives them as it runs they are foreseen as `moves`, sums over a run of `phases`. Of
+    either, `sent` is what goes from rank to rank, and `program` what a rank does.
     """
 
     graph: TaskGraph
@@ -137,10 +196,21 @@ class Schedule:
     sync: Sync
     placements: tuple[Placement, ...]
     transfers: tuple[Transfer, ...]
-    programs: tuple[tuple[Step, ...], ...]
+    programs: tuple[RankProgram, ...]
     inputs: tuple[Piece, ...]
     results: tuple[Piece, ...]
     moves: tuple[Move, ...] = ()
+    phases: tuple[PhaseRun, ...] = ()
+
+    def program(self, rank: int) -> RankProgram:
+        """What that rank does, event by event.
+
+        A phase is one event for all its rounds, and so are its messages from one rank. (What a
+        reduction brings together is sent after its phase, which the sums do not tell.)
+        """
+        return self.programs[rank] or tuple(
+            step for phase in self.phases for step in _phase_steps(phase, self.moves, rank)
+        )
 
     @cached_property
     def placement_of(self) -> dict[str, Placement]:
@@ -152,16 +222,20 @@ class Schedule:
         placed = dict.fromkeys(placement.device for placement in self.placements)
         return {name: self.topology.device(name).kind.name for name in placed}
 
+    @property
+    def sent(self) -> tuple[Message, ...]:
+        """All that goes from a rank to another."""
+        return (*self.transfers, *self.moves)
+
     @cached_property
     def bytes_moved(self) -> int:
         """Bytes that cross between ranks during the run."""
-        sent = sum(transfer.nbytes for transfer in self.transfers)
-        return sent + sum(move.nbytes for move in self.moves)
+        return sum(message.nbytes for message in self.sent)
 
     @property
     def messages(self) -> int:
         """Messages that cross between ranks during the run."""
-        return len(self.transfers) + sum(move.messages for move in self.moves)
+        return sum(message.messages for message in self.sent)
 
     def __str__(self) -> str:
         return graph_text(self.graph, self, most=PRINTED_ROWS)
@@ -191,29 +265,63 @@ def schedule_tasks(
 
     Raises ScheduleError for a target that no device satisfies.
     """
-    return _scheduled(graph, topology, _place_by_levels(graph, topology), policy, sync)
+    placements = _PLACED_BY[policy](graph, topology)
+    _check_order(graph, [placement.task for placement in placements])
+    return _scheduled(graph, topology, placements, policy, sync)
 
 
 def schedule_by_hand(
-    graph: TaskGraph, topology: Topology, devices: Mapping[str, str], *, sync: Sync = Sync.EDGES
+    graph: TaskGraph,
+    topology: Topology,
+    devices: Mapping[str, str],
+    *,
+    order: Sequence[str] | None = None,
+    sync: Sync = Sync.EDGES,
 ) -> Schedule:
-    """Every task on the device that `devices` names for it; messages and steps follow from that.
+    """Every task on the device that `devices` names for it, in `order` (by default level by level);
+    messages and steps follow from that.
 
-    Raises ScheduleError for a device that is not there, or that the task's target forbids.
+    Raises ScheduleError for a device that is not there, or that the task's target forbids, and for
+    an order in which a task comes before one that it depends on.
     """
+    if order is None:
+        order = [task.name for tasks in graph.levels for task in tasks]
+    _check_order(graph, order)
     placements: list[Placement] = []
-    for level, tasks in enumerate(graph.levels):
-        for task in tasks:
-            fitting = _fitting_devices(task, topology)
-            device = next((d for d in fitting if d.name == devices[task.name]), None)
-            if device is None:
-                raise ScheduleError(
-                    f"task '{task.name}' cannot run on '{devices[task.name]}'",
-                    span=task.span,
-                    hint=f"the devices for {task.target} are: {', '.join(d.name for d in fitting)}",
-                )
-            placements.append(Placement(task.name, device.name, device.rank, level, BY_HAND))
+    for task in (graph.by_name[name] for name in order):
+        fitting = _fitting_devices(task, topology)
+        device = next((d for d in fitting if d.name == devices[task.name]), None)
+        if device is None:
+            raise ScheduleError(
+                f"task '{task.name}' cannot run on '{devices[task.name]}'",
+                span=task.span,
+                hint=f"the devices for {task.target} are: {', '.join(d.name for d in fitting)}",
+            )
+        level = graph.level_of[task.name]
+        placements.append(Placement(task.name, device.name, device.rank, level, BY_HAND))
     return _scheduled(graph, topology, tuple(placements), Policy.LEVELS, sync)
+
+
+def _check_order(graph: TaskGraph, order: Sequence[str]) -> None:
+    """ScheduleError where `order` does not name every task once, or goes against an edge."""
+    position = {name: k for k, name in enumerate(order)}
+    unknown = [name for name in position if name not in graph.by_name]
+    missing = [task.name for task in graph.tasks if task.name not in position]
+    twice = [name for k, name in enumerate(order) if position[name] != k]
+    for names, what in ((unknown, "unknown"), (missing, "missing"), (twice, "named twice")):
+        if names:
+            raise ScheduleError(
+                f"an order names every task once, and '{names[0]}' is {what} in this one"
+            )
+    for edge in graph.dependencies:
+        if position[edge.before] > position[edge.after]:
+            what = f" ({edge.hazard.value} of {edge.buffer})" if edge.buffer else ""
+            raise ScheduleError(
+                f"task '{edge.after}' comes before '{edge.before}' in the order, "
+                f"and depends on it{what}",
+                span=graph.by_name[edge.after].span,
+                hint="order the tasks along the edges of the graph; program order always does",
+            )
 
 
 def _scheduled(
@@ -223,7 +331,7 @@ def _scheduled(
     policy: Policy,
     sync: Sync,
 ) -> Schedule:
-    """The schedule that follows from where every task runs."""
+    """The schedule that follows from where every task runs, in the order of `placements`."""
     flow = _derive_transfers(graph, placements)
     programs = _rank_programs(graph, topology, placements, flow.transfers, sync)
     return Schedule(
@@ -246,13 +354,14 @@ def schedule_phases(
     inputs: Sequence[Piece],
     results: Sequence[Piece],
     moves: Sequence[Move] = (),
+    phases: Sequence[PhaseRun] = (),
     rank_of: Mapping[str, int] | None = None,
+    sync: Sync = Sync.EDGES,
 ) -> Schedule:
     """The schedule of a structured program: a replicate is on every device that fits its target.
 
-    What moves is found while it runs (`ownership.c`), so that there are no transfers and no steps
-    here; `inputs`, `results` and `moves` are those of its plan, and so is the rank that a task runs
-    on first (`rank_of`).
+    What moves is found while it runs (`ownership.c`): `inputs`, `results`, `moves`, `phases` and
+    the rank that a task runs on first (`rank_of`) are those of its plan.
     """
     first = rank_of or {}
     placements: list[Placement] = []
@@ -269,14 +378,68 @@ def schedule_phases(
         graph=graph,
         topology=topology,
         policy=Policy.LEVELS,
-        sync=Sync.EDGES,
+        sync=sync,
         placements=tuple(placements),
         transfers=(),
         programs=((),) * topology.ranks,
         inputs=tuple(inputs),
         results=tuple(results),
         moves=tuple(moves),
+        phases=tuple(phases),
     )
+
+
+def _phase_steps(phase: PhaseRun, moves: Sequence[Move], rank: int) -> Iterator[Step]:
+    """Of all rounds of a phase on one rank; the step of a message names one of `moves`."""
+    known = phase.times > 0
+    arriving, leaving = (
+        [
+            (k, move.messages if known else 0)
+            for k, move in enumerate(moves)
+            if move.phase == phase.name and rank == (move.source if sends else move.dest)
+        ]
+        for sends in (False, True)
+    )
+    yield from (Step(StepKind.POST, transfer=k, times=n) for k, n in arriving)
+    yield from (Step(StepKind.SEND, transfer=k, times=n) for k, n in leaving)
+    yield from (Step(StepKind.WAIT_RECEIVED, transfer=k, times=n) for k, n in arriving)
+    yield Step(StepKind.RUN, phase.name, times=phase.times)
+    yield from (Step(StepKind.WAIT_SENT, transfer=k, times=n) for k, n in leaving)
+    if phase.barriers:
+        yield Step(StepKind.BARRIER, times=phase.barriers if known else 0)
+
+
+def phase_levels(graph: TaskGraph) -> dict[str, int]:
+    """The level of every phase: those one after the other in the same loop, none of which depends
+    on another of them, are one. They are numbered in program order.
+
+        S0                       0        before the loop
+        for t:  S1  S2  S3       1 1 2    S3 reads what S1 writes
+    """
+    waits: dict[str, set[str]] = {task.name: set() for task in graph.tasks}
+    for edge in graph.dependencies:
+        waits[edge.after].add(edge.before)
+    levels: dict[str, int] = {}
+    level, group = -1, None
+    current: set[str] = set()
+    for task in graph.tasks:
+        if task.group != group or waits[task.name] & current:
+            level += 1
+            current = set()
+        group = task.group
+        current.add(task.name)
+        levels[task.name] = level
+    return levels
+
+
+def check_no_policy(policy: Policy | None) -> None:
+    """ScheduleError where a policy was asked for, of a program with loops."""
+    if policy is not None:
+        raise ScheduleError(
+            f"policy '{policy.value}' places tasks, and this program has loops, "
+            "which are divided over all ranks",
+            hint="leave the policy out; division says how loops are divided",
+        )
 
 
 # Placement ----------------------------------------------------------------------------------------
@@ -301,6 +464,10 @@ def _place_by_levels(graph: TaskGraph, topology: Topology) -> tuple[Placement, .
             reason = _reason(task, level, turn, devices)
             placements.append(Placement(task.name, device.name, device.rank, level, reason))
     return tuple(placements)
+
+
+_PLACED_BY = {Policy.LEVELS: _place_by_levels}
+"""Device and order of every task, by policy."""
 
 
 def _fitting_devices(task: Task, topology: Topology) -> tuple[Device, ...]:
@@ -448,14 +615,15 @@ def _rank_programs(
     placements: tuple[Placement, ...],
     transfers: list[Transfer],
     sync: Sync,
-) -> tuple[tuple[Step, ...], ...]:
+) -> tuple[RankProgram, ...]:
     """The steps of every rank, deadlock-free by construction.
 
-    Give each task its position in execution order. A rank at position p waits only for messages
-    whose other side needs nothing later than p to do its part: a message is sent right after its
-    producer, its receive is posted before its consumer at the latest, and the wait for a send to
-    complete stands no earlier than that message's consumer. By induction over positions the least
-    blocked rank can always go on.
+    Give each task its position in the order of `placements`: any that respects the graph. A rank at
+    position p waits only for messages whose other side needs nothing later than p to do its part: a
+    message is sent right after its producer, its receive is posted before its consumer at the
+    latest, and the wait for a send to complete stands no earlier than that message's consumer. By
+    induction over positions the least blocked rank can always go on. A barrier stands at the same
+    position on every rank, wherever the level of the tasks changes.
     """
     position = {placement.task: k for k, placement in enumerate(placements)}
     level_ends = [
@@ -523,7 +691,7 @@ class _RankProgram:
     def barrier(self, position: int) -> None:
         self._add(position, self._BARRIER, Step(StepKind.BARRIER))
 
-    def finish(self) -> tuple[Step, ...]:
+    def finish(self) -> RankProgram:
         end = len(self._position)
         for index in sorted(self._unsent):
             self._add(end, self._BEFORE, Step(StepKind.WAIT_SENT, transfer=index))

@@ -16,7 +16,7 @@ from typing import TypeVar
 from mlir import ir
 
 from avial_lab.arrays import Number
-from avial_lab.binary import Binary, MachineCode, Manifest, binary_of
+from avial_lab.binary import Binary, MachineCode, binary_of
 from avial_lab.catalogue import (
     GROUP_PHASES,
     LOOPS,
@@ -29,6 +29,7 @@ from avial_lab.dag import TaskGraph, TaskKind
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import PROGRAMS, is_plain, program_function
 from avial_lab.division import Division
+from avial_lab.manifest import DerivedMessages, KnownMessages
 from avial_lab.options import CompileOptions
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.pass_rows import Given
@@ -55,7 +56,6 @@ from avial_lab.pipelines import (
     gpu_text,
     has_gpu_tasks,
     machine_stages,
-    manifest_of,
     mlir_stage,
     object_stage,
     our_line,
@@ -120,7 +120,7 @@ def lower_structured(
     line = our_line(passes, "source.mlir", "avial.mlir")
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
-    place = PlacePhases(topology, division)
+    place = PlacePhases(topology, division, options.sync)
     # Who writes replicates, or a division, wants to see it.
     given_up = is_plain(source) and division == Division()
     placed = (place, *to_one(topology, options, given_up=given_up))
@@ -310,7 +310,7 @@ def scheduled_binary(
 ) -> tuple[Finished, Binary]:
     """The way down of a program of tasks alone, and what engines run."""
     done = finished_phases(lower_tasks(module, schedule, options))
-    return done, binary_of(done.code, manifest_of(schedule), ptx=ptx_in(done.stages))
+    return done, binary_of(done.code, KnownMessages.of(schedule), ptx=ptx_in(done.stages))
 
 
 def planned_binary(
@@ -332,19 +332,18 @@ def planned_binary(
         phases=phases,
         numbers=numbers,
     )
-    manifest = Manifest(
-        "main",
-        ranks,
-        graph.buffers,
-        graph.storages,
-        ((),) * ranks,
-        (),
-        plan.inputs,
-        plan.results,
-        {},
+    begun = {count.phase: count.begun for count in plan.phases}
+    manifest = DerivedMessages(
+        entry="main",
+        ranks=ranks,
+        buffers=graph.buffers,
+        storages=graph.storages,
+        inputs=plan.inputs,
+        results=plan.results,
         uses_mpi=ranks > 1,
-        owned=True,
         phases=phases,
+        rounds=tuple(begun.get(phase, 0) for phase in phases) if plan.complete else (),
+        planned=plan.bytes_moved if plan.complete else None,
         edited=edited,
         numbers=numbers,
     )

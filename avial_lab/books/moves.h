@@ -64,6 +64,14 @@ static int by_pair(const void *x, const void *y)
     return a->at < b->at ? -1 : a->at > b->at; /* as they came */
 }
 
+static u64 arrays_in(const Message *m)
+{
+    u64 set = 0;
+    for (i64 k = m->first; plan && k < m->first + m->count; k++)
+        set |= (u64)1 << min(moves.rows[k].array, 63);
+    return set;
+}
+
 static void count_sum(const Message *m)
 {
     i64 k = sum_hint;
@@ -73,10 +81,11 @@ static void count_sum(const Message *m)
         if (s->phase != now || s->source != m->source || s->dest != m->dest) continue;
         s->messages++;
         s->bytes += m->bytes;
+        s->arrays |= arrays_in(m);
         sum_hint = k + 1; /* phases repeat: the next one is the likely next */
         return;
     }
-    *APPEND(sums) = (Sum){now, m->source, m->dest, 1, m->bytes};
+    *APPEND(sums) = (Sum){now, m->source, m->dest, 1, m->bytes, arrays_in(m)};
     sum_hint = 0;
 }
 

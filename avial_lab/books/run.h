@@ -25,7 +25,7 @@ enum { SKETCHED_PHASES = 64, SKETCHED_RANKS = 16, SKETCHED_ITEMS = 4096 };
  * first of those alike; its companions, say the place it was found at, are replaced whenever it is.
  * Their operation has the leader's array + 1 from bit 16 on. */
 enum { ARGMIN = 11, ARGMAX, ARGMIN_UNSIGNED, ARGMAX_UNSIGNED, COMPANION };
-enum EventKind { RAN, RECEIVED, SENT, GOT_SHARED, SENT_SHARED, COPIED, EVENT_KINDS };
+enum EventKind { RAN, RECEIVED, SENT, GOT_SHARED, SENT_SHARED, COPIED, MET, EVENT_KINDS };
 /* A row of the trace. kind: an EventKind, and PARTIAL where results are being combined. A copy is the
  * part of a send before `mid`, or of a receive after it. array, count: the first thing moved, and how
  * many there are; low, high: its extent in dimension 0, (0, -1) where that is not told. number: which
@@ -57,6 +57,7 @@ SHARED int MPI_Isend(const void *, int, i64 type, int peer, int tag, i64 comm, i
 SHARED int MPI_Irecv(void *, int, i64 type, int peer, int tag, i64 comm, i64 *request);
 SHARED int MPI_Wait(i64 *request, void *status);
 SHARED int MPI_Test(i64 *request, int *flag, void *status);
+SHARED int MPI_Barrier(i64 comm);
 SHARED int MPI_Bcast(void *, int, i64 type, int root, i64 comm);
 SHARED int MPI_Allgatherv(const void *, int, i64 type, void *, const int *counts, const int *starts,
                           i64 received, i64 comm);
@@ -92,7 +93,8 @@ typedef struct {
     bool shared, placed;
 } Message;
 typedef struct { char *data; i64 capacity; bool busy, sending; i64 *requests, count, room; } Buffer;
-typedef struct { i64 phase, source, dest, messages, bytes; } Sum;
+/* arrays: what a plan foresees in the messages, bit 63 for all from the 64th on. */
+typedef struct { i64 phase, source, dest, messages, bytes; u64 arrays; } Sum;
 
 #define ROWS(Type) struct { Type *rows; i64 count, capacity; }
 
@@ -111,7 +113,7 @@ typedef struct {
 typedef struct { i64 events, ns, bytes, copies, copies_ns, copies_bytes; } Total;
 
 typedef struct {
-    i64 begun, bytes, whole, misses, next;
+    i64 begun, bytes, whole, barriers, misses, next;
     Memory memories[4];
     Total totals[EVENT_KINDS];
     bool sketched;

@@ -58,10 +58,10 @@ static void emit_state(i64 array)
 
 /* Words of the table; at most `capacity` of them are in `out`. what: 0 given: rank, array, box; 1 results:
  * rank, array, box; 2 moves: phase, source, dest, messages, bytes; 3 held: rank, bytes; 4 phases: phase,
- * times begun, bytes moved, times it ran whole on one rank for a conflict; 5 whether the plan is
- * incomplete; 6 the book: array, box, writer, set of ranks; 7 what each phase of a plan touches the first
- * time: phase, rank (-1: each), array, use, box; 8 the traced events' sums: phase, kind, and a
- * Total. */
+ * times begun, bytes moved, times it ran whole on one rank for a conflict, barriers after it; 5 whether
+ * the plan is incomplete; 6 the book: array, box, writer, set of ranks; 7 what each phase of a plan
+ * touches the first time: phase, rank (-1: each), array, use, box; 8 the traced events' sums: phase, kind, and a
+ * Total; 9 for each row of 2 the set of arrays in its messages. */
 i64 avial_table(i64 what, i64 *out, i64 capacity)
 {
     table.out = out;
@@ -81,7 +81,7 @@ i64 avial_table(i64 what, i64 *out, i64 capacity)
     if (what == 3) emit_held();
     for (i64 k = 0; what == 4 && k < phases.count; k++) {
         const Phase *p = &phases.rows[k];
-        emit(k), emit(p->begun), emit(p->bytes), emit(p->whole);
+        emit(k), emit(p->begun), emit(p->bytes), emit(p->whole), emit(p->barriers);
     }
     if (what == 5) emit(incomplete);
     for (i64 k = 0; what == 8 && k < phases.count; k++)
@@ -91,6 +91,7 @@ i64 avial_table(i64 what, i64 *out, i64 capacity)
             emit(k), emit(n), emit(t->events), emit(t->ns), emit(t->bytes);
             emit(t->copies), emit(t->copies_ns), emit(t->copies_bytes);
         }
+    for (i64 k = 0; what == 9 && k < sums.count; k++) emit((i64)sums.rows[k].arrays);
     for (i64 k = 0; what == 7 && k < sketches.count; k++) emit(sketches.rows[k]);
     return table.needed;
 }

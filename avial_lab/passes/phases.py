@@ -22,6 +22,9 @@ from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import is_pure
 from avial_lab.polyhedra.nesting import parent_of
 
+PHASES = ("avial.replicate", "avial.task")
+"""The operations that are phases."""
+
 SPLIT_DIMENSIONS = 2
 AS_WRITTEN = "avial.as_written"
 """On a task, and on its function: its body is as a person wrote it, not in the normal form of
@@ -46,6 +49,15 @@ HALO = "avial.halo"
 
 ALONE = "avial.alone"
 """On a schedule: why one of several ranks runs all of it."""
+
+
+SYNC = "avial.sync"
+"""On a schedule of phases: `levels` where all ranks wait for each other after each level."""
+
+LEVEL = "avial.level"
+"""On a phase, then: its level among its neighbours. Without one, as what several phases became, it
+is a level of its own.
+"""
 
 
 def alone_in(module: ir.Operation) -> str | None:

@@ -1,20 +1,26 @@
-"""Where each phase may run, and how it is divided, written on it.
+"""Where each phase may run, how it is divided, and when all ranks meet, written on it.
 
-Module of replicates and tasks, Topology, Division -> the same with ranks, blocks and columns.
+Module of replicates and tasks, Topology, Division, Sync -> the same with ranks, blocks, columns and
+levels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.accesses import read_groups, read_program
+from avial_lab.dag import build_dag
 from avial_lab.dialects.avial import ReplicateOp, TaskOp
 from avial_lab.dialects.places import span_of
 from avial_lab.division import Division
 from avial_lab.errors import ScheduleError
 from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import split_loops
+from avial_lab.passes.phases import LEVEL, PHASES, SYNC, split_loops
+from avial_lab.passes.program import text_attribute
+from avial_lab.schedule import Sync, phase_levels
 from avial_lab.topology import Target, Topology
 
 
@@ -24,16 +30,22 @@ class PlacePhases:
 
     before:  %gpu = avial.target {arch = "gpu"}  avial.replicate %gpu, %a {…}
     after:   avial.replicate %gpu, %a {…} {avial.ranks = array<i64: 2>, avial.block = 16}
+
+    Where several ranks are to wait for each other after each level of phases, `avial.sync` on the
+    schedule says so, and `avial.level` on the phases which they are.
     """
 
     topology: Topology
     division: Division
+    sync: Sync = Sync.EDGES
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for op in operations_in(module):
-                if op.name in ("avial.replicate", "avial.task"):
-                    self._place(op)
+            phases = [op for op in operations_in(module) if op.name in PHASES]
+            if self.sync is Sync.LEVELS and self.topology.ranks > 1:
+                _write_levels(module, phases)
+            for op in phases:
+                self._place(op)
 
     def _place(self, op: ir.Operation) -> None:
         ranks = self._ranks(op)
@@ -63,7 +75,10 @@ class PlacePhases:
         return sorted({device.rank for device in devices})
 
     def __str__(self) -> str:
-        return str(PlacePhasesHere(self.topology.ranks, self.topology.gpus, str(self.division)))
+        topology = self.topology
+        return str(
+            PlacePhasesHere(topology.ranks, topology.gpus, str(self.division), self.sync.value)
+        )
 
     @property
     def is_told(self) -> bool:
@@ -83,10 +98,25 @@ class PlacePhasesHere:
     ranks: int = 1
     gpus: int = 0
     division: str = "block"
+    sync: str = Sync.EDGES.value
 
     def __call__(self, module: ir.Operation) -> None:
         topology = Topology.local(self.ranks, gpus=self.gpus)
-        PlacePhases(topology, Division.parse(self.division))(module)
+        PlacePhases(topology, Division.parse(self.division), Sync(self.sync))(module)
 
     def __str__(self) -> str:
-        return f"place-phases{{ranks={self.ranks} gpus={self.gpus} division={self.division}}}"
+        options = f"ranks={self.ranks} gpus={self.gpus} division={self.division}"
+        more = "" if self.sync == Sync.EDGES.value else f" sync={self.sync}"
+        return f"place-phases{{{options}{more}}}"
+
+
+def _write_levels(module: ir.Operation, phases: Sequence[ir.Operation]) -> None:
+    graph = build_dag(*read_program(module, None), read_groups(module))
+    levels = phase_levels(graph)
+    i64 = ir.IntegerType.get_signless(64)
+    for op in phases:
+        level = levels[text_attribute(op, "name")]
+        op.attributes[LEVEL] = ir.IntegerAttr.get(i64, level)
+    for op in operations_in(module):
+        if op.name == "avial.schedule":
+            op.attributes[SYNC] = ir.StringAttr.get(Sync.LEVELS.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
 
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
@@ -23,7 +24,10 @@ from avial_lab.passes.index_code import open_sizes
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phase_touches import element_touches, phase_touches
 from avial_lab.passes.phases import (
+    LEVEL,
+    PHASES,
     SPLIT_DIMENSIONS,
+    SYNC,
     Phase,
     alone_in,
     halo_of,
@@ -35,7 +39,6 @@ from avial_lab.passes.program import text_attribute
 from avial_lab.passes.runtime import call_of
 from avial_lab.polyhedra.nesting import FORS, body_of
 
-PHASES = ("avial.replicate", "avial.task")
 MOST_PARAMETERS = 64
 """Numbers from outside that what a phase touches may hang on."""
 
@@ -66,7 +69,8 @@ class ReplicateToMpi:
                scf.for %part = 0 to %parts { call @avial_range(%part, %range)  call @S1(…) }
                call @avial_end() … }
 
-    Scalar loads and stores between phases are phases of their own that every rank runs.
+    Scalar loads and stores between phases are phases of their own that every rank runs. Where the
+    ranks are to meet after each level of phases, `call @avial_barrier()` follows its last one.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -90,6 +94,9 @@ llvm.func @avial_cost(i64, !llvm.ptr)
 llvm.func @avial_layout(i64, i64, i64, !llvm.ptr)
 """
 """What `ownership.c` offers compiled code."""
+
+_BARRIER = "llvm.func @avial_barrier()"
+"""The same, where ranks meet after each level."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,7 @@ class _Entry:
         self.pointer = ir.Type.parse("!llvm.ptr")
         self.block = self.function.regions[0].blocks[0]
         self.alone = alone_in(self.function) is not None
+        self.meets = any(SYNC in op.attributes for op in operations_in(self.function))
         self._declare()
         self._unfold()
         self._number_storages()
@@ -126,7 +134,8 @@ class _Entry:
     # -- the function becomes the entry -----------------------------------------------------------
 
     def _declare(self) -> None:
-        declared = ir.Module.parse(_RUNTIME, self.module.context)
+        offered = _RUNTIME + _BARRIER * self.meets
+        declared = ir.Module.parse(offered, self.module.context)
         for op in list(declared.body.operations):
             op.operation.clone(
                 ip=ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0])
@@ -207,10 +216,10 @@ class _Entry:
 
     def _control(self, block: ir.Block) -> None:
         """Translate the phases of a block that every rank runs."""
-        for view in list(block.operations):
-            op = view.operation
+        operations = [view.operation for view in block.operations]
+        for k, op in enumerate(operations):
             if op.name in PHASES:
-                self._phase(op)
+                self._phase(op, meets=self.meets and _ends_level(operations, k))
             elif op.name in LOADS:
                 self._load(op)
             elif op.name in STORES:
@@ -364,7 +373,7 @@ class _Entry:
 
     # -- phases ------------------------------------------------------------------------------------
 
-    def _phase(self, op: ir.Operation) -> None:
+    def _phase(self, op: ir.Operation, *, meets: bool) -> None:
         name = self._new_phase(text_attribute(op, "name"))
         touches = phase_touches(op, f"{name}.touches", self.function, self.storages)
         with ir.InsertionPoint(op), op.location:
@@ -385,6 +394,8 @@ class _Entry:
             parts = self._begin(_kind_of(op), touches.symbol)
             self._run(phase, parts, reduced)
             self._call("avial_end", [])
+            if meets:
+                self._call("avial_barrier", [])
         self._erase(op)
 
     def _lay_out(self, op: ir.Operation) -> None:
@@ -481,6 +492,19 @@ class _Entry:
             return arith.index_cast(self.i64, value)
         width = ir.IntegerType(value.type).width
         return value if width == 64 else arith.extsi(self.i64, value)
+
+
+def _ends_level(operations: Sequence[ir.Operation], k: int) -> bool:
+    """Whether the phase `operations[k]` is the last of its level in this block. Loops with phases
+    of their own end one.
+    """
+    level = operations[k].attributes.get(LEVEL)
+    for later in islice(operations, k + 1, None):
+        if later.name in PHASES:
+            return level is None or later.attributes.get(LEVEL) != level
+        if any(inner.name in PHASES for inner in operations_in(later)):
+            return True
+    return True
 
 
 def _kind_of(op: ir.Operation) -> PhaseKind:

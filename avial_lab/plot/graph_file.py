@@ -11,7 +11,8 @@ TaskGraph (and Schedule) -> plain dicts and lists -> TaskGraph (and Schedule).
                     nbytes}, …]
     carried       the same, to a later round of a loop
     buffers, storages, groups
-    schedule      {topology, policy, sync, placements, transfers, programs, inputs, results, moves}
+    schedule      {topology, policy, sync, placements, transfers, programs, inputs, results, moves,
+                   phases}
 
     access        {buffer, storage, region, exact, anchor, relative}
     region        [box, …]; a box is [[start, stop], …], one pair a dimension, `stop` exclusive

@@ -344,13 +344,10 @@ def _moved_row(schedule: Schedule, grid: Grid, pitch: float, y: float) -> tuple[
         return "", 0
     column = {p.task: p.level // grid.step for p in schedule.placements}
     number, moved = Counter[int](), Counter[int]()
-    for move in schedule.moves:
-        if move.phase in column:
-            number[column[move.phase]] += move.messages
-            moved[column[move.phase]] += move.nbytes
-    for transfer in schedule.transfers:
-        number[column[transfer.consumer]] += 1
-        moved[column[transfer.consumer]] += transfer.nbytes
+    for message in schedule.sent:
+        if message.consumer in column:
+            number[column[message.consumer]] += message.messages
+            moved[column[message.consumer]] += message.nbytes
     shapes = [svg.text(10, y + 12, "received", size=11, fill=svg.QUIET)]
     for k in range(grid.columns):
         x = GUTTER + k * pitch + grid.column_width / 2

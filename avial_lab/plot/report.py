@@ -287,9 +287,9 @@ def _loops(program: Told) -> list[Section]:
 
 
 def _moves(program: Told) -> list[Section]:
-    """What only a program of loops has: who owns what, and the messages that follow from it."""
+    """Where messages were planned: who owns what, and the messages that follow from it."""
     plan = program.plan
-    if plan is None:
+    if not plan:
         return []
     split = _picture(split_svg(plan)) + _folded("every box", split_table(plan))
     counted = None if program.trace is None else program.trace.counted
@@ -361,7 +361,7 @@ def _processor() -> str:
 
 def _head(program: Told) -> str:
     """Name, and the numbers one looks for first."""
-    what = "tasks" if program.plan is None else "loops"
+    what = "loops" if program.plan else "tasks"
     lead = f"A program of {what}, and how it became one that runs on several processes."
     numbers = _facts(program.graph, program.schedule, program.trace, program.check_report)
     return f'<h1>{svg.escape(program.name)}</h1><p class="lead">{lead}</p>{numbers}'

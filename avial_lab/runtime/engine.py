@@ -14,7 +14,6 @@ import os
 import platform
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from avial_lab.arrays import Storage
-from avial_lab.binary import Manifest
 from avial_lab.cpu import Core, check_instruction_sets
 from avial_lab.devices.cuda import chip_named
 from avial_lab.errors import AvialError
-from avial_lab.ownership import EVENT_WORDS, Ownership, own_error
+from avial_lab.manifest import Manifest
+from avial_lab.ownership import EVENT_WORDS
 from avial_lab.runtime.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.job import Options, read_job, read_parcels, write_outcome
-from avial_lab.runtime.journal import MOST_PHASES, Journal
+from avial_lab.runtime.journal import Journal
 from avial_lab.runtime.outcome import Failure, Outcome
 from avial_lab.runtime.parcels import (
     ALIGNMENT,
@@ -42,6 +41,7 @@ from avial_lab.runtime.parcels import (
     pack,
     unpack,
 )
+from avial_lab.runtime.sessions import Seat, session_of
 from avial_lab.runtime.threads import Masks, cores, team
 from avial_lab.runtime.times import Notes
 from avial_lab.schedule import Piece
@@ -191,18 +191,19 @@ def run(
     try:
         with notes.aside("put the inputs in place", sum(data.nbytes for data in inputs)):
             memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        if manifest.owned:
-            with team(program, options.threads, *_neighbours(manifest)) as hands:
-                outcome = _run_owned(program, manifest, rank, memory, journal, notes)
-            return replace(outcome, team=hands)
-        rows = np.zeros((2 * len(manifest.programs[rank]) + 2, 2), np.int64)
-        communicator = _set_globals(program, manifest, journal, notes)
-        program.set_globals({"avial_trace": _address(rows) if options.traced else 0})
-        program.call(manifest.storages, list(memory.values()))
-        failure = _mpi_failure(program) if manifest.uses_mpi else None
+        seat = Seat(program, rank, memory, journal, notes, _here.room_for_events)
+        session = session_of(manifest, seat)
+        with team(program, options.threads, *_neighbours(manifest)) as hands:
+            session.set_up()
+            communicator = _set_globals(program, manifest, journal, notes)
+            session.run()
+        failure = session.failure()
         if failure is not None:
-            return Outcome(rank, failure=failure)
+            return Outcome(rank, failure=failure, team=hands)
         notes.read_clock(communicator)
+        pieces = tuple(pieces_of(session.pieces(), rank))
+        contents = _contents(manifest, memory, pieces, notes)
+        return Outcome(rank, session.times(), pieces, contents, session.moves(), team=hands)
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))
     finally:
@@ -210,9 +211,6 @@ def run(
             None
         )  # what compiled code printed, to the end of the line or not
         journal.finish()
-    pieces = tuple(pieces_of(manifest.results, rank))
-    contents = _contents(manifest, memory, pieces, notes)
-    return Outcome(rank, notes.times(rows), pieces, contents)
 
 
 def _neighbours(manifest: Manifest) -> tuple[Masks, int]:
@@ -222,44 +220,6 @@ def _neighbours(manifest: Manifest) -> tuple[Masks, int]:
     from avial_lab.runtime import world
 
     return world.neighbours(manifest.ranks)
-
-
-def _run_owned(
-    program: LoadedProgram,
-    manifest: Manifest,
-    rank: int,
-    memory: Mapping[str, np.ndarray],
-    journal: Journal,
-    notes: Notes,
-) -> Outcome:
-    """One run of a program that keeps its own books of what is where."""
-    temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
-    books = Ownership(program, manifest.storages, temporary, manifest.phases)
-    events = _here.room_for_events(-(-notes.most_events // manifest.ranks) if notes.traced else 0)
-    program.set_globals({"avial_events": _address(events), "avial_events_capacity": len(events)})
-    program.set_globals(
-        {"avial_counts": journal.counts_address, "avial_counts_capacity": MOST_PHASES}
-    )
-    books.setup(manifest.ranks, rank, [data.ctypes.data for data in memory.values()])
-    books.give(manifest.inputs)
-    communicator = _set_globals(program, manifest, journal, notes)
-    if not books.error:
-        program.call(manifest.storages, list(memory.values()), manifest.numbers)
-        books.finish()
-    done_ns = time.monotonic_ns()
-    if books.error:
-        return Outcome(rank, failure=_owned_failure(books.error))
-    notes.read_clock(communicator)
-    pieces = tuple(pieces_of(books.results(), rank))
-    contents = _contents(manifest, memory, pieces, notes)
-    times = notes.times(
-        events[: program.get_global("avial_events_count")].copy(),
-        totals=books.totals(),
-        turns=tuple((count.phase, count.begun) for count in books.counts() if count.begun),
-        dropped=program.get_global("avial_events_dropped"),
-        done_ns=done_ns,
-    )
-    return Outcome(rank, times, pieces, contents, books.moves())
 
 
 def _contents(
@@ -307,7 +267,7 @@ def allocate(
             memory[storage.name] = whole
             continue
         if storage.name not in kept:
-            empty = mapped_bytes if manifest.owned else aligned_empty
+            empty = mapped_bytes if manifest.sparse else aligned_empty
             skip = (len(kept) + 1) * APART % mmap.PAGESIZE
             kept[storage.name] = empty(storage.nbytes + skip)[skip:]
         memory[storage.name] = kept[storage.name]
@@ -366,37 +326,10 @@ def _set_globals(
 
     communicator = world.communicator(manifest.ranks)
     program.set_globals({**world.handles(), "avial_comm": world.handle(communicator.comm)})
-    if not manifest.owned:  # its runtime has begun, and may have failed by now
-        program.set_globals({"avial_error": 0})
     notes.read_clock(communicator)
     # All start together: what a rank then waits for is the program's doing, not the launch's.
     communicator.comm.Barrier()
     return communicator
-
-
-def _mpi_failure(program: LoadedProgram) -> Failure | None:
-    """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
-    error = program.get_global("avial_error")
-    if error == 0:
-        return None
-    from avial_lab.runtime import world
-
-    return Failure(world.error_string(error & 0xFFFFFFFF), step=error >> 32)
-
-
-def _owned_failure(error: int) -> Failure:
-    """As `_mpi_failure`, where the code may be one of the ownership runtime."""
-    message = own_error(error)
-    if message is None:
-        from avial_lab.runtime import world
-
-        message = world.error_string(error & 0xFFFFFFFF)
-    return Failure(message, step=error >> 32)
-
-
-def _address(array: np.ndarray) -> int:
-    """Where it begins; 0 where there is nothing."""
-    return array.ctypes.data if array.size else 0
 
 
 def _failure(error: Exception) -> Failure:

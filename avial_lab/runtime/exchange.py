@@ -15,8 +15,8 @@ from difflib import get_close_matches
 import numpy as np
 
 from avial_lab.arrays import Storage, bind_arrays, read_box, write_box
-from avial_lab.binary import Manifest
 from avial_lab.errors import BindError
+from avial_lab.manifest import Manifest
 from avial_lab.runtime.parcels import as_bytes
 from avial_lab.schedule import Piece
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab.binary import Binary, Manifest
+from avial_lab.binary import Binary
+from avial_lab.manifest import Manifest
 from avial_lab.runtime.exchange import piece_sizes
 from avial_lab.runtime.outcome import Outcome
 from avial_lab.runtime.parcels import pack, unpack

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from avial_lab.binary import Manifest
-from avial_lab.ownership import Plan
+from avial_lab.manifest import Manifest, Standing
 from avial_lab.runtime.journal import Entry, RankState
 from avial_lab.runtime.launch import memory_kills
 from avial_lab.runtime.outcome import MEMORY, describe_step
 from avial_lab.runtime.printed import Output, Printed
-from avial_lab.schedule import StepKind
 from avial_lab.words import brief
 
 PERIOD_S = 0.2
@@ -48,8 +46,8 @@ class TaskNow:
 
 @dataclass(frozen=True)
 class RankNow:
-    """`doing` stands after a verb (`in task 'mul' on cpu1`). `step` of `steps`: where it is in its
-    program; of a program of loops, the phases it has begun.
+    """`doing` stands after a verb (`in task 'mul' on cpu1`). `step` of `steps`: how far it has come
+    (`Standing`).
     """
 
     rank: int
@@ -125,10 +123,8 @@ class Teller:
     the telling takes.
     """
 
-    def __init__(
-        self, manifest: Manifest, progress: Progress | None = None, *, plan: Plan | None = None
-    ) -> None:
-        self._manifest, self._progress, self._plan = manifest, progress, plan
+    def __init__(self, manifest: Manifest, progress: Progress | None = None) -> None:
+        self._manifest, self._progress = manifest, progress
         self._began = time.monotonic()
         self._next = self._began + PERIOD_S
         self._told = False
@@ -198,14 +194,18 @@ class Teller:
             return RunState(elapsed, printed=printed, waiting="its ranks to start")
         if over and not failed:
             entries = [_finished(entry) for entry in entries]
-        read = _owned_state if self._manifest.owned else _task_state
-        tasks, ranks = read(self._manifest, entries, self._plan)
+        stood = [_standing(self._manifest, rank, entry) for rank, entry in enumerate(entries)]
+        tasks = list(_tasks(self._manifest, entries, stood))
+        ranks = [
+            _rank(self._manifest, rank, entry, standing)
+            for rank, (entry, standing) in enumerate(zip(entries, stood, strict=True))
+        ]
         if failed:
             at_fault = {_task_at(self._manifest, r, step) for r, step in self.failed.items()}
             tasks = [_stopped(task, task.name in at_fault) for task in tasks]
         sent = sum(rank.sent_bytes for rank in ranks)
         return RunState(
-            elapsed, tuple(tasks), tuple(ranks), sent, _planned_bytes(self._manifest, self._plan),
+            elapsed, tuple(tasks), tuple(ranks), sent, self._manifest.planned_bytes,
             printed, ended=ended, failed=failed,
         )  # fmt: skip
 
@@ -229,85 +229,46 @@ def _stopped(task: TaskNow, at_fault: bool) -> TaskNow:
 
 def _task_at(manifest: Manifest, rank: int, step: int) -> str:
     """The task a rank is in at that step; empty between tasks."""
-    if manifest.owned:
-        return manifest.phases[step] if 0 <= step < len(manifest.phases) else ""
-    program = manifest.programs[rank]
-    return program[step].task if 0 <= step < len(program) else ""
+    here = manifest.at(rank, step)
+    return "" if here is None else here.task
 
 
-def _planned_bytes(manifest: Manifest, plan: Plan | None) -> int | None:
-    if not manifest.owned:
-        return sum(transfer.nbytes for transfer in manifest.transfers)
-    return plan.bytes_moved if plan is not None and plan.complete else None
+_OVER = 1 << 62
+"""The mark of a rank that is through: behind every event."""
 
 
-_Read = tuple[list[TaskNow], list[RankNow]]
+def _standing(manifest: Manifest, rank: int, entry: Entry | None) -> Standing:
+    if entry is None:
+        return manifest.standing(rank, -1, (), 0)
+    mark = _OVER if entry.state is RankState.FINISHED else entry.step
+    return manifest.standing(rank, mark, entry.begun, entry.sent_bytes)
 
 
-def _task_state(manifest: Manifest, entries: Sequence[Entry | None], _: Plan | None) -> _Read:
-    """A rank does its steps in order: what comes before the one it is in is done."""
-    tasks: list[TaskNow] = []
-    ranks: list[RankNow] = []
-    for rank, (program, entry) in enumerate(zip(manifest.programs, entries, strict=True)):
-        over = entry is not None and entry.state is RankState.FINISHED
-        at = len(program) if over else -1 if entry is None else entry.step
-        sent = 0
-        for k, step in enumerate(program):
-            if step.kind is StepKind.SEND and k < at:
-                sent += manifest.transfers[step.transfer].nbytes
-            elif step.kind is StepKind.RUN:
-                tasks.append(TaskNow(step.task, _where(k, at), (rank,) if k == at else ()))
-        doing = _doing(manifest, rank, at, over=over)
-        ranks.append(RankNow(rank, doing, max(at, 0), len(program), sent, over))
-    return tasks, ranks
+def _rank(manifest: Manifest, rank: int, entry: Entry | None, standing: Standing) -> RankNow:
+    over = entry is not None and entry.state is RankState.FINISHED
+    mark = -1 if entry is None else entry.step
+    doing = "finished" if over else describe_step(manifest, rank, mark)
+    return RankNow(rank, doing, standing.step, standing.steps, standing.sent_bytes, over)
 
 
-def _where(step: int, at: int) -> TaskState:
-    if step == at:
-        return TaskState.RUNNING
-    return TaskState.DONE if step < at else TaskState.WAITING
-
-
-def _owned_state(manifest: Manifest, entries: Sequence[Entry | None], plan: Plan | None) -> _Read:
-    """All ranks go through the same phases, each as often as the others."""
-    planned = _planned(plan)
-    steps = sum(planned.values())
-    ranks: list[RankNow] = []
-    for rank, entry in enumerate(entries):
-        over = entry is not None and entry.state is RankState.FINISHED
-        begun = 0 if entry is None else sum(entry.begun)
-        doing = _doing(manifest, rank, -1 if entry is None else entry.step, over=over)
-        sent = 0 if entry is None else entry.sent_bytes
-        ranks.append(RankNow(rank, doing, begun, max(steps, begun), sent, over))
-    return list(_phases(manifest, entries, planned)), ranks
-
-
-def _planned(plan: Plan | None) -> dict[str, int]:
-    if plan is None or not plan.complete:
-        return {}
-    return {count.phase: count.begun for count in plan.phases}
-
-
-def _phases(
-    manifest: Manifest, entries: Sequence[Entry | None], planned: Mapping[str, int]
+def _tasks(
+    manifest: Manifest, entries: Sequence[Entry | None], stood: Sequence[Standing]
 ) -> Iterator[TaskNow]:
-    there = [entry for entry in entries if entry is not None]
-    going = any(entry.state is RankState.RUNNING for entry in there)
-    for k, name in enumerate(manifest.phases):
-        begun = max((entry.begun[k] for entry in there if k < len(entry.begun)), default=0)
-        inside = tuple(rank for rank, entry in enumerate(entries) if _is_in(entry, k))
-        wanted = planned.get(name, 0)
+    """A task is done once all ranks are through, or it was begun as often as it will be."""
+    going = any(entry is not None and entry.state is RankState.RUNNING for entry in entries)
+    inside: dict[str, list[int]] = {}
+    for rank, entry in enumerate(entries):
+        if entry is not None and entry.state is RankState.RUNNING:
+            inside.setdefault(_task_at(manifest, rank, entry.step), []).append(rank)
+    most: dict[str, int] = {}
+    for standing in stood:
+        for name, begun in standing.begun.items():
+            most[name] = max(begun, most.get(name, 0))
+    for name, planned in manifest.tasks:
+        ranks, begun = tuple(inside.get(name, ())), most.get(name, 0)
         state = TaskState.WAITING
-        if inside:
+        if ranks:
             state = TaskState.RUNNING
-        elif begun and (not going or begun >= wanted > 0):
+        elif begun and (not going or begun >= planned > 0):
             state = TaskState.DONE
-        yield TaskNow(name, state, inside, begun, wanted)
-
-
-def _is_in(entry: Entry | None, phase: int) -> bool:
-    return entry is not None and entry.state is RankState.RUNNING and entry.step == phase
-
-
-def _doing(manifest: Manifest, rank: int, step: int, *, over: bool) -> str:
-    return "finished" if over else describe_step(manifest, rank, step)
+        yield TaskNow(name, state, ranks, begun, planned)

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from avial_lab.binary import Binary, Manifest
+from avial_lab.binary import Binary
 from avial_lab.errors import ClusterError
+from avial_lab.manifest import Manifest
 from avial_lab.runtime.exchange import caller_arrays
 from avial_lab.runtime.guardian import Guardian
 from avial_lab.runtime.job import Options, read_outcome, write_inputs, write_job

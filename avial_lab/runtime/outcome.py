@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from avial_lab.binary import Manifest
 from avial_lab.devices import CPU, kind_named
 from avial_lab.errors import CellSpan, RunError, RunInterrupted
+from avial_lab.manifest import Manifest
 from avial_lab.runtime.printed import ranks_text
 from avial_lab.runtime.threads import Team
 from avial_lab.runtime.times import Times
-from avial_lab.schedule import Piece, Step, StepKind
+from avial_lab.schedule import Piece, StepKind
 from avial_lab.trace import Move
 from avial_lab.words import brief, count
 
@@ -46,8 +46,8 @@ class Failure:
 class Outcome:
     """What one rank brings back.
 
-    results: flat bytes of the rank's result `pieces`. moves: what it sent, of an owned program.
-    times: None where it did not come to its end. team: the threads it ran on.
+    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. times: None
+    where it did not come to its end. team: the threads it ran on.
     """
 
     rank: int
@@ -132,32 +132,20 @@ def describe_step(manifest: Manifest, rank: int, step: int) -> str:
     """Where a rank is, to stand after a verb: `in task 'mul' on cpu1`, `receiving c[0:20] from rank
     0 (of task 'add')`.
     """
-    if manifest.owned:
-        known = 0 <= step < len(manifest.phases)
-        at = f"in task '{manifest.phases[step]}' on {CPU.device_name(rank)}" if known else ""
-        return at or "before its first task"
-    program = manifest.programs[rank]
-    if not 0 <= step < len(program):
+    here = manifest.at(rank, step)
+    if here is None:
         return "before its first task"
-    match program[step]:
-        case Step(StepKind.RUN, task):
-            device = manifest.devices.get(task, CPU.device_name(rank))
-            emulated = " (emulated)" * kind_named(manifest.kinds.get(device, CPU.name)).emulated
-            return f"in task '{task}' on {device}{emulated}"
-        case Step(StepKind.BARRIER):
-            return "at a barrier"
-        case Step(StepKind.SEND | StepKind.WAIT_SENT, transfer=index):
-            transfer = manifest.transfers[index]
-            return (
-                f"sending {transfer.storage}{transfer.box} to rank {transfer.dest} "
-                f"(for task '{transfer.consumer}')"
-            )
-        case Step(transfer=index):
-            transfer = manifest.transfers[index]
-            return (
-                f"receiving {transfer.storage}{transfer.box} from rank {transfer.source} "
-                f"(of task '{transfer.producer}')"
-            )
+    if here.kind is StepKind.RUN:
+        device = manifest.device_of(here.task, rank)
+        emulated = " (emulated)" * kind_named(manifest.kinds.get(device, CPU.name)).emulated
+        return f"in task '{here.task}' on {device}{emulated}"
+    transfer = manifest.message(here)
+    if transfer is None:
+        return "at a barrier"
+    what = f"{transfer.storage}{transfer.box}"
+    if here.kind in (StepKind.SEND, StepKind.WAIT_SENT):
+        return f"sending {what} to rank {transfer.dest} (for task '{transfer.consumer}')"
+    return f"receiving {what} from rank {transfer.source} (of task '{transfer.producer}')"
 
 
 MEMORY = "SIGKILL: memory ran out"
@@ -188,17 +176,13 @@ def interrupted(
 
 
 def _is_task(manifest: Manifest, rank: int, step: int) -> bool:
-    if manifest.owned:
-        return 0 <= step < len(manifest.phases)
-    program = manifest.programs[rank]
-    return 0 <= step < len(program) and program[step].kind is StepKind.RUN
+    here = manifest.at(rank, step)
+    return here is not None and here.kind is StepKind.RUN
 
 
 def _span(manifest: Manifest, rank: int, step: int, spans: Spans) -> CellSpan | None:
-    if manifest.owned:
-        return spans.get(manifest.phases[step]) if 0 <= step < len(manifest.phases) else None
-    program = manifest.programs[rank]
-    if not 0 <= step < len(program) or program[step].kind is StepKind.BARRIER:
+    here = manifest.at(rank, step)
+    if here is None:
         return None
-    here = program[step]
-    return spans.get(here.task or manifest.transfers[here.transfer].consumer)
+    transfer = manifest.message(here)
+    return spans.get(here.task if transfer is None else transfer.consumer)

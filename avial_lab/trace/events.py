@@ -68,6 +68,11 @@ class Move:
     messages: int
     nbytes: int
 
+    @property
+    def consumer(self) -> str:
+        """Who needs it: the phase."""
+        return self.phase
+
     def __repr__(self) -> str:
         amount = f"{count(self.messages, 'message')}, {format_bytes(self.nbytes)}"
         return brief(self, f"for {self.phase}: rank {self.source} → {self.dest}, {amount}")
@@ -102,9 +107,9 @@ class Trace:
     later events that were not kept; where there are any, ends_s is when each rank was done.
     around: giving the ranks their inputs and taking the results, before and after the run and no
     part of it. clock_error_s: times of two ranks are comparable to within this. `ranks` is 0 where
-    no rank ran: a reference run, which has neither events nor moves. threads: how many each rank of
-    a program of loops had; `note` says why they were fewer than asked for. kinds: of the
-    devices that tasks were placed on, by their names.
+    no rank ran: a reference run, which has neither events nor moves. threads: how many each rank
+    had; `note` says why they were fewer than asked for. kinds: of the devices that tasks were
+    placed on, by their names.
     """
 
     ranks: int

@@ -17,6 +17,7 @@ import avial_lab
 from avial_lab import pipelines
 from avial_lab.demo import deck_text
 from avial_lab.dialects import register
+from avial_lab.predicted_messages import without_messages
 from avial_lab.stages import PassStep, Stage
 from avial_lab.suite import kernel_program
 from avial_lab.toolchain import tool
@@ -116,7 +117,8 @@ def test_our_own_lines_give_the_very_text(name: str, tmp_path: Path) -> None:
             continue
         (tmp_path / f"{source}.mlir").write_text(stages[source].text)
         run(stage.command, tmp_path)
-        assert (tmp_path / f"{stage.name}.mlir").read_text() == stage.text
+        # What messages are foreseen for it is told in comments.
+        assert (tmp_path / f"{stage.name}.mlir").read_text() == without_messages(stage.text)
 
 
 @pytest.mark.parametrize("name", ["deck", "by hand", "jacobi-2d"])

@@ -14,7 +14,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
-from avial_lab.binary import Binary, Manifest
+from avial_lab.binary import Binary
+from avial_lab.manifest import KnownMessages
 from avial_lab.messages import Build, Built, Source
 from avial_lab.program import Program
 from avial_lab.stages import Stage
@@ -24,10 +25,7 @@ from tests.plot import by_hand
 def recorded_program(name: str = "deck") -> Program:
     """The deck's program as the compiler would answer; it cannot run."""
     schedule = by_hand.deck_schedule()
-    manifest = Manifest(
-        "main", 3, schedule.graph.buffers, schedule.graph.storages, schedule.programs,
-        schedule.transfers, (), (), {},
-    )  # fmt: skip
+    manifest = replace(KnownMessages.of(schedule), inputs=(), results=(), devices={})
     stages = (
         Stage("avial", "the program", "mlir", "avial.schedule %a {}", seconds=0.001),
         Stage("ptx", "for the GPU", "ptx", ".target sm_90\n" * 500, command="llc -march=nvptx64"),

@@ -17,8 +17,9 @@ import numpy as np
 
 from avial_lab import ownership
 from avial_lab.arrays import bind_arrays
-from avial_lab.binary import RUNTIME, Binary, Manifest
+from avial_lab.binary import RUNTIME, Binary
 from avial_lab.cache import spelled
+from avial_lab.manifest import DerivedMessages
 from avial_lab.ownership import Plan, plan_run
 from avial_lab.runtime import mpiexec
 from avial_lab.runtime.job import Options
@@ -93,9 +94,9 @@ class Program:
             replace(buffer, temporary=buffer.name in self.temporary) for buffer in binding.buffers
         )
         plan = self.plan(arrays, ranks)
-        manifest = Manifest(
-            "main", ranks, buffers, binding.storages, ((),) * ranks, (), plan.inputs, plan.results,
-            {}, uses_mpi=ranks > 1, owned=True, phases=self.phases,
+        manifest = DerivedMessages(
+            entry="main", ranks=ranks, buffers=buffers, storages=binding.storages,
+            inputs=plan.inputs, results=plan.results, uses_mpi=ranks > 1, phases=self.phases,
         )  # fmt: skip
         shared_object = compiled(self.text(), self.flags)
         key = hashlib.sha256(shared_object + spelled(manifest).encode()).hexdigest()

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from avial_lab.arrays import bind_arrays
-from avial_lab.binary import Binary, Manifest
+from avial_lab.binary import Binary
 from avial_lab.cache import spelled
+from avial_lab.manifest import DerivedMessages
 from avial_lab.ownership import plan_run
 from avial_lab.runtime import cluster as clusters
 from avial_lab.runtime.job import Options
@@ -213,9 +214,9 @@ def test_any_phases_on_any_ranks_are_as_in_numpy(
     binding = bind_arrays(arrays)
     phases = tuple(map(str, range(len(script))))
     plan = plan_run(shared_object, binding.storages, ranks, phases=phases)
-    manifest = Manifest(
-        "main", ranks, binding.buffers, binding.storages, ((),) * ranks, (), plan.inputs,
-        plan.results, {}, uses_mpi=ranks > 1, owned=True, phases=phases,
+    manifest = DerivedMessages(
+        entry="main", ranks=ranks, buffers=binding.buffers, storages=binding.storages,
+        inputs=plan.inputs, results=plan.results, uses_mpi=ranks > 1, phases=phases,
     )  # fmt: skip
     key = hashlib.sha256(shared_object + spelled(manifest).encode()).hexdigest()
     trace = clusters.run(

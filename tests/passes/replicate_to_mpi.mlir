@@ -123,3 +123,56 @@ func.func @perhaps(%A: memref<20xf64> {avial.name = "A"}, %f: memref<i1> {avial.
   }) : (!avial.buffer_ref) -> ()
   return
 }
+
+// -----
+
+// Where ranks meet after each level, they do so after the last phase of one in a block: a loop ends
+// the level before it, and in it they meet in every iteration.
+
+// CHECK: llvm.func @avial_barrier()
+// CHECK-LABEL: func.func @main(
+// CHECK: llvm.call @avial_end()
+// CHECK-NOT: avial_barrier
+// CHECK: llvm.call @avial_end()
+// CHECK-NEXT: llvm.call @avial_barrier()
+// CHECK: scf.for
+// CHECK: llvm.call @avial_end()
+// CHECK-NEXT: llvm.call @avial_barrier()
+// CHECK-NEXT: }
+// CHECK-NOT: avial_barrier
+// CHECK: return
+func.func @levels(%A: memref<20xf64> {avial.name = "A"}, %B: memref<20xf64> {avial.name = "B"}) {
+  %0 = builtin.unrealized_conversion_cast %A : memref<20xf64> to !avial.buffer_ref
+  %1 = builtin.unrealized_conversion_cast %B : memref<20xf64> to !avial.buffer_ref
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  "avial.schedule"(%0, %1) ({
+    %cpu = "avial.target"() {arch = "cpu", name = "cpu"} : () -> !avial.target_ref
+    %2 = "avial.replicate"(%cpu, %0) ({
+      %zero = arith.constant 0.0 : f64
+      affine.for %i = 0 to 20 {
+        affine.store %zero, %A[%i] : memref<20xf64>
+      } {avial.split = 0 : i64}
+      omp.terminator
+    }) {name = "S1", avial.level = 0 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 0>} : (!avial.target_ref, !avial.buffer_ref) -> !avial.task_ref
+    %3 = "avial.replicate"(%cpu, %1) ({
+      %one = arith.constant 1.0 : f64
+      affine.for %i = 0 to 20 {
+        affine.store %one, %B[%i] : memref<20xf64>
+      } {avial.split = 0 : i64}
+      omp.terminator
+    }) {name = "S2", avial.level = 0 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 0>} : (!avial.target_ref, !avial.buffer_ref) -> !avial.task_ref
+    scf.for %t = %c0 to %c4 step %c1 {
+      %5 = "avial.replicate"(%cpu, %0) ({
+        %two = arith.constant 2.0 : f64
+        affine.for %i = 0 to 20 {
+          affine.store %two, %A[%i] : memref<20xf64>
+        } {avial.split = 0 : i64}
+        omp.terminator
+      }) {name = "S3", avial.level = 1 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 0>} : (!avial.target_ref, !avial.buffer_ref) -> !avial.task_ref
+    }
+    omp.terminator
+  }) {avial.sync = "levels"} : (!avial.buffer_ref, !avial.buffer_ref) -> ()
+  return
+}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from avial_lab.arrays import Binding, Number
-from avial_lab.binary import Binary, MachineCode, Manifest
+from avial_lab.binary import Binary, MachineCode
 from avial_lab.catalogue import CATALOGUE, OPTIONAL
 from avial_lab.ceilings import Ceilings
 from avial_lab.dag import Access, Group, Task, TaskGraph
@@ -16,6 +16,7 @@ from avial_lab.division import Division
 from avial_lab.element_types import ELEMENT_TYPES
 from avial_lab.errors import CellSpan
 from avial_lab.inputs import RandomArguments
+from avial_lab.manifest import DerivedMessages, KnownMessages
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -48,7 +49,7 @@ from avial_lab.regions import Box
 from avial_lab.runtime.live import RankNow, RunState, TaskNow, TaskState
 from avial_lab.runtime.outcome import Failure, Outcome
 from avial_lab.runtime.printed import Printed
-from avial_lab.schedule import Piece, Schedule, Step, StepKind
+from avial_lab.schedule import PhaseRun, Piece, Schedule, Step, StepKind
 from avial_lab.stages import Inside, Part, PassStep, Stage, StageInside, Stages
 from avial_lab.table import Table
 from avial_lab.timing import Timing
@@ -72,15 +73,19 @@ def large() -> list[object]:
     """All of them; those of one type may be several."""
     graph = _graph()
     schedule = by_hand.schedule_by_hand(graph, Topology.local(64, gpus=4, arch="x86_64"))
-    manifest = Manifest(
-        NAME, 64, graph.buffers * MANY, graph.storages * MANY, schedule.programs,
-        schedule.transfers, (Piece(0, "a", BOX),) * MANY, (), {NAME: "cpu0"},
+    pieces = (Piece(0, "a", BOX),) * MANY
+    manifest = replace(
+        KnownMessages.of(schedule), entry=NAME, buffers=graph.buffers * MANY, inputs=pieces
+    )
+    derived = DerivedMessages(
+        entry=NAME, ranks=64, buffers=graph.buffers * MANY, storages=graph.storages * MANY,
+        inputs=pieces, results=(), phases=(NAME,) * MANY,
     )  # fmt: skip
     binary = Binary(
         "0" * 64, b"code" * MANY, {NAME + str(k): CELL_TEXT for k in range(99)}, manifest
     )
     return [
-        graph, schedule, manifest, binary, replace(manifest, owned=True, phases=(NAME,) * MANY),
+        graph, schedule, manifest, binary, derived, PhaseRun(NAME, 3, 2),
         *graph.tasks[:1], *graph.dependencies[:1], *graph.groups, *graph.buffers, *graph.storages,
         graph.critical, *schedule.placements[:1], *schedule.transfers[:1],
         schedule.topology, schedule.topology.devices[0], Target(NAME, NAME, NAME), SPAN, BOX,

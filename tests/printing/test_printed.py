@@ -13,12 +13,13 @@ import pytest
 from inline_snapshot import snapshot
 
 from avial_lab.__main__ import main
-from avial_lab.binary import Binary, Manifest
+from avial_lab.binary import Binary
 from avial_lab.cache import spelled
 from avial_lab.catalogue import SIZES, WHOLE
 from avial_lab.dag import Task
 from avial_lab.devices import KINDS
 from avial_lab.element_types import ELEMENT_TYPES
+from avial_lab.manifest import DerivedMessages, KnownMessages
 from avial_lab.messages import Analysis
 from avial_lab.options import OPTIONS, CompileOptions
 from avial_lab.plot import graph_text
@@ -37,12 +38,13 @@ LARGE = large()
 
 HOMES = (
     "arrays", "binary", "ceilings", "critical", "dag", "devices.kind", "division", "element_types",
-    "errors", "messages", "options", "ownership", "pass_rows", "regions", "runtime.printed",
-    "schedule", "stages", "table", "timing", "topology", "trace.events", "verdicts", "weights",
+    "errors", "manifest", "messages", "options", "ownership", "pass_rows", "regions",
+    "runtime.printed", "schedule", "stages", "table", "timing", "topology", "trace.events",
+    "verdicts", "weights",
 )  # fmt: skip
 """Modules whose types a user comes to from a program."""
 
-KEPT_INSIDE = {"Option", "Ownership", "Underway"}
+KEPT_INSIDE = {"Manifest", "Option", "Ownership", "Standing", "Underway"}
 """Not to be had from a program."""
 
 
@@ -276,7 +278,7 @@ avial.schedule %a {}\
         "<Built in 1 ms: 3 tasks in 2 levels, 3 edges; 3 ranks, 2 messages, 160 B moved; binary 0, 0 B of machine code>"  # noqa: E501
     )
     assert repr(program.question) == snapshot(
-        "<Build for 2 ranks, policy levels, sync edges, division block, of <Source of In [1]: 2 lines>>"  # noqa: E501
+        "<Build for 2 ranks, sync edges, division block, of <Source of In [1]: 2 lines>>"
     )
 
 
@@ -306,10 +308,7 @@ def test_what_there_is_one_of_each() -> None:
 
 def test_a_binary() -> None:
     schedule = by_hand.deck_schedule()
-    manifest = Manifest(
-        "main", 3, schedule.graph.buffers, schedule.graph.storages, schedule.programs,
-        schedule.transfers, (), (), {},
-    )  # fmt: skip
+    manifest = KnownMessages.of(schedule)
     binary = Binary("3f2a91c0" * 8, b"code" * 999, {"task3": "…"}, manifest)
     assert repr(binary) == snapshot(
         "<Binary 3f2a91c0, 3.9 KiB of machine code, PTX of task3; 3 ranks, arrays a, b, c, d>"
@@ -323,7 +322,11 @@ binary 3f2a91c0, 3.9 KiB of machine code, PTX of task3
      2      1  run task3
   The number is a message's. send, post: begin to send it, to receive it; sent, received: wait until that is done.\
 """)  # noqa: E501
-    assert str(replace(manifest, owned=True, phases=("S1", "S2"))) == snapshot("""\
+    derived = DerivedMessages(
+        entry="main", ranks=3, buffers=manifest.buffers, storages=manifest.storages,
+        inputs=(), results=(), phases=("S1", "S2"),
+    )  # fmt: skip
+    assert str(derived) == snapshot("""\
 3 ranks, arrays a, b, c, d
 phases: S1, S2; which messages they need is found while they run\
 """)

@@ -20,8 +20,9 @@ import numpy as np
 import pytest
 
 from avial_lab.arrays import bind_arrays
-from avial_lab.binary import Binary, Manifest
+from avial_lab.binary import Binary
 from avial_lab.cache import spelled
+from avial_lab.manifest import KnownMessages
 from avial_lab.regions import Box
 from avial_lab.runtime.launch import mpiexec_options
 from avial_lab.schedule import Piece, Step, StepKind, Transfer
@@ -113,7 +114,7 @@ def stand_in(
     steps = tuple(
         tuple(_step(text) for text in program.split(";") if text.strip()) for program in programs
     )
-    manifest = Manifest(
+    manifest = KnownMessages(
         entry="main",
         ranks=len(programs),
         buffers=binding.buffers,
@@ -148,7 +149,7 @@ def _step(text: str) -> Step:
     return Step(kind) if kind is StepKind.BARRIER else Step(kind, transfer=int(name))
 
 
-def _source(manifest: Manifest, tasks: Mapping[str, str]) -> str:
+def _source(manifest: KnownMessages, tasks: Mapping[str, str]) -> str:
     names = [storage.name for storage in manifest.storages]
     scope = ", ".join(f"char *{name}" for name in names) or "void"
     bodies = [f"static void task_{name}({scope}) {{ {body} }}" for name, body in tasks.items()]
@@ -169,11 +170,11 @@ def _source(manifest: Manifest, tasks: Mapping[str, str]) -> str:
     return "\n".join([PRELUDE, *bodies, *main, ""])
 
 
-def _call(manifest: Manifest, number: int, step: Step) -> str:
+def _call(manifest: KnownMessages, number: int, step: Step) -> str:
     return f"enter({number}); {_body(manifest, number, step)} leave({number}, code{number});"
 
 
-def _body(manifest: Manifest, number: int, step: Step) -> str:
+def _body(manifest: KnownMessages, number: int, step: Step) -> str:
     code = f"int code{number} ="
     if step.kind is StepKind.RUN:
         names = ", ".join(storage.name for storage in manifest.storages)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from avial_lab.arrays import Storage
-from avial_lab.binary import Manifest
+from avial_lab.manifest import DerivedMessages, KnownMessages
 from avial_lab.regions import Box
 from avial_lab.runtime import engine, exchange
 from avial_lab.runtime.journal import read_death
@@ -50,7 +50,10 @@ def test_memory_is_aligned(nbytes):
 def test_a_ranks_own_arrays_begin_in_different_places_of_a_page():
     """A load waits for a store to another array if their addresses end in the same twelve bits."""
     storages = tuple(Storage(name, (64, 64), 8, (name,)) for name in "abc")
-    own = Manifest("f", 1, (), storages, ((),), (), (), (), {}, uses_mpi=False, owned=True)
+    own = DerivedMessages(
+        entry="f", ranks=1, buffers=(), storages=storages, inputs=(), results=(), phases=(),
+        uses_mpi=False,
+    )  # fmt: skip
     memory = engine.allocate(own, 0, (), kept={})
     places = [each.ctypes.data % mmap.PAGESIZE for each in memory.values()]
     assert len(set(places)) == 3
@@ -84,9 +87,9 @@ def test_a_ctrl_c_while_results_are_written_waits_until_they_are(manifest, monke
         os.kill(os.getpid(), signal.SIGINT)  # the usual handler is back
 
 
-def two_ranks() -> Manifest:
+def two_ranks() -> KnownMessages:
     """rank 0: run x, send    rank 1: post, received, run y."""
-    return Manifest(
+    return KnownMessages(
         entry="main",
         ranks=2,
         buffers=(),

@@ -20,6 +20,7 @@ from avial_lab.messages import RunReference, Source
 from avial_lab.program import compile as compile_program
 from avial_lab.regions import Box
 from avial_lab.runtime.cluster import Cluster
+from avial_lab.schedule import Sync
 from tests.nests import MOST_STEPS, WHOLE_PROGRAMS, RandomFunction, functions
 
 # A function takes half a second to analyse and build: few examples here, many in `make test-full`.
@@ -61,12 +62,19 @@ def test_the_reference_is_what_the_text_says(function: RandomFunction, strict: b
         np.testing.assert_array_equal(after.data[name].reshape(want.shape), want, err_msg=name)
 
 
-def run_and_check(cluster: Cluster, function: RandomFunction, ranks: int, *, strict: bool) -> None:
+def run_and_check(
+    cluster: Cluster, function: RandomFunction, ranks: int, *, strict: bool, sync: Sync
+) -> None:
     arrays = {name: array.copy() for name, array in function.arrays.items()}
-    note(f"{ranks} ranks, strict: {strict}, {function.scalars}, {function.arrays}")
+    note(f"{ranks} ranks, strict: {strict}, {sync}, {function.scalars}, {function.arrays}")
     note(function.text)
     program = compile_program(
-        function.text, arrays=arrays, scalars=function.scalars, ranks=ranks, strict=strict
+        function.text,
+        arrays=arrays,
+        scalars=function.scalars,
+        ranks=ranks,
+        strict=strict,
+        sync=sync,
     )
     program.run(cluster)
     check_close(function, arrays, program.built.reordered, strict=strict)
@@ -74,22 +82,26 @@ def run_and_check(cluster: Cluster, function: RandomFunction, ranks: int, *, str
 
 @pytest.mark.mpi
 @QUICK
-@given(function=functions(), ranks=st.integers(1, 3), strict=st.booleans())
+@given(
+    function=functions(), ranks=st.integers(1, 3), strict=st.booleans(), sync=st.sampled_from(Sync)
+)
 def test_a_run_is_what_the_text_says(
-    cluster: Cluster, function: RandomFunction, ranks: int, strict: bool
+    cluster: Cluster, function: RandomFunction, ranks: int, strict: bool, sync: Sync
 ) -> None:
-    run_and_check(cluster, function, ranks, strict=strict)
+    run_and_check(cluster, function, ranks, strict=strict, sync=sync)
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @THOROUGH
-@given(function=functions(), ranks=st.integers(1, 5), strict=st.booleans())
+@given(
+    function=functions(), ranks=st.integers(1, 5), strict=st.booleans(), sync=st.sampled_from(Sync)
+)
 def test_many_runs_are_what_the_text_says(
-    wide_cluster: Cluster, function: RandomFunction, ranks: int, strict: bool
+    wide_cluster: Cluster, function: RandomFunction, ranks: int, strict: bool, sync: Sync
 ) -> None:
-    run_and_check(wide_cluster, function, ranks, strict=strict)
+    run_and_check(wide_cluster, function, ranks, strict=strict, sync=sync)
 
 
 @pytest.fixture(scope="module")

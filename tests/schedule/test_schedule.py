@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avial_lab.dag import Task, TaskGraph, build_dag
+from avial_lab.arrays import Buffer, Storage
+from avial_lab.dag import Access, Task, TaskGraph, build_dag
 from avial_lab.errors import ScheduleError
-from avial_lab.schedule import Schedule, StepKind, Sync, schedule_tasks
+from avial_lab.regions import Box
+from avial_lab.schedule import Schedule, StepKind, Sync, schedule_by_hand, schedule_tasks
 from avial_lab.topology import Target, Topology
 from tests.memory import Memory, indices, run_task
 from tests.strategies import task_graphs, topologies
@@ -121,6 +123,86 @@ def test_every_run_gives_program_orders_values(
         run_task(expected, task)
     schedule = schedule_tasks(graph, topology, sync=sync)
     assert VirtualRanks(schedule, rng).run() == expected
+
+
+@st.composite
+def topological_orders(draw: st.DrawFn, graph: TaskGraph) -> list[str]:
+    """Any order of the tasks in which none comes before one that it depends on."""
+    waits: dict[str, set[str]] = {task.name: set() for task in graph.tasks}
+    for edge in graph.dependencies:
+        waits[edge.after].add(edge.before)
+    order: list[str] = []
+    while len(order) < len(waits):
+        ready = [name for name in waits if name not in order and waits[name] <= set(order)]
+        order.append(draw(st.sampled_from(ready)))
+    return order
+
+
+@given(task_graphs(), topologies(most_ranks=7), st.sampled_from(Sync), st.data())
+def test_any_order_and_place_gives_program_orders_values(
+    graph: TaskGraph, topology: Topology, sync: Sync, data: st.DataObject
+) -> None:
+    """Whatever a planner decides: the virtual ranks end, with the right values."""
+    expected = Memory(graph)
+    for task in graph.tasks:
+        run_task(expected, task)
+    order = data.draw(topological_orders(graph))
+    devices = {
+        task.name: data.draw(st.sampled_from(topology.satisfying(task.target))).name
+        for task in graph.tasks
+    }
+    schedule = schedule_by_hand(graph, topology, devices, order=order, sync=sync)
+    assert [placement.task for placement in schedule.placements] == order
+    ranks = VirtualRanks(schedule, data.draw(st.randoms(use_true_random=False)))
+    assert ranks.run() == expected
+
+
+def chain(count: int) -> TaskGraph:
+    """t0 → t1 → …, each reads and writes the same array."""
+    whole = (Box((0,), (4,)),)
+    both = (Access("a", "a", whole),)
+    tasks = [Task(f"t{k}", Target("cpu"), both, both) for k in range(count)]
+    return build_dag(
+        tasks, (Buffer("a", (4,), "f32", "a", (1,)),), (Storage("a", (4,), 4, ("a",)),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        (
+            ["t1", "t0", "t2"],
+            r"'t1' comes before 't0' in the order, and depends on it \(RAW of a\)",
+        ),
+        (["t0", "t1"], "names every task once, and 't2' is missing"),
+        (["t0", "t1", "t2", "t3"], "'t3' is unknown"),
+        (["t0", "t1", "t0", "t2"], "'t0' is named twice"),
+    ],
+)
+def test_an_order_against_the_graph_is_refused(order: list[str], message: str) -> None:
+    devices = dict.fromkeys(["t0", "t1", "t2"], "cpu0")
+    with pytest.raises(ScheduleError, match=message):
+        schedule_by_hand(chain(3), Topology.local(1), devices, order=order)
+
+
+def test_barriers_stand_where_the_level_changes_in_any_order() -> None:
+    """In program order the two chains come one after the other, and each level twice."""
+    tasks = [
+        Task(f"{name}{k}", Target("cpu"), (), (), after=(f"{name}{k - 1}",) * bool(k))
+        for name in "ab"
+        for k in range(2)
+    ]
+    graph, names = build_dag(tasks, (), ()), [task.name for task in tasks]
+    devices = {name: f"cpu{k % 2}" for k, name in enumerate(names)}
+    by_level = schedule_by_hand(graph, Topology.local(2), devices, sync=Sync.LEVELS)
+    in_order = schedule_by_hand(graph, Topology.local(2), devices, order=names, sync=Sync.LEVELS)
+    assert [" ".join(map(str, program)) for program in by_level.programs] == [
+        "run a0 run b0 barrier barrier", "barrier run a1 run b1 barrier",
+    ]  # fmt: skip
+    assert [" ".join(map(str, program)) for program in in_order.programs] == [
+        "run a0 barrier barrier run b0 barrier barrier",
+        "barrier run a1 barrier barrier run b1 barrier",
+    ]
 
 
 @given(task_graphs(), topologies())
