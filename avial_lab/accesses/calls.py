@@ -110,10 +110,13 @@ class Functions:
         return self._footprint(name, function, {})
 
     def may_leave(self, op: ir.Operation) -> bool:
-        """Whether any function of the module that `op` is in gets at memory beside what it is
-        given.
+        """Whether any function of the module that `op` is in may hand back memory beside what it
+        is given.
         """
-        return any(self._leaves(name) for name in self._beside(op))
+        return any(
+            _hands_back_memory(function) and self._leaves(name)
+            for name, function in self._beside(op).items()
+        )
 
     def _called(self, op: ir.Operation) -> tuple[str, ir.Operation | None]:
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
@@ -329,6 +332,11 @@ def _joined(touches: Sequence[ArgumentTouch]) -> list[ArgumentTouch]:
                 certain=touch.certain or other.certain,
             )
     return list(found.values())
+
+
+def _hands_back_memory(function: ir.Operation) -> bool:
+    results = ir.FunctionType(function.attributes["function_type"].value).results
+    return any(isinstance(kind, ir.MemRefType | ir.UnrankedMemRefType) for kind in results)
 
 
 def _beside(op: ir.Operation) -> Iterator[ir.Operation]:

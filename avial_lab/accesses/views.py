@@ -246,11 +246,7 @@ def _through_subview(
             continue
         index, window = indices[place], windows[place]
         place += 1
-        most = _most(size)
-        if most < window.count:
-            # Cut to a size that may be smaller yet: not all of it need be there.
-            window = Window(window.stride, most)
-            precise = precise and not size.terms
+        window = Window(window.stride, min(window.count, _most(size)))
         if stride.constant < 0:
             index = index.plus(Linear(window.stride * (window.count - 1)))
         mapped.append(offset.plus(index.times(stride.constant)))

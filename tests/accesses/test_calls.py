@@ -149,6 +149,18 @@ func.func private @counts() {{
   memref.store %x, %g[%c0] : memref<4xi32>
   return
 }}
+func.func private @branches(%v: {OPEN}, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %some = arith.cmpi sgt, %n, %c0 : index
+  memref.store %zero, %v[%c0] : {OPEN}
+  cf.cond_br %some, ^more(%v : {OPEN}), ^end
+^more(%w: {OPEN}):
+  linalg.fill ins(%zero : i32) outs(%w : {OPEN})
+  cf.br ^end
+^end:
+  return
+}}
 func.func private @from_table(%v: {OPEN}) {{
   %c0 = arith.constant 0 : index
   %n = memref.load %v[%c0] : {OPEN}
@@ -260,6 +272,18 @@ def only_task(body: str, listed: str = "%x, %y") -> tuple[dict[str, str], dict[s
         pytest.param(
             f"{BEHIND} func.call @from_table(%u) : ({OPEN}) -> ()",
             {"y": "[16:24]"}, {}, id="an index from memory leaves no view",
+        ),
+        pytest.param(
+            f"{BEHIND} func.call @branches(%u, %c5) : ({OPEN}, index) -> ()",
+            # Not ~[16:24]: whatever a branch hands over may come from @first.
+            {}, {"y": "[16:17] and ~[0:24]"}, id="a branch decides what is written",
+        ),
+        pytest.param(
+            f"""%s = memref.subview %x[19] [6] [-1]
+              : {LINE} to memref<6xi32, strided<[-1], offset: 19>>
+            %w = memref.cast %s : memref<6xi32, strided<[-1], offset: 19>> to {OPEN}
+            func.call @head(%w, %c5) : ({OPEN}, index) -> ()""",
+            {}, {"x": "[15:20]"}, id="backwards",
         ),
         pytest.param(
             f"{RANGED} %s = memref.subview %x[2] [%some] [1] "
