@@ -21,6 +21,7 @@ KNOWN = KnownMessages(
         (Step(StepKind.WAIT_RECEIVED, transfer=0), Step(StepKind.RUN, "y")),
     ),
     transfers=(TRANSFER,), devices={"x": "cpu0", "y": "gpu0"},
+    kinds={"cpu0": "cpu", "gpu0": "emulated-gpu"},
 )  # fmt: skip
 
 DERIVED = DerivedMessages(
