@@ -24,6 +24,7 @@ import numpy as np
 from avial_lab.element_types import ELEMENT_OF_DTYPE, ITEMSIZE
 from avial_lab.errors import BindError
 from avial_lab.regions import Box
+from avial_lab.words import brief, format_bytes, listed
 
 UNBOUNDED = 2**62
 """Stands for a size that is not known: a dynamic dimension to which no array is bound."""
@@ -72,6 +73,19 @@ class Buffer:
         steps = zip(self.shape, self.strides, strict=True)
         return sum((extent - 1) * -step for extent, step in steps if step < 0 < extent)
 
+    @property
+    def type(self) -> str:
+        """`20x30xf32`, `?xf32` where a size is not known."""
+        extents = ("?" if extent == UNBOUNDED else str(extent) for extent in self.shape)
+        return "x".join([*extents, self.element])
+
+    def __repr__(self) -> str:
+        words = f"{self.name}: {self.type}"
+        if self.storage != self.name:
+            words += f", from byte {self.offset_bytes:,} of storage {self.storage}"
+        words += ", of the program's own" if self.temporary else ""
+        return brief(self, words if self.writable else f"{words}, read only")
+
 
 @dataclass(frozen=True)
 class Storage:
@@ -95,6 +109,11 @@ class Storage:
         """Whether several arrays lie in it; its regions then count bytes."""
         return len(self.buffers) > 1
 
+    def __repr__(self) -> str:
+        held = f", shared by {listed(self.buffers)}" if self.shared else ""
+        size = "of unknown size" if UNBOUNDED in self.shape else f"of {format_bytes(self.nbytes)}"
+        return brief(self, f"{self.name} {size}{held}")
+
 
 @dataclass(frozen=True)
 class Number:
@@ -114,6 +133,9 @@ class Binding:
 
     def buffer(self, name: str) -> Buffer | None:
         return next((buffer for buffer in self.buffers if buffer.name == name), None)
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {listed([f'{each.name}: {each.type}' for each in self.buffers])}")
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from threading import Lock
 from typing import TypeVar
 
 from avial_lab import ownership
-from avial_lab.cache import Cache, digest
+from avial_lab.cache import Cache, digest, spelled
 from avial_lab.cpu import has_slow_gathers, instruction_sets
 from avial_lab.errors import InternalError
 from avial_lab.files import cache_folder
@@ -32,6 +32,7 @@ from avial_lab.llvm_parts import LlvmPart, joined, parts_of
 from avial_lab.manifest import Manifest
 from avial_lab.native import sources
 from avial_lab.toolchain import tool
+from avial_lab.words import brief, count, format_bytes, listed
 
 EXPORTED = (
     "_mlir_ciface_main",
@@ -99,6 +100,18 @@ class Binary:
     ptx: dict[str, str]
     manifest: Manifest
 
+    @property
+    def summary(self) -> str:
+        """`3f2a91c0, 24.1 KiB of machine code, PTX of task3`."""
+        ptx = f", PTX of {listed(list(self.ptx))}" if self.ptx else ""
+        return f"{self.key[:8]}, {format_bytes(len(self.shared_object))} of machine code{ptx}"
+
+    def __str__(self) -> str:
+        return f"binary {self.summary}\n{self.manifest}"
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.summary}; {self.manifest.summary}")
+
 
 @dataclass(frozen=True)
 class MachineCode:
@@ -110,6 +123,10 @@ class MachineCode:
     assembly: str
     parts: int = 1
     seconds: float = field(compare=False, default=0.0)
+
+    def __repr__(self) -> str:
+        size = format_bytes(len(self.shared_object))
+        return brief(self, f"of {size} in {count(self.parts, 'part')}")
 
 
 @dataclass(frozen=True)
@@ -133,7 +150,7 @@ def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) 
     """What engines run: machine code of this machine, PTX and what has to be known of them."""
     manifest = replace(manifest, instruction_sets=tuple(sorted(instruction_sets())))
     parts = [item for pair in sorted(ptx.items()) for item in pair]
-    key = digest(code.shared_object, repr(manifest), *parts)
+    key = digest(code.shared_object, spelled(manifest), *parts)
     return Binary(key, code.shared_object, dict(ptx), manifest)
 
 

@@ -18,7 +18,7 @@ from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.accesses.views import is_memref
 from avial_lab.arrays import Number
 from avial_lab.binary import Binary, MachineCode, binary_of
-from avial_lab.cache import digest
+from avial_lab.cache import digest, spelled
 from avial_lab.catalogue import WHOLE
 from avial_lab.dag import TaskGraph, build_dag
 from avial_lab.devices import GPU_FAMILY
@@ -357,7 +357,7 @@ def lowered(
         return make()
     texts = (text_of(module.operation), text_of(structured))
     how = (topology, options.settled)
-    return made_once("dynamic", digest(repr(fingerprint()), *texts, repr(how)), make)
+    return made_once("dynamic", digest(repr(fingerprint()), *texts, spelled(how)), make)
 
 
 def _beside_tools(stages: Stages, work: Callable[[], object]) -> Stages:

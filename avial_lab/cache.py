@@ -12,9 +12,14 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
 from pathlib import Path
+from typing import cast
+
+from avial_lab.devices import DeviceKind
 
 LIMIT_BYTES = 512 * 1024 * 1024
 """Above this the entries not used for longest go."""
@@ -30,6 +35,46 @@ def digest(*parts: str | bytes) -> str:
         hashed.update(f"{len(data)}:".encode())
         hashed.update(data)
     return hashed.hexdigest()
+
+
+def spelled(value: object) -> str:
+    """All there is in `value`, for a key: dataclasses field by field, whatever their `repr` leaves
+    out for people to read; what there is one object of by its name.
+
+    TypeError for what has no text of its own: a key may not hang on an address.
+
+    >>> from avial_lab.regions import Box
+    >>> spelled({"box": Box((0,), (20,)), "factor": 0.1})
+    "{'box': Box((0,), (20,)), 'factor': 0.1}"
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return repr(value)
+    if isinstance(value, Enum | DeviceKind):
+        return f"{kind.__name__}.{value.name}"
+    if isinstance(value, tuple):
+        name = "" if kind is tuple else kind.__name__
+        return f"{name}({_listed(cast('tuple[object, ...]', value))})"
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [f"{name}={spelled(getattr(value, name))}" for name in _names_of(kind)]
+        return f"{kind.__name__}({', '.join(parts)})"
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return f"{{{', '.join(f'{spelled(k)}: {spelled(v)}' for k, v in items)}}}"
+    raise TypeError(f"{kind.__name__} cannot be part of a key")
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+
+
+@lru_cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def _listed(values: tuple[object, ...]) -> str:
+    """As Python writes a tuple: one value has a comma behind it."""
+    return ", ".join(map(spelled, values)) + ("," if len(values) == 1 else "")
 
 
 @dataclass(frozen=True)

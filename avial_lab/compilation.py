@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from avial_lab.cache import digest
+from avial_lab.cache import digest, spelled
 from avial_lab.catalogue import OPTIONAL
 from avial_lab.compiler import save_reproducer, shared_compiler
 from avial_lab.dag import Group, Task
@@ -38,7 +38,7 @@ def build(question: Build, timeout: float | None) -> Built:
     anywhere = replace(
         question, source=replace(question.source, cell=""), options=question.options.settled
     )
-    key = digest(repr(fingerprint()), repr(anywhere))
+    key = digest(repr(fingerprint()), spelled(anywhere))
     try:
         built = made_once("programs", key, lambda: _asked(question, timeout))
     except CompilerTimeout:

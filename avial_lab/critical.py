@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 
+from avial_lab.words import brief, format_bytes, format_seconds, printable
+
 
 @dataclass(frozen=True)
 class Critical:
@@ -31,6 +33,27 @@ class Critical:
     def parallelism(self) -> float:
         """How many devices can be kept busy on average: work / length."""
         return self.work / self.length if self.length else 1.0
+
+    def words(self, value: float) -> str:
+        """A cost or a slack in its unit."""
+        return format_seconds(value) if self.measured else format_bytes(round(value))
+
+    def summary(self, *, most: int = 4) -> str:
+        """`task2 → task3: 480 B of 720 B, parallelism 1.5 (estimated …)`."""
+        names = [printable(name) for name in self.path[: most - 1]]
+        if len(self.path) > most:
+            names += [f"{len(self.path) - most:,} more"]
+        names += [printable(name) for name in self.path[most - 1 :][-1:]]
+        wide = self.parallelism
+        parallelism = f"{wide:.3g}" if wide < 1000 else f"{wide:,.0f}"
+        how = "measured" if self.measured else "estimated from the bytes each task touches"
+        return (
+            f"{' → '.join(names)}: {self.words(self.length)} of {self.words(self.work)}, "
+            f"parallelism {parallelism} ({how})"
+        )
+
+    def __repr__(self) -> str:
+        return brief(self, f"path {self.summary()}")
 
 
 def critical_path(

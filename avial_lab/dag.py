@@ -14,9 +14,12 @@ from functools import cached_property
 from avial_lab.arrays import Buffer, Storage
 from avial_lab.critical import Critical, critical_path
 from avial_lab.errors import CellSpan
+from avial_lab.graph_facts import access_words, graph_summary, graph_text, region_words
 from avial_lab.piecemap import PieceMap
 from avial_lab.regions import Box, Region, size, union
+from avial_lab.table import PRINTED_ROWS
 from avial_lab.topology import Target
+from avial_lab.words import MOST_ROWS, brief, format_bytes, listed
 
 
 class Hazard(enum.Enum):
@@ -52,6 +55,12 @@ class Access:
     anchor: tuple[str, ...] = ()
     relative: Region = ()
 
+    def __repr__(self) -> str:
+        words = f"{self.buffer}{region_words(self.region)}"
+        if any(self.anchor):
+            words += f", {region_words(self.relative)} from ({', '.join(self.anchor)})"
+        return brief(self, words if self.exact else f"{words}, perhaps not all of it")
+
 
 @dataclass(frozen=True)
 class Group:
@@ -66,6 +75,10 @@ class Group:
     loop: bool = True
     around: tuple[str, ...] = ()
     span: CellSpan | None = None
+
+    def __repr__(self) -> str:
+        inside = f", inside {' '.join(self.around)}" if self.around else ""
+        return brief(self, f"{self.name}: {self.words}{inside}")
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,12 @@ class Task:
         """What it reads, then what it writes."""
         return (*self.reads, *self.writes)
 
+    def __repr__(self) -> str:
+        kind = "" if self.kind is TaskKind.TASK else f"{self.kind.value} "
+        touched = f"reads {access_words(self.reads) or 'nothing'}, "
+        touched += f"writes {access_words(self.writes) or 'nothing'}"
+        return brief(self, f"{self.name}: {kind}for {self.target}, {touched}")
+
 
 @dataclass(frozen=True)
 class Dependency:
@@ -104,6 +123,12 @@ class Dependency:
     buffer: str
     region: Region
     nbytes: int
+
+    def __repr__(self) -> str:
+        what = self.hazard.value
+        if self.buffer:
+            what += f" {self.buffer}{region_words(self.region)}, {format_bytes(self.nbytes)}"
+        return brief(self, f"{self.before} → {self.after}: {what}")
 
 
 @dataclass(frozen=True)
@@ -157,6 +182,22 @@ class TaskGraph:
 
     def storage(self, name: str) -> Storage:
         return next(storage for storage in self.storages if storage.name == name)
+
+    def __str__(self) -> str:
+        return graph_text(self, most=PRINTED_ROWS)
+
+    def __repr__(self) -> str:
+        """A line for each of the first tasks: where it is, and which tasks it waits for."""
+        first = {task.name: list[str]() for task in self.tasks[:MOST_ROWS]}
+        for edge in self.dependencies:
+            if edge.after in first and edge.before not in first[edge.after]:
+                first[edge.after].append(edge.before)
+        rows = (
+            f"{name}: level {self.level_of[name]}, {self.by_name[name].target}"
+            + (f", after {listed(before, most=4)}" if before else "")
+            for name, before in first.items()
+        )
+        return brief(self, f"of {graph_summary(self)}", rows, len(self.tasks))
 
 
 def build_dag(

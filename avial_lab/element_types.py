@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from avial_lab.native.constants import ELEMENT_BITS, ElementCode, Reduction
+from avial_lab.words import brief, format_bytes
 
 
 class ElementKind(Enum):
@@ -66,6 +67,10 @@ class ElementType:
     @property
     def dtype(self) -> np.dtype[Any]:
         return _dtype(self.dtypes[0])
+
+    def __repr__(self) -> str:
+        held = f"{format_bytes(self.nbytes)} each, in arrays of {' or '.join(self.dtypes)}"
+        return brief(self, f"{self.name}: {self.kind.value}, {held}")
 
 
 _B, _I, _X, _F, _C = ElementKind

@@ -9,6 +9,8 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
+from avial_lab.words import brief
+
 
 @dataclass(frozen=True)
 class CellSpan:
@@ -26,6 +28,9 @@ class CellSpan:
 
     def __str__(self) -> str:
         return f"{self.cell}:{self.line}:{self.column}"
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
 
     def excerpt(self) -> str:
         r"""The place, the line there and a caret below its column.

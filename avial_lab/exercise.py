@@ -20,9 +20,10 @@ import numpy as np
 
 from avial_lab.dag import Dependency, Task, TaskKind
 from avial_lab.errors import CheckError
-from avial_lab.plot.facts import access_words, buffer_words, count, format_bytes, region_words
+from avial_lab.graph_facts import access_words, buffer_words, region_words
 from avial_lab.program import Program
 from avial_lab.trace import EventKind
+from avial_lab.words import brief, count, format_bytes
 
 TOLERANCE = 1e-9
 """Floating-point values may be so far from the expected ones, relative to the largest of them."""
@@ -45,6 +46,9 @@ class Finding:
         return "\n".join(
             [f"{'✓' if self.holds else '✗'} {self.what}", *(f"    {x}" for x in lines)]
         )
+
+    def __repr__(self) -> str:
+        return brief(self, f"{'✓' if self.holds else '✗'} {self.what}")
 
 
 def check(

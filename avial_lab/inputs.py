@@ -22,6 +22,7 @@ from avial_lab.element_types import ITEMSIZE, dtype_of_element, element_in_untyp
 from avial_lab.errors import BindError
 from avial_lab.messages import Argument, Propose, Source
 from avial_lab.notation.header import argument_named, program_names
+from avial_lab.words import brief, listed
 
 Scalar = bool | int | float
 
@@ -106,6 +107,9 @@ class RandomArguments:
     scalars: dict[str, Scalar]
     drawn: tuple[str, ...]
     told: str
+
+    def __repr__(self) -> str:
+        return brief(self, self.told or f"all given: {listed([*self.arrays, *self.scalars])}")
 
     @property
     def integers(self) -> tuple[str, ...]:

@@ -18,6 +18,13 @@ from avial_lab.arrays import Buffer, Number, Storage
 from avial_lab.devices import CPU
 from avial_lab.logs import Clock, EventLog, Row, StepLog
 from avial_lab.schedule import Piece, RankProgram, Schedule, Step, StepKind, Transfer
+from avial_lab.table import PRINTED_ROWS, Table, left_out
+from avial_lab.words import brief, count, listed
+
+_STEPS = (
+    "The number is a message's. send, post: begin to send it, to receive it; "
+    "sent, received: wait until that is done."
+)
 
 
 class Log(Protocol):
@@ -64,6 +71,13 @@ class Manifest(ABC):
     instruction_sets: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def summary(self) -> str:
+        """`3 ranks, arrays a, b`."""
+        arrays = listed([buffer.name for buffer in self.buffers if not buffer.temporary])
+        what = f"arrays {arrays}" if arrays else "no arrays"
+        return f"{count(self.ranks, 'rank')}, {what}"
 
     def device_of(self, task: str, rank: int) -> str:
         return self.devices.get(task, CPU.device_name(rank))
@@ -165,6 +179,20 @@ class KnownMessages(Manifest):
         tasks = {step.task: 1 for step in here if step.kind is StepKind.RUN}
         return Standing(len(done), len(program), tasks, over)
 
+    def __str__(self) -> str:
+        """What each rank does."""
+        rows = tuple(
+            (str(rank), f"{len(steps):,}", listed([str(step) for step in steps[:9]], most=9))
+            for rank, steps in enumerate(self.programs[:PRINTED_ROWS])
+        )
+        numbers = frozenset({"rank", "steps"})
+        notes = (left_out(len(self.programs), "rank", PRINTED_ROWS), _STEPS * bool(self.transfers))
+        note = " ".join(filter(None, notes))
+        return Table(self.summary, ("rank", "steps", "the first"), rows, numbers, note).to_text()
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {self.summary}: {count(sum(map(len, self.programs)), 'step')}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class DerivedMessages(Manifest):
@@ -209,3 +237,11 @@ class DerivedMessages(Manifest):
         counted = dict(zip(self.phases, begun, strict=False))
         here = sum(counted.values())
         return Standing(here, max(sum(self.rounds), here), counted, sent)
+
+    def __str__(self) -> str:
+        """Its phases."""
+        phases = f"phases: {listed(self.phases, most=PRINTED_ROWS)}"
+        return f"{self.summary}\n{phases}; which messages they need is found while they run"
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {self.summary}: {count(len(self.phases), 'phase')}")

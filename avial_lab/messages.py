@@ -15,12 +15,14 @@ from avial_lab.arrays import Binding
 from avial_lab.binary import Binary
 from avial_lab.dag import TaskGraph
 from avial_lab.errors import CellSpan
+from avial_lab.graph_facts import graph_summary
 from avial_lab.options import CompileOptions
 from avial_lab.ownership import Plan
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Inside, Stage
 from avial_lab.topology import Topology
 from avial_lab.verdicts import Nest, Verdict
+from avial_lab.words import brief, count, format_seconds, listed
 
 Scalar = bool | int | float
 
@@ -40,6 +42,12 @@ class Source:
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     function: str | None = None
 
+    def __repr__(self) -> str:
+        given = [buffer.name for buffer in self.binding.buffers] if self.binding else []
+        given += [f"{name}={value}" for name, value in self.scalars.items()]
+        words = f"of {self.cell}: {count(len(self.text.splitlines()), 'line')}"
+        return brief(self, f"{words}, with {listed(given)}" if given else words)
+
 
 @dataclass(frozen=True)
 class Analyse:
@@ -55,6 +63,13 @@ class Analysis:
     graph: TaskGraph
     seconds: Mapping[str, float]
 
+    def __str__(self) -> str:
+        return str(self.graph)
+
+    def __repr__(self) -> str:
+        took = format_seconds(sum(self.seconds.values()))
+        return brief(self, f"in {took}: {graph_summary(self.graph)}")
+
 
 @dataclass(frozen=True)
 class Build:
@@ -68,6 +83,13 @@ class Build:
     topology: Topology | None = None
     options: CompileOptions = field(default_factory=CompileOptions)
     whole: str = ""
+
+    def __repr__(self) -> str:
+        options = self.options
+        ranks = options.ranks if self.topology is None else self.topology.ranks
+        how = f"policy {options.policy.value}, " if options.policy is not None else ""
+        how += f"sync {options.sync.value}, division {options.division}"
+        return brief(self, f"for {count(ranks, 'rank')}, {how}, of {self.source!r}")
 
 
 ANY_SIZE = "compiled for arrays of any size, and any numbers"
@@ -101,6 +123,11 @@ class Built:
         """Whether its code is for arrays of any size and any numbers."""
         return self.sizes == ANY_SIZE
 
+    def __repr__(self) -> str:
+        took = format_seconds(sum(self.seconds.values()))
+        what = f"{graph_summary(self.schedule.graph, self.schedule)}; binary {self.binary.summary}"
+        return brief(self, f"in {took}: {what}")
+
 
 @dataclass(frozen=True)
 class Resume:
@@ -113,6 +140,10 @@ class Resume:
     built: Built
     stage: str
     text: str
+
+    def __repr__(self) -> str:
+        size = count(len(self.text.splitlines()), "line")
+        return brief(self, f"from {size} in place of stage {self.stage}, of {self.build.source!r}")
 
     @property
     def source(self) -> Source:
@@ -131,6 +162,9 @@ class Look:
     build: Build
     built: Built
     after: Resume | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, f"at {self.build.source!r}")
 
     @property
     def source(self) -> Source:
@@ -200,6 +234,9 @@ class PrintBack:
 class Printed:
     text: str
 
+    def __repr__(self) -> str:
+        return brief(self, f"back in {count(len(self.text.splitlines()), 'line')}")
+
 
 @dataclass(frozen=True)
 class RunReference:
@@ -217,6 +254,9 @@ class RunReference:
     journal: str | None = None
     strict: bool = False
 
+    def __repr__(self) -> str:
+        return brief(self, f"on {listed(list(self.data))} {self.source!r}")
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -233,6 +273,11 @@ class Referenced:
     data: Mapping[str, np.ndarray]
     violations: tuple[Violation, ...]
     seconds: float
+
+    def __repr__(self) -> str:
+        left = f", {count(len(self.violations), 'access')} out of bounds" * bool(self.violations)
+        took = format_seconds(self.seconds)
+        return brief(self, f"run of {took}: values of {listed(list(self.data)) or 'nothing'}{left}")
 
 
 Question = Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference

@@ -36,6 +36,9 @@ class OneProcess:
     def status(self) -> str:
         return f"no ranks: {self.reason}\nprograms run as their reference, in one process"
 
+    def __str__(self) -> str:
+        return self.status
+
     def stop(self) -> None:
         """There is nothing to stop."""
 

@@ -26,6 +26,7 @@ from avial_lab.division import CYCLIC, Division
 from avial_lab.errors import ScheduleError
 from avial_lab.pass_rows import Sizes
 from avial_lab.schedule import Policy, Sync
+from avial_lab.words import brief
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -164,6 +165,9 @@ class Option:
     def metadata(self) -> dict[str, Option]:
         """It as what goes with a field."""
         return {"option": self}
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.flags[-1]}: {self.help}")
 
 
 @dataclass(frozen=True)
@@ -345,6 +349,9 @@ class CompileOptions:
     def settled(self) -> CompileOptions:
         """The same for whoever compiles: what tuning found has been looked up, or is not wanted."""
         return replace(self, sizes=()) if self.sizes == MODEL_SIZES else self
+
+    def __repr__(self) -> str:
+        return brief(self, " ".join(command_line(self)))
 
 
 class Keywords(TypedDict, total=False):

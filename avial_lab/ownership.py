@@ -19,10 +19,13 @@ from itertools import pairwise
 from avial_lab.arrays import Number, Storage
 from avial_lab.errors import InternalError
 from avial_lab.native.constants import MAX_DIMS, ErrorCode, Table, Use
+from avial_lab.plan_facts import moves_summary, plan_text
 from avial_lab.regions import Box, union
 from avial_lab.schedule import PhaseRun, Piece
 from avial_lab.shared_object import LoadedProgram, descriptor, digest, load_program
+from avial_lab.table import PRINTED_ROWS
 from avial_lab.trace import Move
+from avial_lab.words import MOST_ROWS, brief, count, format_bytes, rank_words
 
 BEGIN = "avial_begin"
 """What a structured program calls, and no other."""
@@ -45,6 +48,10 @@ class Footprint:
     use: Use
     box: Box
 
+    def __repr__(self) -> str:
+        who = "every rank" if self.rank < 0 else f"rank {self.rank}"
+        return brief(self, f"in {self.phase}: {who} {self.use.verb} {self.storage}{self.box}")
+
 
 @dataclass(frozen=True)
 class PhaseCount:
@@ -57,6 +64,13 @@ class PhaseCount:
     nbytes: int
     whole: int
     barriers: int = 0
+
+    def __repr__(self) -> str:
+        words = (
+            f"{self.phase}: begun {count(self.begun, 'time')}, {format_bytes(self.nbytes)} moved"
+        )
+        whole = f", {count(self.whole, 'time')} not divided" if self.whole else ""
+        return brief(self, words + whole)
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,11 @@ class Owned:
     box: Box
     writer: int
     holders: frozenset[int]
+
+    def __repr__(self) -> str:
+        who = "the caller's" if self.writer < 0 else f"written by rank {self.writer}"
+        held = f"held by {rank_words(self.holders)}" if self.holders else "held by no rank"
+        return brief(self, f"{self.storage}{self.box}: {who}, {held}")
 
 
 @dataclass(frozen=True)
@@ -122,6 +141,17 @@ class Plan:
             else PhaseRun(count.phase, 0, min(count.barriers, 1))
             for count in self.phases
         )
+
+    def __str__(self) -> str:
+        return plan_text(self, storages=self.storages, most=PRINTED_ROWS)
+
+    def __repr__(self) -> str:
+        """A line for each of the first phases: how often it is begun, and what moves for it."""
+        rows = (
+            f"{phase.phase}: begun {count(phase.begun, 'time')}, {format_bytes(phase.nbytes)} moved"
+            for phase in self.phases[:MOST_ROWS]
+        )
+        return brief(self, f"of {moves_summary(self)}", rows, len(self.phases))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from avial_lab.errors import InternalError, ScheduleError
+from avial_lab.words import MOST_ROWS, brief, count
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Size:
             return f"{self.what}, {each}"
         counts = " or ".join(map(str, self.numbers))
         return f"{self.what}, {counts} numbers as in 8x16, each {each}"
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
 
 
 Sizes = tuple[tuple[str, tuple[tuple[str, int | str], ...]], ...]
@@ -106,6 +110,9 @@ class Row:
         given = " ".join(filter(None, [self.options, *(f"{k}={v}" for k, v in options.items())]))
         return f"{self.name}{{{given}}}" if given else self.name
 
+    def __repr__(self) -> str:
+        return brief(self, f"{self.name}: {self.what}")
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -151,6 +158,11 @@ class Pipeline:
             if options is None and not conditional[name]:
                 raise InternalError(f"'{name}' is left out, and its row does not say when")
 
+    def __repr__(self) -> str:
+        rows = (f"{row.name}: {row.what}" for row in self.rows[:MOST_ROWS])
+        words = f"{self.stage} ({self.title}): {count(len(self.rows), 'pass')}"
+        return brief(self, words, rows, len(self.rows))
+
 
 def _together(on: str, items: list[Any]) -> list[Any]:
     return [f"{on}({','.join(items)})"] if on else items
@@ -164,6 +176,9 @@ class Documented:
 
     module: str
     cls: str
+
+    def __repr__(self) -> str:
+        return brief(self, self.module.partition("\n")[0])
 
 
 @cache

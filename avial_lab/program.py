@@ -25,7 +25,7 @@ from avial_lab import plot
 from avial_lab.agreement import agreement, rounded_elsewhere
 from avial_lab.arrays import bind_arrays, checked_array, read_box
 from avial_lab.binary import Binary
-from avial_lab.cache import digest
+from avial_lab.cache import digest, spelled
 from avial_lab.ceilings import Ceilings
 from avial_lab.compilation import build
 from avial_lab.compiler import shared_compiler
@@ -40,6 +40,7 @@ from avial_lab.errors import (
     RunError,
 )
 from avial_lab.files import written_whole
+from avial_lab.graph_facts import graph_summary
 from avial_lab.inside.carried import carried_over
 from avial_lab.messages import (
     Analyse,
@@ -78,12 +79,14 @@ from avial_lab.runtime.parcels import as_bytes
 from avial_lab.runtime.printed import Printed
 from avial_lab.runtime.threads import Threads
 from avial_lab.schedule import Piece, Schedule
-from avial_lab.stages import Inside, Stage
+from avial_lab.stages import Inside, Stages
 from avial_lab.stored import fingerprint
 from avial_lab.topology import Topology
 from avial_lab.trace import Trace
+from avial_lab.trace.run_facts import time_label
 from avial_lab.tuning import Search, checked_budget, remember, remembered
 from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
+from avial_lab.words import brief, count, format_seconds, listed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -109,6 +112,9 @@ class Namespace(Mapping[str, object]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {count(len(self), 'name')}")
 
 
 @takes_options
@@ -200,6 +206,38 @@ class Program:
     """What tuning found on this machine, where the program is compiled so."""
 
     @property
+    def status(self) -> str:
+        """`ran on 3 ranks in 1.2 ms (measured), every array equals the reference`, or that it has
+        not run.
+        """
+        if self.trace is None:
+            return "compiled, not run yet"
+        if not self.trace.ranks:
+            return self.trace.label
+        words = f"ran on {count(self.trace.ranks, 'rank')}"
+        if self.trace.events:
+            label = time_label(self.trace, self.schedule)
+            words += f" in {format_seconds(self.trace.makespan_s)} ({label})"
+        return f"{words}, {self.check_report}" if self.check_report else words
+
+    def __str__(self) -> str:
+        """What it is, what it runs on and works on, and how its last run went."""
+        arrays = [f"{name}: {_type_of(array)}" for name, array in self.arrays.items()]
+        lines = [
+            f"{self.name}, from {self.cell}: {self.status}",
+            graph_summary(self.graph, self.schedule),
+            f"machine  {self.schedule.topology.summary}",
+            f"arrays   {listed(arrays) or 'none'}",
+            f"stages   {listed(list(self.stages), most=12)}",
+        ]
+        return "\n".join([*lines, *([self.choice.summary] if self.choice is not None else [])])
+
+    def __repr__(self) -> str:
+        return brief(
+            self, f"{self.name}: {graph_summary(self.graph, self.schedule)}; {self.status}"
+        )
+
+    @property
     def text(self) -> str:
         return self.question.source.text
 
@@ -216,9 +254,9 @@ class Program:
         return self.built.schedule
 
     @property
-    def stages(self) -> dict[str, Stage]:
+    def stages(self) -> Stages:
         """The stages of the lowering by name, in order."""
-        return {stage.name: stage for stage in self.built.stages}
+        return Stages({stage.name: stage for stage in self.built.stages})
 
     def resume(self, stage: str, text: str) -> Program:
         """The program with `text` in place of one of its stages, lowered on from there.
@@ -574,6 +612,11 @@ class Program:
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
 
 
+def _type_of(array: np.ndarray) -> str:
+    """`float32[20, 30]`."""
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
 def _command(name: str, question: Build, topology: Topology) -> list[str]:
     """The arguments of `avial-lab run` that ask this question."""
     source = question.source
@@ -683,11 +726,11 @@ def _tuning_key(question: Build) -> str:
     """
     source = question.source
     numbers = {k: v for k, v in source.scalars.items() if not isinstance(v, float)}
-    program = (source.text, source.function, source.binding, sorted(numbers.items()))
+    program = (source.text, source.function, source.binding, tuple(sorted(numbers.items())))
     return digest(
         "tuned",
         repr(fingerprint()),
-        repr(program),
+        spelled(program),
         tuning_key(question.options),
     )
 

@@ -98,6 +98,9 @@ class Box(NamedTuple):
     def __str__(self) -> str:
         return "[" + ", ".join(f"{a}:{b}" for a, b in zip(self.start, self.stop, strict=True)) + "]"
 
+    def __repr__(self) -> str:
+        return f"Box{self}"
+
 
 Region = tuple[Box, ...]
 """Disjoint boxes; the empty tuple is the empty region."""

@@ -13,10 +13,13 @@ from functools import cached_property
 
 from avial_lab.dag import Access, Task, TaskGraph, TaskKind
 from avial_lab.errors import ScheduleError
+from avial_lab.graph_facts import graph_summary, graph_text
 from avial_lab.piecemap import PieceMap
 from avial_lab.regions import Box, Region, union
+from avial_lab.table import PRINTED_ROWS
 from avial_lab.topology import Device, Target, Topology
 from avial_lab.trace import EventKind, Move
+from avial_lab.words import MOST_ROWS, brief, count, format_bytes, listed
 
 
 class Policy(enum.Enum):
@@ -52,6 +55,10 @@ class Placement:
     level: int
     reason: str
 
+    def __repr__(self) -> str:
+        where = f"{self.device} (rank {self.rank}), level {self.level}"
+        return brief(self, f"of {self.task} on {where}: {self.reason}")
+
 
 @dataclass(frozen=True)
 class Transfer:
@@ -75,6 +82,12 @@ class Transfer:
     def messages(self) -> int:
         """As of a `Move`, which stands for several."""
         return 1
+
+    def __repr__(self) -> str:
+        what = f"{self.storage}{self.box} ({format_bytes(self.nbytes)})"
+        ranks = f"rank {self.source} → {self.dest}"
+        tasks = f"{self.producer} wrote it, {self.consumer} needs it"
+        return brief(self, f"{self.index}: {what} {ranks}; {tasks}")
 
 
 Message = Transfer | Move
@@ -127,6 +140,9 @@ class Step:
             else "barrier"
         )
 
+    def __repr__(self) -> str:
+        return brief(self, str(self))
+
 
 RankProgram = tuple[Step, ...]
 """What one rank does, step by step."""
@@ -142,6 +158,11 @@ class PhaseRun:
     times: int
     barriers: int = 0
 
+    def __repr__(self) -> str:
+        times = count(self.times, "time") if self.times else "as often as the run decides"
+        waits = f", then {count(self.barriers, 'barrier')}" if self.barriers else ""
+        return brief(self, f"{self.name}: {times}{waits}")
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -150,6 +171,9 @@ class Piece:
     rank: int
     storage: str
     box: Box
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.storage}{self.box} on rank {self.rank}")
 
 
 @dataclass(frozen=True)
@@ -212,6 +236,22 @@ class Schedule:
     def messages(self) -> int:
         """Messages that cross between ranks during the run."""
         return sum(message.messages for message in self.sent)
+
+    def __str__(self) -> str:
+        return graph_text(self.graph, self, most=PRINTED_ROWS)
+
+    def __repr__(self) -> str:
+        """A line for each of the first devices: what runs there, in order."""
+        devices = self.topology.devices
+        there = {device.name: list[str]() for device in devices[:MOST_ROWS]}
+        for placement in self.placements:
+            if placement.device in there:
+                there[placement.device].append(placement.task)
+        rows = (
+            f"{device.name} (rank {device.rank}): {listed(there[device.name], most=6) or 'nothing'}"
+            for device in devices[:MOST_ROWS]
+        )
+        return brief(self, f"of {graph_summary(self.graph, self)}", rows, len(devices))
 
 
 def schedule_tasks(

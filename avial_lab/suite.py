@@ -19,6 +19,7 @@ import numpy as np
 from avial_lab.element_types import dtype_of_element
 from avial_lab.errors import BindError, CheckError
 from avial_lab.messages import Scalar
+from avial_lab.words import brief
 
 POLYBENCH = (
     "2mm", "3mm", "adi", "atax", "bicg", "cholesky", "correlation", "covariance", "deriche",
@@ -72,6 +73,10 @@ class KernelProgram:
     @property
     def function(self) -> str:
         return self.kernel.function
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        return brief(self, f"{self.kernel.name} of {self.element}, {sizes}")
 
     def replace(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take these arrays for those made up. Raises BindError where they do not fit."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from avial_lab.errors import RunError
 from avial_lab.one_process import OneProcess
-from avial_lab.plot.facts import count, format_seconds
 from avial_lab.program import Program
+from avial_lab.words import brief, count, format_seconds
 
 if TYPE_CHECKING:
     from avial_lab.runtime.cluster import Cluster
@@ -45,6 +45,9 @@ class Timing:
         words = f"{least}, the best of {count(len(self.seconds), 'run')} (the longest: {most})"
         words += f", {count(max(self.threads), 'thread')}" if self.threads else ""
         return f"{words}; {self.note}" if self.note else words
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
 
 
 def timed(

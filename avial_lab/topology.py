@@ -7,12 +7,23 @@ its cores, or one GPU, real or emulated.
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from avial_lab.devices import CPU, GPU_FAMILY, DeviceKind, accepts, kind_for, runnable_gpu
+from avial_lab.devices import (
+    CPU,
+    GPU_FAMILY,
+    KINDS,
+    DeviceKind,
+    accepts,
+    kind_for,
+    runnable_gpu,
+)
 from avial_lab.devices.cpu import canonical_cpu
+from avial_lab.table import PRINTED_ROWS, Table, left_out
+from avial_lab.words import brief, count, names_range
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,9 @@ class Target:
 
     def __str__(self) -> str:
         return self.arch if self.node is None else f"{self.arch} on {self.node}"
+
+    def __repr__(self) -> str:
+        return brief(self, f"%{self.name}: {self}")
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,9 @@ class Device:
     def __str__(self) -> str:
         emulated = ", emulated" if self.emulated else ""
         return f"{self.name} ({self.arch}{emulated}, rank {self.rank} on {self.node})"
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
 
 
 @dataclass(frozen=True)
@@ -99,6 +116,42 @@ class Topology:
     @cached_property
     def _by_name(self) -> dict[str, Device]:
         return {device.name: device for device in self.devices}
+
+    @property
+    def kinds(self) -> str:
+        """`2 CPUs, 1 GPU (emulated)`."""
+        found = Counter(device.kind for device in self.devices)
+        return ", ".join(
+            count(found[kind], kind.noun) + " (emulated)" * kind.emulated
+            for kind in KINDS
+            if found[kind]
+        )
+
+    @property
+    def summary(self) -> str:
+        """`2 CPUs, 1 GPU (emulated) on localhost (x86_64)`: what times and places are of."""
+        nodes = list(dict.fromkeys(device.node for device in self.devices))
+        where = names_range(nodes) if 0 < len(nodes) < 3 else f"{len(nodes):,} nodes"
+        arches = dict.fromkeys(device.arch for device in self.devices if not device.emulated)
+        return f"{self.kinds} on {where} ({', '.join(list(arches)[:4])})"
+
+    @property
+    def table(self) -> Table:
+        """The first devices, one a row."""
+        rows = tuple(
+            (each.name, each.arch + ", emulated" * each.emulated, str(each.rank), each.node)
+            for each in self.devices[:PRINTED_ROWS]
+        )
+        head = ("device", "architecture", "rank", "node")
+        note = left_out(len(self.devices), "device", PRINTED_ROWS)
+        title = f"{count(self.ranks, 'rank')}: {self.summary}"
+        return Table(title, head, rows, frozenset({"rank"}), note)
+
+    def __str__(self) -> str:
+        return self.table.to_text()
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {count(self.ranks, 'rank')}: {self.summary}")
 
 
 def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:

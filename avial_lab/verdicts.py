@@ -6,11 +6,14 @@ Facts for people; no MLIR.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from avial_lab.dag import TaskKind
 from avial_lab.errors import CellSpan
+from avial_lab.table import ROW_LIMIT, Table, left_out
+from avial_lab.words import MOST_ROWS, brief, count
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,14 @@ class Verdict:
         lines = (*self.reasons, *(f"· {line}" for line in self.done), *model)
         return "\n".join([head, *(f"{'  ' * self.depth}    {line}" for line in lines)])
 
+    def __repr__(self) -> str:
+        return brief(self, f"on {self._headline}", self.reasons, len(self.reasons))
+
+    @property
+    def _headline(self) -> str:
+        place = f" (line {self.span.line})" if self.span is not None else ""
+        return f"{self.name}{place}: {self.title}"
+
 
 _TITLES = {
     TaskKind.REPLICATE: "divided over the ranks",
@@ -74,6 +85,16 @@ class Explanation:
     sizes: str = ""
     fault: str = ""
 
+    @property
+    def summary(self) -> str:
+        """`2 divided over the ranks, 1 in order on every rank, 0 on one rank`."""
+        kinds = [verdict.kind for verdict in self.verdicts]
+        return (
+            f"{kinds.count(TaskKind.REPLICATE):,} divided over the ranks, "
+            f"{kinds.count(TaskKind.CONVERGE):,} in order on every rank, "
+            f"{kinds.count(TaskKind.TASK):,} on one rank"
+        )
+
     def __str__(self) -> str:
         lines = list(map(str, self.verdicts))
         if not lines:
@@ -87,6 +108,13 @@ class Explanation:
         if self.fault:
             lines.append(self.fault)
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        if not self.verdicts:
+            return brief(self, "of tasks, each on the device its target asks for")
+        rows = (verdict._headline for verdict in self.verdicts[:MOST_ROWS])
+        words = f"of {count(len(self.verdicts), 'part')}: {self.summary}"
+        return brief(self, words, rows, len(self.verdicts))
 
 
 def arithmetic_told(
@@ -168,6 +196,10 @@ class Choice:
         )
         return "\n".join([self.summary, *rows])
 
+    def __repr__(self) -> str:
+        taken = ", ".join(filter(None, [self.sizes, *(f"without {name}" for name in self.without)]))
+        return brief(self, f"{self.summary}" + (f"; {taken}" if taken else ""))
+
 
 # The iterations of a nest -------------------------------------------------------------------------
 
@@ -206,6 +238,9 @@ class Dependence:
         carried = f"carried by {self.carrier}" if self.carrier else "within an iteration"
         return f"{self.order.value} {self.source} -> {self.target}, {carried} ({steps})"
 
+    def __repr__(self) -> str:
+        return brief(self, str(self))
+
 
 @dataclass(frozen=True, order=True)
 class Cell:
@@ -242,3 +277,49 @@ class Nest:
     dependences: tuple[Dependence, ...]
     note: str = ""
     span: CellSpan | None = None
+
+    def __str__(self) -> str:
+        return nest_text(self)
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.name}: {nest_summary(self)}")
+
+
+def nest_summary(nest: Nest) -> str:
+    """`dependences: t carries 5 flow, 5 anti and 2 output; within an iteration 5 flow`."""
+    carried: dict[str | None, Counter[Order]] = {}
+    for each in nest.dependences:
+        carried.setdefault(each.carrier, Counter())[each.order] += 1
+    depth = {name: k for each in nest.dependences for k, name in enumerate(each.loops)}
+    parts: list[str] = []
+    for carrier, orders in sorted(carried.items(), key=lambda item: depth.get(item[0] or "", 99)):
+        number = [f"{orders[order]} {order.value}" for order in Order if orders[order]]
+        words = " and ".join([", ".join(number[:-1]), number[-1]] if len(number) > 1 else number)
+        parts.append(f"{carrier} carries {words}" if carrier else f"within an iteration {words}")
+    if not parts:
+        return nest.note or "no iteration needs another"
+    return f"dependences: {'; '.join(parts)}"
+
+
+def dependence_table(nest: Nest) -> Table:
+    """Every dependence with its accesses, lines, distance, and the loop that carries it."""
+    rows = tuple(
+        (
+            each.order.value + ("" if each.exact else ", perhaps"),
+            each.source,
+            str(each.source_line or ""),
+            each.target,
+            str(each.target_line or ""),
+            ", ".join(f"{n} {by}" for n, by in zip(each.loops, each.distance, strict=True)),
+            each.carrier or "none",
+        )
+        for each in nest.dependences[:ROW_LIMIT]
+    )
+    head = ("order", "first", "line", "then", "at line", "distance", "carried by")
+    note = left_out(len(nest.dependences), "dependence").replace("dependences", "dependence")
+    return Table(f"Dependences of {nest.name}", head, rows, frozenset({"line", "at line"}), note)
+
+
+def nest_text(nest: Nest) -> str:
+    """The picture's facts for a terminal."""
+    return f"{nest.name}: {nest_summary(nest)}\n{dependence_table(nest).to_text()}"

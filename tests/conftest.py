@@ -12,6 +12,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from avial_lab.dialects import register
+from tests.printing.differing import explained
 
 # An example that stood still while others had the machine is not wrong: as in hypothesis's own
 # profile for CI. What hangs, pytest's time limit finds.
@@ -37,6 +38,11 @@ class InTwo(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> InTwo:
     return InTwo(config, log)
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Our types print in a few words: where two differ, their fields say it."""
+    return explained(left, right) if op == "==" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -66,6 +66,16 @@ class Use(Enum):
     def writes(self) -> bool:
         return self is not Use.READ
 
+    @property
+    def verb(self) -> str:
+        """`reads`, `updates`, …"""
+        return {Use.REDUCE: "adds to"}.get(self, f"{self.name.lower()}s")
+
+    @property
+    def mark(self) -> str:
+        """What stands behind a box that is used so; nothing where the table says it already."""
+        return {Use.UPDATE: " in part", Use.REDUCE: " combined"}.get(self, "")
+
 
 class SpaceWord(IntEnum):
     """Of each split dimension of a phase: its loop, and the slots that are divided.

@@ -14,19 +14,25 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
+from avial_lab.binary import Binary, Manifest
+from avial_lab.ceilings import Ceilings
 from avial_lab.dag import TaskGraph
+from avial_lab.messages import Analysis
+from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
-from avial_lab.plot.facts import Table, count, format_seconds
-from avial_lab.plot.run_facts import time_label
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.program import Program
 from avial_lab.schedule import Schedule
-from avial_lab.stages import Stage
+from avial_lab.stages import Stage, Stages
+from avial_lab.table import ROW_LIMIT, Table
+from avial_lab.timing import Timing
+from avial_lab.topology import Topology
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation, Nest
+from avial_lab.verdicts import Choice, Explanation, Nest, Verdict
+from avial_lab.words import brief, count
 
 PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")
 """What of a program can be shown, in the order it is shown in; `loops`, `dependences`, `split` and
@@ -65,6 +71,9 @@ class View:
     parts: Sequence[str] = PARTS
     explored: bool = True
 
+    def __repr__(self) -> str:
+        return brief(self, f"of {self.program.name}: {', '.join(self.parts)}")
+
 
 @dataclass(frozen=True)
 class Note:
@@ -72,6 +81,12 @@ class Note:
 
     title: str
     text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{self.text}".rstrip()
+
+    def __repr__(self) -> str:
+        return brief(self, self.title)
 
 
 def register_renderers(shell: InteractiveShell) -> None:
@@ -81,6 +96,8 @@ def register_renderers(shell: InteractiveShell) -> None:
         return
     for kind, renderer in RENDERERS.items():
         formatter.mimebundle_formatter.for_type(kind, renderer)
+    for (module, name), renderer in RENDERERS_BY_NAME.items():
+        formatter.mimebundle_formatter.for_type_by_name(module, name, renderer)
 
 
 @dataclass(frozen=True)
@@ -133,6 +150,24 @@ def show_roofline(roofline: plot.Roofline) -> Bundle:
     return _bundle(roofline.title, figure)
 
 
+def show_analysis(analysis: Analysis) -> Bundle:
+    return show_graph(analysis.graph)
+
+
+def show_stages(stages: Stages) -> Bundle:
+    return show_table(stages.table(most=ROW_LIMIT))
+
+
+def show_topology(topology: Topology) -> Bundle:
+    return show_table(topology.table)
+
+
+def show_printed(thing: object) -> Bundle:
+    """What has no picture is shown as it prints."""
+    text = str(thing)
+    return _bundle(type(thing).__name__, Figure(f"<pre>{escape_lines(text)}</pre>", text))
+
+
 def show_table(table: Table) -> Bundle:
     return _bundle(table.title, Figure(table.to_html(), table.to_text()))
 
@@ -140,7 +175,7 @@ def show_table(table: Table) -> Bundle:
 def show_note(note: Note) -> Bundle:
     body = f"<pre>{escape_lines(note.text)}</pre>" if note.text else ""
     html = f"<p>{escape(note.title)}</p>{body}"
-    return _bundle(note.title, Figure(html, f"{note.title}\n{note.text}".rstrip()))
+    return _bundle(note.title, Figure(html, str(note)))
 
 
 def show_program(program: Program) -> Bundle:
@@ -209,10 +244,10 @@ def _stages_figure(program: Program, *, alone: bool, explored: bool) -> Figure:
     stages = tuple(program.stages.values())
     limit = STAGE_LINES * 4 // max(4, len(stages))
     html = "".join(plot.stage_html(stage, line_limit=limit) for stage in stages)
-    text = stage_table(program, commands=True).to_text()
+    text = program.stages.table(most=ROW_LIMIT).to_text()
     if not alone:
         return Figure(html, text)
-    html = stage_table(program, commands=False).to_html() + html
+    html = program.stages.table(commands=False, most=ROW_LIMIT).to_html() + html
     if explored:
         return Figure(html, text, _stepper_view(program))
     words = f"the {count(len(stages), 'stage')} as they stand in a saved notebook"
@@ -232,22 +267,6 @@ def _stepper_view(program: Program) -> Mapping[str, Any] | None:
     return None
 
 
-def stage_table(program: Program, *, commands: bool) -> Table:
-    """The stages of a program: what each is, its size and, with `commands`, what makes it."""
-    rows = tuple(
-        (
-            stage.name,
-            stage.title,
-            str(len(stage.text.splitlines())),
-            format_seconds(stage.seconds),
-            *((stage.command or "our own passes",) if commands else ()),
-        )
-        for stage in program.stages.values()
-    )
-    head = ("stage", "what it is", "lines", "time", *(("made by",) if commands else ()))
-    return Table("Stages", head, rows, frozenset({"lines", "time"}))
-
-
 def program_table(programs: Sequence[Program]) -> Table:
     """The programs of a session, one a row."""
     rows = tuple(
@@ -257,7 +276,7 @@ def program_table(programs: Sequence[Program]) -> Table:
             str(len(program.graph.tasks)),
             str(len(program.graph.levels)),
             str(program.schedule.topology.ranks),
-            last_run(program),
+            program.status,
         )
         for program in programs
     )
@@ -267,26 +286,11 @@ def program_table(programs: Sequence[Program]) -> Table:
 
 
 def _headline(program: Program) -> str:
-    return f"{program.name}: {last_run(program)}"
+    return f"{program.name}: {program.status}"
 
 
 def _headline_html(program: Program) -> str:
-    return f"<p><b>{escape(program.name)}</b>: {escape(last_run(program))}</p>"
-
-
-def last_run(program: Program) -> str:
-    """`ran on 3 ranks in 1.2 ms (measured), every array equals the reference`, or that it has
-    not run.
-    """
-    if program.trace is None:
-        return "compiled, not run yet"
-    if not program.trace.ranks:
-        return program.trace.label
-    words = f"ran on {count(program.trace.ranks, 'rank')}"
-    if program.trace.events:
-        label = time_label(program.trace, program.schedule)
-        words += f" in {format_seconds(program.trace.makespan_s)} ({label})"
-    return f"{words}, {program.check_report}" if program.check_report else words
+    return f"<p><b>{escape(program.name)}</b>: {escape(program.status)}</p>"
 
 
 def escape_lines(text: str) -> str:
@@ -319,6 +323,23 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Plan: show_plan,
     plot.Film: show_film,
     plot.Roofline: show_roofline,
+    Analysis: show_analysis,
+    Stages: show_stages,
+    Topology: show_topology,
+    Binary: show_printed,
+    Manifest: show_printed,
+    Choice: show_printed,
+    Verdict: show_printed,
+    Ceilings: show_printed,
+    Timing: show_printed,
+    OneProcess: show_printed,
     Table: show_table,
     Note: show_note,
 }
+
+RENDERERS_BY_NAME: dict[tuple[str, str], Callable[[Any], Bundle]] = {
+    ("avial_lab.runtime.cluster", "Cluster"): show_printed,
+    ("avial_lab.runtime.cluster", "ClusterStatus"): show_printed,
+    ("avial_lab.race.table", "Sheet"): show_printed,
+}
+"""By module and name: types that are shown only once somebody has loaded them."""

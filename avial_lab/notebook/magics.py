@@ -35,12 +35,12 @@ from avial_lab.notebook.display import PARTS, Note, View, program_table
 from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.options import arguments, given
-from avial_lab.plot.facts import format_bytes
 from avial_lab.program import Namespace, Program
 from avial_lab.runtime.records import clusters, stop_clusters
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, kernel_program
 from avial_lab.tuning import TUNE
+from avial_lab.words import format_bytes
 
 DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
 SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"

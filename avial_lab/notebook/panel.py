@@ -18,7 +18,7 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 
 from avial_lab.errors import AvialError
 from avial_lab.notebook.diagnostics import Diagnostics
-from avial_lab.notebook.display import View, last_run
+from avial_lab.notebook.display import View
 from avial_lab.notebook.magics import AvialMagics
 from avial_lab.program import Program
 from avial_lab.runtime.cluster import Cluster, ClusterState
@@ -169,5 +169,5 @@ def _program(program: Program) -> dict[str, Any]:
         "tasks": len(program.graph.tasks),
         "levels": len(program.graph.levels),
         "ranks": program.schedule.topology.ranks,
-        "run": last_run(program),
+        "run": program.status,
     }

@@ -12,12 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from avial_lab.plot.code import highlighted, stage_html, stage_text
+    from avial_lab.graph_facts import graph_text
+    from avial_lab.plan_facts import plan_text, split_table
+    from avial_lab.plot.code import highlighted, stage_html
     from avial_lab.plot.dag import dag_svg
     from avial_lab.plot.dot import dag_dot
     from avial_lab.plot.explained import explained_html, explained_table
     from avial_lab.plot.export import FORMATS, exported
-    from avial_lab.plot.facts import graph_text
     from avial_lab.plot.figure import (
         dag_figure,
         figure_html,
@@ -32,15 +33,17 @@ if TYPE_CHECKING:
     from avial_lab.plot.film import Film, film_figure, film_text
     from avial_lab.plot.graph_file import graph_from_json, graph_json
     from avial_lab.plot.lanes import lanes_svg
-    from avial_lab.plot.messages import held_svg, messages_svg, plan_text
+    from avial_lab.plot.messages import held_svg, messages_svg
     from avial_lab.plot.report import Told, report_html
     from avial_lab.plot.roofline import Point, Roofline, roofline_svg, roofline_text
-    from avial_lab.plot.run_facts import trace_text
-    from avial_lab.plot.space import dependence_table, nest_svg, nest_text, worth_drawing
-    from avial_lab.plot.split import split_svg, split_table
+    from avial_lab.plot.space import nest_svg, worth_drawing
+    from avial_lab.plot.split import split_svg
     from avial_lab.plot.timeline import timeline_svg
+    from avial_lab.stages import stage_text
+    from avial_lab.trace.run_facts import trace_text
+    from avial_lab.verdicts import dependence_table, nest_text
 
-_HOME = {
+_HOME = {  # in this package; with a dot in front, beside it
     "FORMATS": "export",
     "Film": "film",
     "Point": "roofline",
@@ -49,7 +52,7 @@ _HOME = {
     "dag_dot": "dot",
     "dag_figure": "figure",
     "dag_svg": "dag",
-    "dependence_table": "space",
+    "dependence_table": ".verdicts",
     "explained_html": "explained",
     "explained_table": "explained",
     "exported": "export",
@@ -58,7 +61,7 @@ _HOME = {
     "film_text": "film",
     "graph_from_json": "graph_file",
     "graph_json": "graph_file",
-    "graph_text": "facts",
+    "graph_text": ".graph_facts",
     "held_figure": "figure",
     "held_svg": "messages",
     "highlighted": "code",
@@ -68,20 +71,20 @@ _HOME = {
     "messages_svg": "messages",
     "nest_figure": "figure",
     "nest_svg": "space",
-    "nest_text": "space",
-    "plan_text": "messages",
+    "nest_text": ".verdicts",
+    "plan_text": ".plan_facts",
     "report_html": "report",
     "roofline_figure": "figure",
     "roofline_svg": "roofline",
     "roofline_text": "roofline",
     "split_figure": "figure",
     "split_svg": "split",
-    "split_table": "split",
+    "split_table": ".plan_facts",
     "stage_html": "code",
-    "stage_text": "code",
+    "stage_text": ".stages",
     "timeline_figure": "figure",
     "timeline_svg": "timeline",
-    "trace_text": "run_facts",
+    "trace_text": ".trace.run_facts",
     "worth_drawing": "space",
 }
 
@@ -133,7 +136,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in _HOME:
-        return getattr(import_module(f"avial_lab.plot.{_HOME[name]}"), name)
+        return getattr(import_module(f".{_HOME[name]}", "avial_lab.plot"), name)
     raise AttributeError(f"module 'avial_lab.plot' has no attribute '{name}'")
 
 

@@ -28,12 +28,10 @@ from pygments.token import (
 )
 
 from avial_lab.plot import svg
-from avial_lab.plot.facts import count, format_seconds
 from avial_lab.plot.lexers import MLIRLexer, PTXLexer
-from avial_lab.stages import Stage
+from avial_lab.stages import LINE_LIMIT, Stage, elided
+from avial_lab.words import count, format_seconds, printable
 
-LINE_LIMIT = 400
-COLUMN_LIMIT = 400
 PAPER = "#f8fafc"
 _PRE = (
     f"background-color:{PAPER};color:#1f2937;padding:10px 12px;border:1px solid #e2e8f0;"
@@ -133,30 +131,6 @@ def _ink(kind: _TokenType) -> str:
     return next((letter for family, letter in _INKS if kind in family), PLAIN)
 
 
-def elided(text: str, *, line_limit: int = LINE_LIMIT, column_limit: int = COLUMN_LIMIT) -> str:
-    r"""The first two thirds and the last third of the lines allowed, and long lines cut, both
-    said openly.
-
-    >>> print(elided("a\nb\nc\nd\ne", line_limit=3))
-    a
-    b
-    // … 2 of 5 lines left out …
-    e
-    """
-    lines = [
-        line
-        if len(line) <= column_limit
-        else f"{line[:column_limit]} … ({len(line) - column_limit:,} more characters)"
-        for line in text.splitlines()
-    ]
-    if len(lines) <= line_limit:
-        return "\n".join(lines)
-    first = line_limit * 2 // 3
-    last = line_limit - first
-    gap = f"// … {len(lines) - line_limit:,} of {len(lines):,} lines left out …"
-    return "\n".join([*lines[:first], gap, *lines[len(lines) - last :]])
-
-
 def stage_html(stage: Stage, *, opened: bool = False, line_limit: int = LINE_LIMIT) -> str:
     """A stage as a foldable block: its title, what makes it, its text."""
     command = f"<p>made by <code>{svg.escape(stage.command)}</code></p>" if stage.command else ""
@@ -168,12 +142,6 @@ def stage_html(stage: Stage, *, opened: bool = False, line_limit: int = LINE_LIM
         f"<summary>{title} ({size})</summary>"
         f"{command}{highlighted(stage.text, stage.language, line_limit=line_limit)}</details>"
     )
-
-
-def stage_text(stage: Stage, *, line_limit: int = LINE_LIMIT) -> str:
-    """The same for a terminal."""
-    made = f"\n// made by {stage.command}" if stage.command else ""
-    return f"// {stage.name}: {stage.title}{made}\n{elided(stage.text, line_limit=line_limit)}"
 
 
 _LEXERS: dict[str, type[Lexer]] = {
@@ -192,4 +160,4 @@ def _lexer(language: str) -> Lexer:
 
 def _clean(text: str) -> str:
     """Without what HTML cannot hold; the lines stay lines."""
-    return "\n".join(svg.printable(line.replace("\t", "    ")) for line in text.split("\n"))
+    return "\n".join(printable(line.replace("\t", "    ")) for line in text.split("\n"))

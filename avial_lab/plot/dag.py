@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
+from avial_lab import graph_facts
 from avial_lab.critical import Critical
 from avial_lab.dag import Dependency, Hazard, Task, TaskGraph, TaskKind
-from avial_lab.plot import facts, svg
+from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.layout import Box, Layout, Line, lay_out
 from avial_lab.plot.nested import nested_svg
@@ -32,6 +33,7 @@ from avial_lab.plot.vertices import (
 )
 from avial_lab.schedule import Placement, Schedule
 from avial_lab.trace import Trace
+from avial_lab.words import count, format_bytes, names_range, sentence
 
 TASK_LIMIT = 150
 EDGE_LIMIT = 450
@@ -64,13 +66,13 @@ def dag_svg(
 
     At most 1 MB whatever the graph. `engine` is `layout.lay_out`'s.
     """
-    description = f"{facts.graph_summary(graph, schedule)}. {facts.level_words(graph)}"
+    description = f"{graph_facts.graph_summary(graph, schedule)}. {graph_facts.level_words(graph)}"
     if not graph.tasks:
         return framed("", 0, 0, title=title, summary="no tasks", description=description)
     divided = any(task.kind is TaskKind.REPLICATE for task in graph.tasks)
     if (graph.groups or divided) and len(graph.tasks) <= NESTED_LIMIT:
         return nested_svg(graph, schedule, trace, title=title, engine=engine)
-    critical = facts.critical_of(graph, trace)
+    critical = graph_facts.critical_of(graph, trace)
     view = _choose_view(graph, schedule, critical)
     if view is None:
         return _overview(graph, schedule, title=title, description=description)
@@ -81,14 +83,14 @@ def dag_svg(
     ]
     layout = lay_out(boxes, lines, engine=engine)
     width = max(layout.width + GUTTER + 12, SMALLEST_WIDTH)
-    notes = [facts.sentence(facts.critical_summary(critical)), *view.notes]
+    notes = [sentence(graph_facts.critical_summary(critical)), *view.notes]
     if not labelled:
         notes.append(
             f"{len(view.links):,} arrows are drawn without their labels: too many to read."
         )
     unplaced = sum(at is None for at in layout.labels) if labelled else 0
     if unplaced:
-        notes.append(f"{facts.count(unplaced, 'arrow')} had no room for a label.")
+        notes.append(f"{count(unplaced, 'arrow')} had no room for a label.")
     if layout.engine.startswith("built-in:"):
         notes.append(f"Layout {layout.engine}.")
     return framed(
@@ -104,8 +106,8 @@ def dag_svg(
 
 
 def _summary(graph: TaskGraph, schedule: Schedule | None) -> str:
-    words = facts.graph_summary(graph, schedule)
-    return words if schedule is None else f"{words} · {facts.machine_line(schedule)}"
+    words = graph_facts.graph_summary(graph, schedule)
+    return words if schedule is None else f"{words} · {schedule.topology.summary}"
 
 
 def _choose_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) -> View | None:
@@ -137,7 +139,7 @@ def _task_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) 
     )
     steps = set(pairwise(critical.path))
     position = {task.name: k for k, task in enumerate(graph.tasks)}
-    transfers = facts.transfers_between(schedule)
+    transfers = graph_facts.transfers_between(schedule)
     bundles: dict[tuple[str, str], list[Dependency]] = {}
     for edge in graph.dependencies:
         bundles.setdefault((edge.before, edge.after), []).append(edge)
@@ -150,10 +152,11 @@ def _task_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) 
         if sent:
             label.append(f"rank {sent[0].source} → {sent[0].dest}")
         tooltip = f"{after} waits for {before}: " + "; ".join(
-            f"{edge_words(edge)} {facts.region_words(edge.region)}".strip() for edge in edges[:12]
+            f"{edge_words(edge)} {graph_facts.region_words(edge.region)}".strip()
+            for edge in edges[:12]
         )
         tooltip += "".join(
-            f"\nsends {t.storage}{t.box}, {facts.format_bytes(t.nbytes)}" for t in sent[:6]
+            f"\nsends {t.storage}{t.box}, {format_bytes(t.nbytes)}" for t in sent[:6]
         )
         data = any(edge.hazard is Hazard.READ_AFTER_WRITE for edge in edges)
         links.append(
@@ -173,7 +176,7 @@ def _task_vertex(
     *,
     compact: bool,
 ) -> Vertex:
-    reads, writes = facts.buffer_words(task.reads), facts.buffer_words(task.writes)
+    reads, writes = graph_facts.buffer_words(task.reads), graph_facts.buffer_words(task.writes)
     where, look, reason = str(task.target), look_of(task.target), ""
     if schedule is not None:
         placement = schedule.placement_of[task.name]
@@ -182,11 +185,11 @@ def _task_vertex(
         where += " · emulated" if device.emulated else ""
         reason = f"\n{device.name}: {placement.reason}"
     touched = (
-        f"reads {facts.access_words(task.reads) or '–'}, "
-        f"writes {facts.access_words(task.writes) or '–'}"
+        f"reads {graph_facts.access_words(task.reads) or '–'}, "
+        f"writes {graph_facts.access_words(task.writes) or '–'}"
     )
     tooltip = f"{task.name}: {task.summary or 'task'} for {task.target}, {touched}{reason}"
-    slack = facts.cost_words(critical, critical.slack[task.name])
+    slack = critical.words(critical.slack[task.name])
     bold = task.name in critical.path
     tooltip += "\non the critical path" if bold else f"\nslack {slack}"
     lines = (where,) if compact else (f"{reads or '–'} → {writes or '–'}", where)
@@ -228,15 +231,15 @@ def _group_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical)
         kinds = ", ".join(f"{number:,} {name}" for name, number in hazards.items())
         label = (kinds,)
         if sent[ends]:
-            label += (f"{facts.count(sent[ends], 'message')}, {facts.format_bytes(moved[ends])}",)
-        tooltip = f"{facts.count(len(edges), 'edge')}: {kinds}"
+            label += (f"{count(sent[ends], 'message')}, {format_bytes(moved[ends])}",)
+        tooltip = f"{count(len(edges), 'edge')}: {kinds}"
         data = Hazard.READ_AFTER_WRITE.value in hazards
         links.append(Link(*ends, label, tooltip, bool(sent[ends]), data, critical=ends in steps))
     note = (
-        f"{facts.count(len(graph.tasks), 'task')} and "
-        f"{facts.count(len(graph.dependencies), 'edge')} are drawn as "
-        f"{facts.count(len(vertices), 'group')} (same level, target and kind) and "
-        f"{facts.count(len(links), 'arrow')}."
+        f"{count(len(graph.tasks), 'task')} and "
+        f"{count(len(graph.dependencies), 'edge')} are drawn as "
+        f"{count(len(vertices), 'group')} (same level, target and kind) and "
+        f"{count(len(links), 'arrow')}."
     )
     return View(vertices, tuple(links), (note,))
 
@@ -254,8 +257,8 @@ def _group_vertex(
         devices = Counter(placements[task.name].device for task in tasks)
         looks = {look_of(schedule.topology.device(name)) for name in devices}
         look = max(looks, key=LOOKS.index)
-        where = f"{target} on {facts.names_range(list(devices))}"
-    names = facts.names_range([task.name for task in tasks])
+        where = f"{target} on {names_range(list(devices))}"
+    names = names_range([task.name for task in tasks])
     bold = any(task.name in on_path for task in tasks)
     if len(tasks) == 1:
         tooltip = f"{tasks[0].name} for {target}"
@@ -375,21 +378,21 @@ def _overview(graph: TaskGraph, schedule: Schedule | None, *, title: str, descri
                             if width > 44
                             else ""
                         ),
-                        title=f"{name}: {facts.count(row[look], 'task')} on {look.name}",
+                        title=f"{name}: {count(row[look], 'task')} on {look.name}",
                         label="level",
                     )
                 )
                 x += width
-        words = facts.count(into[k], "edge") + " in"
+        words = count(into[k], "edge") + " in"
         if schedule is not None:
-            words += f", {facts.count(sent[k], 'message')}, {facts.format_bytes(moved[k])}"
-        words = f"{facts.count(sum(row.values()), 'task')} · {words}"
+            words += f", {count(sent[k], 'message')}, {format_bytes(moved[k])}"
+        words = f"{count(sum(row.values()), 'task')} · {words}"
         shapes.append(svg.text(x + 8, y + 14, words, size=11, fill=svg.QUIET))
     present = {look for row in rows for look in row}
     runs = "each bar is one level" if step == 1 else f"each bar stands for {step:,} levels"
     note = (
-        f"Hidden: the {facts.count(len(graph.tasks), 'task')} and "
-        f"{facts.count(len(graph.dependencies), 'edge')} are too many to draw one by "
+        f"Hidden: the {count(len(graph.tasks), 'task')} and "
+        f"{count(len(graph.dependencies), 'edge')} are too many to draw one by "
         f"one or in groups; {runs}, as long as its number of tasks."
     )
     return framed(

@@ -6,7 +6,7 @@ TaskGraph -> DOT text.
 from __future__ import annotations
 
 from avial_lab.dag import Dependency, TaskGraph
-from avial_lab.plot.facts import format_bytes
+from avial_lab.words import format_bytes
 
 
 def dag_dot(graph: TaskGraph) -> str:

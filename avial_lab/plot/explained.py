@@ -10,9 +10,10 @@ import re
 
 from avial_lab.dag import TaskKind
 from avial_lab.plot import svg
-from avial_lab.plot.facts import Table, count
 from avial_lab.plot.palette import BLUE, ORANGE, VERMILION
+from avial_lab.table import Table
 from avial_lab.verdicts import Choice, Explanation, Verdict
+from avial_lab.words import count
 
 SIGNS = {TaskKind.REPLICATE: "∥", TaskKind.CONVERGE: "↻", TaskKind.TASK: "1"}
 """Side by side, round and round, on one rank."""
@@ -26,16 +27,6 @@ _TRIED = ("alternative", "time", "over the best until then", "")
 _HEAD = ("line", "source", "name", "became", "why")
 
 
-def explained_summary(explanation: Explanation) -> str:
-    """`2 divided over the ranks, 1 in order on every rank, 0 on one rank`."""
-    kinds = [verdict.kind for verdict in explanation.verdicts]
-    return (
-        f"{kinds.count(TaskKind.REPLICATE):,} divided over the ranks, "
-        f"{kinds.count(TaskKind.CONVERGE):,} in order on every rank, "
-        f"{kinds.count(TaskKind.TASK):,} on one rank"
-    )
-
-
 def explained_html(explanation: Explanation) -> str:
     """One row a loop: its line as it is written, what it became, and the reasons with the lines
     they speak of.
@@ -44,7 +35,7 @@ def explained_html(explanation: Explanation) -> str:
         return f"<p>{svg.escape(str(explanation))}</p>"
     head = "".join(f'<th style="{_LEFT}">{name}</th>' for name in _HEAD)
     body = "".join(map(_row, explanation.verdicts))
-    caption = f"{count(len(explanation.verdicts), 'part')}: {explained_summary(explanation)}"
+    caption = f"{count(len(explanation.verdicts), 'part')}: {explanation.summary}"
     rounding = f"<p>Arithmetic: {svg.escape(explanation.arithmetic)}.</p>"
     return (
         f'<table><caption style="text-align:left;font-weight:bold">{caption}</caption>'

@@ -10,18 +10,19 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from avial_lab import graph_facts, plan_facts
 from avial_lab.arrays import Storage
 from avial_lab.dag import TaskGraph
 from avial_lab.ownership import Plan
-from avial_lab.plot import facts, messages, run_facts, space, split, svg
+from avial_lab.plot import messages, space, split, svg
 from avial_lab.plot.dag import dag_svg
-from avial_lab.plot.facts import Table
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.roofline import Roofline, roofline_summary, roofline_svg, roofline_table
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.schedule import Schedule
-from avial_lab.trace import Move, Trace
-from avial_lab.verdicts import Nest
+from avial_lab.table import Table
+from avial_lab.trace import Move, Trace, run_facts
+from avial_lab.verdicts import Nest, dependence_table, nest_summary
 
 
 def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:
@@ -41,12 +42,17 @@ def dag_figure(
     graph: TaskGraph, schedule: Schedule | None = None, trace: Trace | None = None
 ) -> str:
     """The task graph and its two tables; with a trace, costs are the times measured."""
-    path = facts.critical_summary(facts.critical_of(graph, trace)) if graph.tasks else ""
+    path = (
+        graph_facts.critical_summary(graph_facts.critical_of(graph, trace)) if graph.tasks else ""
+    )
     return figure_html(
         dag_svg(graph, schedule, trace),
-        alt=f"Task graph: {facts.graph_summary(graph, schedule)}. "
-        f"{facts.level_words(graph)}. {path}".strip(),
-        tables=(facts.task_table(graph, schedule, trace), facts.edge_table(graph, schedule)),
+        alt=f"Task graph: {graph_facts.graph_summary(graph, schedule)}. "
+        f"{graph_facts.level_words(graph)}. {path}".strip(),
+        tables=(
+            graph_facts.task_table(graph, schedule, trace),
+            graph_facts.edge_table(graph, schedule),
+        ),
     )
 
 
@@ -55,8 +61,8 @@ def lanes_figure(schedule: Schedule, trace: Trace | None = None) -> str:
     where = "; ".join(f"{p.task} on {p.device}" for p in schedule.placements[:12])
     return figure_html(
         lanes_svg(schedule, trace),
-        alt=f"Schedule: {facts.movement_summary(schedule)}. {where}",
-        tables=(facts.transfer_table(schedule),),
+        alt=f"Schedule: {graph_facts.movement_summary(schedule)}. {where}",
+        tables=(graph_facts.transfer_table(schedule),),
     )
 
 
@@ -80,8 +86,8 @@ def nest_figure(nest: Nest) -> str:
     """Which iterations need which, and the dependences one by one."""
     return figure_html(
         space.nest_svg(nest),
-        alt=f"Dependences of {nest.name}: {space.nest_summary(nest)}",
-        tables=(space.dependence_table(nest),),
+        alt=f"Dependences of {nest.name}: {nest_summary(nest)}",
+        tables=(dependence_table(nest),),
     )
 
 
@@ -90,7 +96,7 @@ def split_figure(plan: Plan) -> str:
     return figure_html(
         split.split_svg(plan),
         alt=f"Split: {split.split_summary(plan)}",
-        tables=(split.split_table(plan),),
+        tables=(plan_facts.split_table(plan),),
     )
 
 
@@ -98,8 +104,8 @@ def messages_figure(plan: Plan, counted: Sequence[Move] | None = None) -> str:
     """Who sends how much to whom, and the same by phase."""
     return figure_html(
         messages.messages_svg(plan, counted),
-        alt=f"Messages: {messages.moves_summary(plan, counted)}",
-        tables=(messages.phase_table(plan), messages.moves_table(plan, counted)),
+        alt=f"Messages: {plan_facts.moves_summary(plan, counted)}",
+        tables=(plan_facts.phase_table(plan), plan_facts.moves_table(plan, counted)),
     )
 
 
@@ -107,8 +113,8 @@ def held_figure(plan: Plan, storages: Sequence[Storage]) -> str:
     """What each rank holds, beside an equal share of all arrays."""
     return figure_html(
         messages.held_svg(plan, storages),
-        alt=f"Memory of each rank: {messages.held_summary(plan, storages)}",
-        tables=(messages.held_table(plan, storages),),
+        alt=f"Memory of each rank: {plan_facts.held_summary(plan, storages)}",
+        tables=(plan_facts.held_table(plan, storages),),
     )
 
 

@@ -18,8 +18,9 @@ from itertools import pairwise
 import numpy as np
 
 from avial_lab.errors import BindError
-from avial_lab.plot.facts import Table, count
 from avial_lab.plot.svg import escape
+from avial_lab.table import Table
+from avial_lab.words import brief, count
 
 SIDE = 288
 """Pixels of the longer side, about: an element is a square of whole pixels."""
@@ -72,6 +73,12 @@ class Film:
         """Up to four frames that tell the story: the first, the last, and two between."""
         last = len(self.frames) - 1
         return tuple(sorted({round(last * k / 3) for k in range(4)}))
+
+    def __str__(self) -> str:
+        return film_text(self)
+
+    def __repr__(self) -> str:
+        return brief(self, film_summary(self))
 
 
 def film_figure(film: Film) -> str:

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from avial_lab import graph_facts
 from avial_lab.critical import Critical
 from avial_lab.dag import TaskKind
 from avial_lab.devices import Look
-from avial_lab.plot import facts, svg
+from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.palette import LOOKS, MESSAGE, ORANGE, look_of, outline
 from avial_lab.schedule import Placement, Schedule, Sync, Transfer
 from avial_lab.topology import Device
 from avial_lab.trace import Trace
+from avial_lab.words import count, format_bytes, names_range
 
 COLUMN_LIMIT = 24
 LANE_LIMIT = 24
@@ -40,7 +42,7 @@ class Lane:
 
     @property
     def title(self) -> str:
-        return facts.names_range([device.name for device in self.devices])
+        return names_range([device.name for device in self.devices])
 
     @property
     def subtitle(self) -> str:
@@ -83,7 +85,7 @@ def lanes_svg(schedule: Schedule, trace: Trace | None = None, *, title: str = "S
     rules = f"policy {schedule.policy.value}, sync {schedule.sync.value}"
     if any(task.kind is TaskKind.REPLICATE for task in schedule.graph.tasks):
         rules = "a phase stands in the lanes of its ranks"
-    summary = f"{facts.movement_summary(schedule)} · {rules} · {facts.machine_line(schedule)}"
+    summary = f"{graph_facts.movement_summary(schedule)} · {rules} · {schedule.topology.summary}"
     description = f"{summary}. " + "; ".join(
         f"{p.task} on {p.device} (rank {p.rank}) in level {p.level}"
         for p in schedule.placements[:12]
@@ -105,7 +107,7 @@ def lanes_svg(schedule: Schedule, trace: Trace | None = None, *, title: str = "S
     ]
     if schedule.sync is Sync.LEVELS and grid.step == 1:
         shapes += [_barrier(GUTTER + k * pitch - gap / 2, height) for k in range(1, grid.columns)]
-    critical = facts.critical_of(schedule.graph, trace)
+    critical = graph_facts.critical_of(schedule.graph, trace)
     boxes, ports = _boxes(grid, pitch, tops, critical)
     arrows, drawn = _arrows(schedule.transfers, ports)
     shapes += [*boxes, *arrows]
@@ -241,7 +243,8 @@ def _boxes(
         y = (top + bottom - BOX_PITCH * len(rows)) / 2 + (BOX_PITCH - BOX_HEIGHT) / 2
         for row in rows:
             spent = sum(critical.cost[p.task] for p in row)
-            words = f"{facts.cost_words(critical, spent)}{'' if critical.measured else ' touched'}"
+            words = critical.words(spent)
+            words += "" if critical.measured else " touched"
             bold = not on_path.isdisjoint(p.task for p in row)
             share = min(1.0, spent / len(row) / most)
             shapes.append(_box(row, grid.lanes[lane].look, x, y, width, share, words, bold=bold))
@@ -273,7 +276,7 @@ def _box(
     else:
         words, tip = (
             f"{len(row):,} tasks",
-            f"{len(row):,} tasks: {facts.names_range([p.task for p in row])}",
+            f"{len(row):,} tasks: {names_range([p.task for p in row])}",
         )
     label = svg.shorten(words, width - 32, 12, bold=True)
     bar = svg.rectangle(x + 25, y + 20, max(1.0, (width - 32) * share), 3, fill=look.colour)
@@ -312,7 +315,7 @@ def _arrows(
         curve = (start, (start[0] + 34, start[1]), (end[0] - 34, end_y), (end[0], end_y))
         words = _arrow_words(sent)
         tip = "\n".join(
-            f"{t.storage}{t.box}, {facts.format_bytes(t.nbytes)}, rank {t.source} → {t.dest}"
+            f"{t.storage}{t.box}, {format_bytes(t.nbytes)}, rank {t.source} → {t.dest}"
             for t in sent[:8]
         )
         below = end_y >= start[1]
@@ -327,7 +330,7 @@ def _arrows(
 
 
 def _arrow_words(sent: Sequence[Transfer]) -> str:
-    total = facts.format_bytes(sum(transfer.nbytes for transfer in sent))
+    total = format_bytes(sum(transfer.nbytes for transfer in sent))
     return (
         f"{svg.shorten(sent[0].storage, 40, 10.5)} {total}"
         if len(sent) == 1
@@ -353,7 +356,7 @@ def _moved_row(schedule: Schedule, grid: Grid, pitch: float, y: float) -> tuple[
                 svg.text(
                     x,
                     y + 12,
-                    facts.count(number[k], "message"),
+                    count(number[k], "message"),
                     size=11,
                     fill="#00664a",
                     anchor="middle",
@@ -363,7 +366,7 @@ def _moved_row(schedule: Schedule, grid: Grid, pitch: float, y: float) -> tuple[
                 svg.text(
                     x,
                     y + 26,
-                    facts.format_bytes(moved[k]),
+                    format_bytes(moved[k]),
                     size=11,
                     fill="#00664a",
                     anchor="middle",
@@ -388,12 +391,10 @@ def _notes(schedule: Schedule, grid: Grid, critical: Critical, *, all_drawn: boo
         len(cell) for (k, _), cell in grid.cells.items() if _shown(grid.lanes[k], cell) < len(cell)
     )
     if hidden:
-        notes.append(
-            f"{facts.count(hidden, 'task')} are drawn as one box for each lane and column."
-        )
+        notes.append(f"{count(hidden, 'task')} are drawn as one box for each lane and column.")
     if not all_drawn:
         notes.append(
-            f"Of {facts.count(len(schedule.transfers), 'message')} not all are drawn; "
+            f"Of {count(len(schedule.transfers), 'message')} not all are drawn; "
             "the last row counts every one."
         )
     return notes

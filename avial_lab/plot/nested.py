@@ -17,10 +17,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from avial_lab import graph_facts
 from avial_lab.critical import Critical
 from avial_lab.dag import Dependency, Group, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.devices import CPU, Look
-from avial_lab.plot import facts, svg
+from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.layout import Box, Layout, Line, Point, lay_out
 from avial_lab.plot.palette import GREY, LOOKS, ORANGE, look_of
@@ -35,6 +36,7 @@ from avial_lab.plot.vertices import (
 )
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace
+from avial_lab.words import count, format_bytes, names_range, printable, rank_words, sentence
 
 BACK_LIMIT = 8
 """What a later round needs, drawn or listed for one loop; the table has it all."""
@@ -162,14 +164,14 @@ class Drawing:
     def _vertex(self, task: Task, level: int) -> Vertex:
         where, look, reason = self._where(task)
         self.looks.add(look)
-        reads, writes = facts.buffer_words(task.reads), facts.buffer_words(task.writes)
+        reads, writes = graph_facts.buffer_words(task.reads), graph_facts.buffer_words(task.writes)
         lines = [f"{reads or '–'} → {writes or '–'}", where]
         received = self._received(task.name)
         if received:
             lines.append(received)
         tooltip = f"{task.name}: {task.summary or 'task'} for {task.target}"
-        tooltip += f", reads {facts.access_words(task.reads) or '–'}"
-        tooltip += f", writes {facts.access_words(task.writes) or '–'}{reason}"
+        tooltip += f", reads {graph_facts.access_words(task.reads) or '–'}"
+        tooltip += f", writes {graph_facts.access_words(task.writes) or '–'}{reason}"
         stacked = task.kind is TaskKind.REPLICATE
         bold = task.name in self.critical.path
         return Vertex(task.name, tuple(lines), look, level, tooltip, stacked, bold)
@@ -185,17 +187,17 @@ class Drawing:
             )
         places = [p for p in self.schedule.placements if p.task == task.name]
         devices = [self.schedule.topology.device(place.device) for place in places]
-        words = facts.rank_words([place.rank for place in places])
+        words = rank_words([place.rank for place in places])
         words += " · emulated" if any(device.emulated for device in devices) else ""
         kinds = [device.name for device in devices]
-        return words, look_of(devices[0]), f"\n{facts.names_range(kinds)}: {places[0].reason}"
+        return words, look_of(devices[0]), f"\n{names_range(kinds)}: {places[0].reason}"
 
     def _received(self, name: str) -> str:
         moves = [m for m in (self.schedule.moves if self.schedule else ()) if m.phase == name]
         if not moves:
             return ""
-        number = facts.count(sum(move.messages for move in moves), "message")
-        return f"{facts.format_bytes(sum(move.nbytes for move in moves))} in {number}"
+        number = count(sum(move.messages for move in moves), "message")
+        return f"{format_bytes(sum(move.nbytes for move in moves))} in {number}"
 
     def _framed(self, group: Group, around: tuple[str, ...]) -> Inside:
         """A loop: its name and how often it runs above what is in it."""
@@ -259,11 +261,11 @@ def nested_svg(
     With more than `label_limit` arrows these are drawn without their labels.
     """
     labelled = len(graph.dependencies) <= 4 * label_limit
-    critical = facts.critical_of(graph, trace)
+    critical = graph_facts.critical_of(graph, trace)
     drawing = Drawing(graph, schedule, engine, labelled, critical)
     whole = drawing.inside(())
-    summary = facts.graph_summary(graph, schedule)
-    summary += f" · {facts.machine_line(schedule)}" if schedule is not None else ""
+    summary = graph_facts.graph_summary(graph, schedule)
+    summary += f" · {schedule.topology.summary}" if schedule is not None else ""
     width = max(whole.width, SMALLEST_WIDTH)
     return framed(
         svg.moved(whole.body, (width - whole.width) / 2, 4),
@@ -271,7 +273,7 @@ def nested_svg(
         whole.height + 8,
         title=title,
         summary=summary,
-        description=f"{facts.graph_summary(graph, schedule)}. {described(graph)}",
+        description=f"{graph_facts.graph_summary(graph, schedule)}. {described(graph)}",
         legend=_legend(drawing),
         notes=_notes(drawing),
     )
@@ -282,8 +284,8 @@ def described(graph: TaskGraph, *, most: int = 8) -> str:
     parts: list[str] = []
     for group in graph.groups[:most]:
         names = [task.name for task in graph.tasks if group.name in task.group]
-        parts.append(f"{group.name} ({group.words}): {', '.join(map(svg.printable, names[:most]))}")
-    outside = [svg.printable(task.name) for task in graph.tasks if not task.group][:most]
+        parts.append(f"{group.name} ({group.words}): {', '.join(map(printable, names[:most]))}")
+    outside = [printable(task.name) for task in graph.tasks if not task.group][:most]
     return "; ".join([*parts, *([f"outside: {', '.join(outside)}"] if outside else [])])
 
 
@@ -302,7 +304,7 @@ def _link(
     shown = list(dict.fromkeys(map(edge_words, values or edges)))
     label = [*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])]
     tooltip = "; ".join(
-        f"{e.after} waits for {e.before}: {edge_words(e)} {facts.region_words(e.region)}"
+        f"{e.after} waits for {e.before}: {edge_words(e)} {graph_facts.region_words(e.region)}"
         for e in edges[:12]
     )
     critical = any((edge.before, edge.after) in steps for edge in edges)
@@ -413,12 +415,12 @@ def _legend(drawing: Drawing) -> list[LegendItem]:
 
 def _notes(drawing: Drawing) -> list[str]:
     once = "" if drawing.critical.measured or not drawing.groups else " One round of each loop."
-    notes = [f"{facts.sentence(facts.critical_summary(drawing.critical))}{once}"]
+    notes = [f"{sentence(graph_facts.critical_summary(drawing.critical))}{once}"]
     if not drawing.labelled:
         notes.append("Arrows are drawn without their labels: too many to read.")
     if drawing.unlabelled:
-        notes.append(f"{facts.count(drawing.unlabelled, 'arrow')} had no room for a label.")
+        notes.append(f"{count(drawing.unlabelled, 'arrow')} had no room for a label.")
     if drawing.hidden:
-        notes.append(f"Hidden: {facts.count(drawing.hidden, 'more arrow')} to later rounds.")
+        notes.append(f"Hidden: {count(drawing.hidden, 'more arrow')} to later rounds.")
     notes += [f"Layout {engine}." for engine in sorted(drawing.layouts) if ":" in engine]
     return notes

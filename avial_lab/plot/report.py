@@ -15,26 +15,29 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
+from avial_lab import graph_facts
 from avial_lab.dag import TaskGraph
 from avial_lab.errors import AvialError
 from avial_lab.ownership import Plan
-from avial_lab.plot import facts, messages, run_facts, svg
+from avial_lab.plan_facts import moves_summary, moves_table, phase_table, split_table
+from avial_lab.plot import messages, svg
 from avial_lab.plot.code import highlighted, stage_html
 from avial_lab.plot.dag import dag_svg
-from avial_lab.plot.explained import explained_html, explained_summary
-from avial_lab.plot.facts import Table, format_bytes
+from avial_lab.plot.explained import explained_html
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.page import Embedded, code_bytes, inks_once, page_html
-from avial_lab.plot.space import dependence_table, nest_svg, worth_drawing
-from avial_lab.plot.split import split_svg, split_table
+from avial_lab.plot.space import nest_svg, worth_drawing
+from avial_lab.plot.split import split_svg
 from avial_lab.plot.timeline import timeline_svg
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.schedule import Schedule
 from avial_lab.stages import Inside, Stage
-from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation, Nest
+from avial_lab.table import Table
+from avial_lab.trace import Trace, run_facts
+from avial_lab.verdicts import Explanation, Nest, dependence_table
+from avial_lab.words import format_bytes, format_seconds
 
 BUDGET = 1_900_000
 """Bytes of a page."""
@@ -163,7 +166,7 @@ def _sections(
             "Which task waits for which, and for what: a value it reads (RAW), or memory it "
             "overwrites (WAR, WAW). "
             "Rows are levels; the tasks of a level may run at the same time.",
-            _picture(dag_svg(graph, schedule)) + _tables(facts.edge_table(graph, schedule)),
+            _picture(dag_svg(graph, schedule)) + _tables(graph_facts.edge_table(graph, schedule)),
             view="graph",
         ),
         Section(
@@ -171,7 +174,9 @@ def _sections(
             "Schedule",
             "Which device runs which task, and what has to move for it.",
             _picture(lanes_svg(schedule))
-            + _tables(facts.task_table(graph, schedule), facts.transfer_table(schedule)),
+            + _tables(
+                graph_facts.task_table(graph, schedule), graph_facts.transfer_table(schedule)
+            ),
         ),
         *_moves(program),
     ]
@@ -264,7 +269,7 @@ def _loops(program: Told) -> list[Section]:
     if not explanation.verdicts:
         return []
     words = "Which loops run side by side, and what forbids it to the others: "
-    words += f"{explained_summary(explanation)}."
+    words += f"{explanation.summary}."
     table = f'<div class="table">{explained_html(explanation)}</div>'
     sections = [Section("loops", "What became of each loop", words, table)]
     drawn = worth_drawing(program.nests, most=8)
@@ -288,10 +293,10 @@ def _moves(program: Told) -> list[Section]:
         return []
     split = _picture(split_svg(plan)) + _folded("every box", split_table(plan))
     counted = None if program.trace is None else program.trace.counted
-    words = f"What goes from rank to rank: {messages.moves_summary(plan, counted)}."
+    words = f"What goes from rank to rank: {moves_summary(plan, counted)}."
     content = _picture(messages.messages_svg(plan, counted))
-    content += _tables(messages.phase_table(plan))
-    content += _folded("every pair of ranks", messages.moves_table(plan, counted))
+    content += _tables(phase_table(plan))
+    content += _folded("every pair of ranks", moves_table(plan, counted))
     content += _picture(messages.held_svg(plan, program.graph.storages))
     owned = "Which rank writes and reads which part of each array."
     return [
@@ -303,10 +308,10 @@ def _moves(program: Told) -> list[Section]:
 def _made(program: Told, versions: Mapping[str, str], machine: Mapping[str, str]) -> Section:
     """What it takes to have the same again, and how long it took here."""
     stages = tuple(
-        (stage.name, stage.command or "our own passes", facts.format_seconds(stage.seconds))
+        (stage.name, stage.command or "our own passes", format_seconds(stage.seconds))
         for stage in program.stages.values()
     )
-    steps = tuple((step, facts.format_seconds(took)) for step, took in program.seconds.items())
+    steps = tuple((step, format_seconds(took)) for step, took in program.seconds.items())
     content = (
         f"<p>Arithmetic: {svg.escape(program.explain().arithmetic)}.</p>"
         f"<p>Again, from a file with the program:</p>{highlighted(program.command, 'text')}"
@@ -368,8 +373,8 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
         ("tasks", f"{len(graph.tasks):,}"),
         ("levels", f"{len(graph.levels):,}"),
         ("ranks", f"{schedule.topology.ranks:,}"),
-        ("devices", facts.device_summary(schedule)),
-        ("moved", facts.format_bytes(schedule.bytes_moved)),
+        ("devices", schedule.topology.kinds),
+        ("moved", format_bytes(schedule.bytes_moved)),
     ]
     if trace is not None and not trace.ranks:
         items.append(("run", trace.label))
@@ -377,7 +382,7 @@ def _facts(graph: TaskGraph, schedule: Schedule, trace: Trace | None, check: str
         items.append(
             (
                 f"run, {run_facts.time_label(trace, schedule)}",
-                facts.format_seconds(trace.makespan_s),
+                format_seconds(trace.makespan_s),
             )
         )
     shown = "".join(

@@ -13,10 +13,11 @@ from itertools import pairwise
 from avial_lab.ceilings import Ceilings
 from avial_lab.errors import BindError
 from avial_lab.plot import svg
-from avial_lab.plot.facts import Table, count, format_seconds
 from avial_lab.plot.frame import LegendItem, framed
 from avial_lab.plot.palette import RANKS
 from avial_lab.plot.plane import HEIGHT, WIDTH, Plane, spread
+from avial_lab.table import Table
+from avial_lab.words import brief, count, format_seconds
 
 _LINE = 13.0
 _MARK = 4.5
@@ -103,6 +104,12 @@ class Roofline:
         enough = [roof for roof in self.roofs if roof.threads >= point.threads]
         roof = (enough or self.roofs[-1:])[0]
         return roof.seconds(point.flops, point.nbytes) / (point.seconds or float("inf"))
+
+    def __str__(self) -> str:
+        return roofline_text(self)
+
+    def __repr__(self) -> str:
+        return brief(self, roofline_summary(self))
 
 
 def roofline_svg(roofline: Roofline) -> str:

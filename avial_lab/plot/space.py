@@ -1,6 +1,6 @@
 """Dependences drawn: the first iterations of a nest as points, what needs what as arrows.
 
-Nest -> SVG, a table. The arrows to one iteration, the dark one, are strong and say of which order
+Nest -> SVG. The arrows to one iteration, the dark one, are strong and say of which order
 they are; of the others the flow of values alone is drawn, faintly.
 
           i = 1   2   3   4                   t = 0   S1  o   o   o   o
@@ -11,15 +11,14 @@ they are; of the others the flow of values alone is drawn, faintly.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from avial_lab.dag import TaskKind
-from avial_lab.plot import facts, svg
-from avial_lab.plot.facts import Table, count
+from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, framed
 from avial_lab.plot.palette import BLUE, GREY, VERMILION
-from avial_lab.verdicts import Cell, Nest, Order
+from avial_lab.verdicts import Cell, Nest, Order, nest_summary
+from avial_lab.words import count
 
 PITCH = 52.0
 LINE = 44.0
@@ -42,46 +41,6 @@ def worth_drawing(nests: Sequence[Nest], *, most: int = 4) -> tuple[Nest, ...]:
     """Those whose outer loop is kept in order, in the program's order; without one, the first."""
     kept = [nest for nest in nests if nest.forbidding and nest.kind is not TaskKind.REPLICATE]
     return tuple(kept[:most]) or tuple(nests[:1])
-
-
-def nest_summary(nest: Nest) -> str:
-    """`dependences: t carries 5 flow, 5 anti and 2 output; within an iteration 5 flow`."""
-    carried: dict[str | None, Counter[Order]] = {}
-    for each in nest.dependences:
-        carried.setdefault(each.carrier, Counter())[each.order] += 1
-    depth = {name: k for each in nest.dependences for k, name in enumerate(each.loops)}
-    parts: list[str] = []
-    for carrier, orders in sorted(carried.items(), key=lambda item: depth.get(item[0] or "", 99)):
-        number = [f"{orders[order]} {order.value}" for order in Order if orders[order]]
-        words = " and ".join([", ".join(number[:-1]), number[-1]] if len(number) > 1 else number)
-        parts.append(f"{carrier} carries {words}" if carrier else f"within an iteration {words}")
-    if not parts:
-        return nest.note or "no iteration needs another"
-    return f"dependences: {'; '.join(parts)}"
-
-
-def dependence_table(nest: Nest) -> Table:
-    """Every dependence with its accesses, lines, distance, and the loop that carries it."""
-    rows = tuple(
-        (
-            each.order.value + ("" if each.exact else ", perhaps"),
-            each.source,
-            str(each.source_line or ""),
-            each.target,
-            str(each.target_line or ""),
-            ", ".join(f"{n} {by}" for n, by in zip(each.loops, each.distance, strict=True)),
-            each.carrier or "none",
-        )
-        for each in nest.dependences[: facts.ROW_LIMIT]
-    )
-    head = ("order", "first", "line", "then", "at line", "distance", "carried by")
-    note = facts.left_out(len(nest.dependences), "dependence").replace("dependences", "dependence")
-    return Table(f"Dependences of {nest.name}", head, rows, frozenset({"line", "at line"}), note)
-
-
-def nest_text(nest: Nest) -> str:
-    """The picture's facts for a terminal."""
-    return f"{nest.name}: {nest_summary(nest)}\n{dependence_table(nest).to_text()}"
 
 
 def nest_svg(nest: Nest, *, title: str | None = None) -> str:

@@ -20,11 +20,11 @@ import numpy as np
 
 from avial_lab.arrays import Storage
 from avial_lab.ownership import Footprint, Plan, Use
-from avial_lab.plot import facts, svg
-from avial_lab.plot.facts import Table, count
+from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, box_item, framed
 from avial_lab.plot.palette import rank_colour, tinted
 from avial_lab.regions import Box
+from avial_lab.words import count
 
 PHASE_LIMIT = 40
 CUT_LIMIT = 64
@@ -81,29 +81,6 @@ def split_summary(plan: Plan) -> str:
     phases = len(_by_phase(plan))
     words = f"{count(plan.ranks, 'rank')}, {count(phases, 'phase')}"
     return f"{words}: what a rank writes is filled, what others read of it is hatched"
-
-
-def split_table(plan: Plan) -> Table:
-    """Phase by phase and rank by rank: the boxes that are written and read."""
-    grouped: dict[tuple[str, int], dict[bool, list[str]]] = {}
-    for each in plan.footprints:
-        uses = grouped.setdefault((each.phase, each.rank), {True: [], False: []})
-        uses[each.use.writes].append(f"{each.storage}{each.box}{_MARKS[each.use]}")
-    rows = tuple(
-        (phase, "every" if rank < 0 else str(rank), _joined(uses[True]), _joined(uses[False]))
-        for (phase, rank), uses in list(grouped.items())[: facts.ROW_LIMIT]
-    )
-    head = ("phase", "rank", "writes", "reads")
-    note = facts.left_out(len(grouped), "row")
-    return Table("Split", head, rows, frozenset({"rank"}), note)
-
-
-_MARKS = {Use.READ: "", Use.WRITE: "", Use.UPDATE: " in part", Use.REDUCE: " combined"}
-
-
-def _joined(boxes: Sequence[str], *, most: int = 6) -> str:
-    more = f" and {len(boxes) - most:,} more" if len(boxes) > most else ""
-    return ", ".join(boxes[:most]) + more
 
 
 def split_svg(plan: Plan, *, title: str = "Split") -> str:

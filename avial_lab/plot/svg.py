@@ -7,9 +7,10 @@ a dark page.
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from collections.abc import Iterable
+
+from avial_lab.words import escape
 
 FONT = "Helvetica,Arial,sans-serif"
 INK = "#1f2937"
@@ -28,29 +29,6 @@ _HELVETICA = (
     333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556,
     556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 )  # fmt: skip
-
-
-def printable(text: str) -> str:
-    """`text` without what XML cannot hold (control characters, lone surrogates), each shown as
-    U+FFFD.
-    """
-    return "".join(
-        " "
-        if char in "\t\r\n"
-        else "\ufffd"
-        if unicodedata.category(char) in ("Cc", "Cs")
-        else char
-        for char in text
-    )
-
-
-def escape(text: str) -> str:
-    """`text` as it may stand in an element or in a quoted attribute.
-
-    >>> escape('<script>"x"')
-    '&lt;script&gt;&quot;x&quot;'
-    """
-    return html.escape(printable(text))
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from math import floor, log10
 
 from avial_lab.devices import Look
-from avial_lab.plot import facts, run_facts, svg
+from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, box_item, framed, line_item
 from avial_lab.plot.palette import LOOKS, MESSAGE, ORANGE, SKY, look_of
 from avial_lab.schedule import Schedule
-from avial_lab.trace import Event, EventKind, Trace
+from avial_lab.trace import Event, EventKind, Trace, run_facts
 from avial_lab.trace.analysis import links
+from avial_lab.words import count, format_bytes, format_seconds
 
 WIDTH = 860.0
 GUTTER = 110.0
@@ -121,7 +122,7 @@ def _arrow(send: Event, wait: Event, tops: Mapping[int, float], scale: Scale) ->
              (end[0] - third[0], end[1] - third[1]), end)  # fmt: skip
     return svg.group(
         svg.arrow(curve, stroke=MESSAGE, width=1),
-        title=f"rank {send.rank} to rank {wait.rank}, {facts.format_bytes(send.nbytes)}",
+        title=f"rank {send.rank} to rank {wait.rank}, {format_bytes(send.nbytes)}",
         label="message",
     )
 
@@ -129,15 +130,15 @@ def _arrow(send: Event, wait: Event, tops: Mapping[int, float], scale: Scale) ->
 def _notes(rows: dict[int, list[Bar]], *, hidden_ranks: int, arrows: int) -> list[str]:
     notes: list[str] = []
     if arrows > ARROW_LIMIT:
-        notes.append(f"{facts.count(arrows, 'message')} are too many to draw them as arrows.")
+        notes.append(f"{count(arrows, 'message')} are too many to draw them as arrows.")
     merged = sum(bar.merged for bars in rows.values() for bar in bars if bar.merged > 1)
     if merged:
         notes.append(
-            f"{facts.count(merged, 'event')} too short to be told apart are drawn together: how "
+            f"{count(merged, 'event')} too short to be told apart are drawn together: how "
             "high a colour stands is its share of the time there."
         )
     if hidden_ranks:
-        notes.append(f"Hidden: {facts.count(hidden_ranks, 'more rank')}.")
+        notes.append(f"Hidden: {count(hidden_ranks, 'more rank')}.")
     return notes
 
 
@@ -181,10 +182,10 @@ def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | 
         return _mixed(bar, top, scale, trace, schedule)
     x, width, event = scale.x(bar.start_s), scale.width(bar), bar.event
     words = run_facts.event_words(event)
-    time = facts.format_seconds(bar.end_s - bar.start_s)
-    tip = f"{words}: {time} from {facts.format_seconds(bar.start_s - scale.begin_s)}"
+    time = format_seconds(bar.end_s - bar.start_s)
+    tip = f"{words}: {time} from {format_seconds(bar.start_s - scale.begin_s)}"
     tip += f" on {event.device}" if event.device else ""
-    tip += f", {facts.format_bytes(event.nbytes)}" if event.nbytes else ""
+    tip += f", {format_bytes(event.nbytes)}" if event.nbytes else ""
     if event.kind is EventKind.TASK:
         shape = _task(x, top, width, words, time, _look(event.device, trace, schedule))
     else:
@@ -273,9 +274,7 @@ def _axis(makespan_s: float, height: float) -> str:
         x = GUTTER + k * step / makespan_s * WIDTH
         shapes.append(svg.line(x, AXIS - 10, x, height - 4))
         shapes.append(
-            svg.text(
-                x, 11, facts.format_seconds(k * step), size=11, fill=svg.QUIET, anchor="middle"
-            )
+            svg.text(x, 11, format_seconds(k * step), size=11, fill=svg.QUIET, anchor="middle")
         )
     return "".join(shapes)
 
@@ -296,7 +295,7 @@ def _longest(trace: Trace) -> str:
     )[:6]
     return (
         "Longest tasks: "
-        + "; ".join(f"{e.name} on {e.device}, {facts.format_seconds(e.duration_s)}" for e in tasks)
+        + "; ".join(f"{e.name} on {e.device}, {format_seconds(e.duration_s)}" for e in tasks)
         if tasks
         else "No tasks."
     )

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from avial_lab.dag import Dependency
 from avial_lab.devices import Look
-from avial_lab.plot import facts, svg
+from avial_lab.plot import svg
 from avial_lab.plot.palette import GREY, MESSAGE, outline
+from avial_lab.words import format_bytes
 
 WIDEST_BOX = 230.0
 
@@ -61,7 +62,7 @@ class Link:
 def edge_words(edge: Dependency) -> str:
     if not edge.buffer:
         return edge.hazard.value
-    return f"{edge.hazard.value} {edge.buffer} {facts.format_bytes(edge.nbytes)}"
+    return f"{edge.hazard.value} {edge.buffer} {format_bytes(edge.nbytes)}"
 
 
 def arrow_of(link: Link, curve: tuple[tuple[float, float], ...]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from avial_lab.ceilings import Ceilings
 from avial_lab.race.machine import Machine
+from avial_lab.words import brief, count, format_seconds, listed
 
 OURS = "avial"
 
@@ -37,6 +38,11 @@ class Lane:
     def median_s(self) -> float:
         return statistics.median(self.seconds)
 
+    def __repr__(self) -> str:
+        runs = count(len(self.seconds), "run")
+        times = f"{format_seconds(self.median_s)}, median of {runs}" if self.seconds else "no times"
+        return brief(self, f"of {self.contestant}: {self.fault or times}")
+
     @property
     def is_ours(self) -> bool:
         return self.contestant in (OURS, ALONE)
@@ -59,6 +65,12 @@ class Heat:
     bytes: int
     lanes: tuple[Lane, ...]
     ceilings: Ceilings | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        ranks = f"{count(self.ranks, 'rank')} of {count(self.threads, 'thread')}"
+        ratio = "no ratio" if self.ratio is None else f"{self.ratio:.2f} × the best peer"
+        return brief(self, f"of {self.kernel} ({self.element}; {sizes}) on {ranks}: {ratio}")
 
     @property
     def home(self) -> tuple[Lane, ...]:
@@ -165,6 +177,10 @@ class Sheet:
         lines += [str(self.machine)]
         lines += [f"ceilings, {ceilings}" for ceilings in self.ceilings]
         return "\n".join([*lines, *self.faults, *self.remarks])
+
+    def __repr__(self) -> str:
+        kernels = listed(list(dict.fromkeys(heat.kernel for heat in self.heats)))
+        return brief(self, f"of {count(len(self.heats), 'heat')} at size {self.size}: {kernels}")
 
 
 def contestants(heats: Iterable[Heat]) -> tuple[str, ...]:

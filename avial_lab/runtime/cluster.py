@@ -59,6 +59,7 @@ from avial_lab.runtime.traces import trace_of
 from avial_lab.shared_object import digest
 from avial_lab.topology import Device, Topology, gpus_driven
 from avial_lab.trace import Trace
+from avial_lab.words import brief, count
 
 Answer = TypeVar("Answer")
 
@@ -105,10 +106,13 @@ class ClusterStatus:
                 + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
             )
         lines += [
-            f"  {ranks} ranks share {cores} cores on {node}: their times are those of a crowd"
+            f"  {ranks} ranks share {cores} cores on {node}: runs take longer than with a core each"
             for node, (ranks, cores) in self._crowded().items()
         ]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.state.value}: {self.topology.summary}")
 
     def _crowded(self) -> dict[str, tuple[int, int]]:
         """Ranks and cores of every machine that has more ranks than cores."""
@@ -206,6 +210,13 @@ class Cluster:
     @property
     def status(self) -> ClusterStatus:
         return ClusterStatus(self._state(), self._facts, self.topology)
+
+    def __str__(self) -> str:
+        return str(self.status)
+
+    def __repr__(self) -> str:
+        number = count(self.topology.ranks, "engine")
+        return brief(self, f"of {number}, {self._state().value}: {self.topology.summary}")
 
     def stop(self) -> None:
         """End every engine, the controller and their files; a run in another thread fails. May be

@@ -46,6 +46,7 @@ from avial_lab.runtime.threads import Masks, cores, team
 from avial_lab.runtime.times import Notes
 from avial_lab.schedule import Piece
 from avial_lab.shared_object import LoadedProgram, digest, load_program
+from avial_lab.words import brief, format_bytes
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
     from avial_lab.runtime.world import Communicator
@@ -71,6 +72,11 @@ class Facts:
     gpus: tuple[str, ...]
     mpi: str
     mask: tuple[Core, ...] = ()
+
+    def __repr__(self) -> str:
+        gpus = f", GPU {' '.join(self.gpus)}" if self.gpus else ""
+        machine = f"{self.cores} cores, {format_bytes(self.memory_bytes)}{gpus}"
+        return brief(self, f"of rank {self.rank} on {self.node}, pid {self.pid}: {machine}")
 
 
 @dataclass(frozen=True)

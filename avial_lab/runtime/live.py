@@ -16,6 +16,7 @@ from avial_lab.runtime.journal import Entry, RankState
 from avial_lab.runtime.launch import memory_kills
 from avial_lab.runtime.outcome import MEMORY, describe_step
 from avial_lab.runtime.printed import Output, Printed
+from avial_lab.words import brief
 
 PERIOD_S = 0.2
 """Between two updates, at the least."""
@@ -98,6 +99,9 @@ class RunState:
             of = f" of {self.planned_bytes:,}" if self.planned_bytes else ""
             parts.append(f"{self.sent_bytes:,}{of} bytes sent")
         return words + "; ".join([*parts, *([self.ended] if self.ended else [])])
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
 
 
 Progress = Callable[[RunState], None]

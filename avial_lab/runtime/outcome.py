@@ -19,6 +19,7 @@ from avial_lab.runtime.threads import Team
 from avial_lab.runtime.times import Times
 from avial_lab.schedule import Piece, StepKind
 from avial_lab.trace import Move
+from avial_lab.words import brief, count
 
 Spans = Mapping[str, CellSpan]
 """Where each task stands in the cell, by its name."""
@@ -56,6 +57,10 @@ class Outcome:
     moves: tuple[Move, ...] = ()
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
+
+    def __repr__(self) -> str:
+        how = "done" if self.failure is None else self.failure.message
+        return brief(self, f"of rank {self.rank}: {how}, {count(len(self.pieces), 'result')}")
 
 
 def results_of(outcomes: Iterable[Outcome]) -> Iterator[tuple[Piece, np.ndarray]]:

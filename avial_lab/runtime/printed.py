@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from avial_lab.words import brief, count
+
 MOST_LINES = 100
 """Of each rank; a loop that prints would otherwise fill the page."""
 
@@ -46,6 +48,10 @@ class Printed:
         rows += _merged({rank: f"… {n:,} more lines" for rank, n in self.more.items() if n})
         width = max((len(ranks) for ranks, _ in rows), default=0)
         return "\n".join(f"{ranks:{width}}  {line}" for ranks, line in rows)
+
+    def __repr__(self) -> str:
+        lines = sum(map(len, self.lines.values())) + sum(self.more.values())
+        return brief(self, f"by ranks: {count(lines, 'line')}" if lines else "nothing")
 
 
 def ranks_text(ranks: Iterable[int]) -> str:

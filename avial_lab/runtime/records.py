@@ -27,6 +27,7 @@ import psutil
 from avial_lab.errors import ClusterError
 from avial_lab.runtime.guardian import LEFT, end_from_outside
 from avial_lab.runtime.launch import is_alive, kill_all, private_folder
+from avial_lab.words import brief
 
 PREFIX = "avial-cluster-"
 _FILE = "cluster.json"
@@ -97,6 +98,9 @@ class Record:
             state = f"left behind by {whose}{rest}"
         pids = " ".join(str(process.pid) for process in (*self.launchers, *self.engines))
         return f"{self.id}  {self.ranks} engines, {age} old, {state}; pids {pids}"
+
+    def __repr__(self) -> str:
+        return brief(self, f"of cluster {self}")
 
 
 def new_folder(cluster_id: str) -> Path:

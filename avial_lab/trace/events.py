@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from avial_lab.devices import DeviceKind, guessed_kind, kind_named
+from avial_lab.table import PRINTED_ROWS
+from avial_lab.words import brief, count, format_bytes, format_seconds
 
 
 class EventKind(enum.Enum):
@@ -48,6 +50,13 @@ class Event:
     def duration_s(self) -> float:
         return self.end_s - self.start_s
 
+    def __repr__(self) -> str:
+        turn = f", time {self.turn:,}" if self.turn else ""
+        where = f"rank {self.rank}" + f" ({self.device})" * bool(self.device)
+        size = f", {format_bytes(self.nbytes)}" if self.nbytes else ""
+        took = f"{format_seconds(self.duration_s)} from {format_seconds(self.start_s)}"
+        return brief(self, f"{self.name}{turn} on {where}: {took}{size}")
+
 
 @dataclass(frozen=True)
 class Move:
@@ -64,6 +73,10 @@ class Move:
         """Who needs it: the phase."""
         return self.phase
 
+    def __repr__(self) -> str:
+        amount = f"{count(self.messages, 'message')}, {format_bytes(self.nbytes)}"
+        return brief(self, f"for {self.phase}: rank {self.source} → {self.dest}, {amount}")
+
 
 @dataclass(frozen=True)
 class Total:
@@ -77,6 +90,11 @@ class Total:
     events: int
     seconds: float
     nbytes: int
+
+    def __repr__(self) -> str:
+        what = count(self.events, f"{self.kind.value} event")
+        took = f"{format_seconds(self.seconds)}, {format_bytes(self.nbytes)}"
+        return brief(self, f"of rank {self.rank} for {self.phase}: {what}, {took}")
 
 
 @dataclass(frozen=True)
@@ -137,6 +155,19 @@ class Trace:
         if self.totals:
             return sum(total.nbytes for total in self.totals if total.kind is EventKind.SEND)
         return sum(event.nbytes for event in self.events if event.kind is EventKind.SEND)
+
+    def __str__(self) -> str:
+        from avial_lab.trace.run_facts import trace_text
+
+        return trace_text(self, most=PRINTED_ROWS)
+
+    def __repr__(self) -> str:
+        from avial_lab.trace.run_facts import trace_summary
+
+        if not self.ranks:
+            return brief(self, f"without times: {self.label}")
+        events = f"; {count(len(self.events), 'event')}" if self.events else ""
+        return brief(self, f"of a run, {trace_summary(self)}{events}")
 
     def save(self, path: str | Path) -> Path:
         """Write it as Chrome trace events (JSON), which Perfetto opens: all of it or nothing."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import avial_lab.cache
-from avial_lab.cache import Cache, digest
+from avial_lab.cache import Cache, digest, spelled
 from avial_lab.files import cache_folder
+from avial_lab.messages import Build, Source
+from avial_lab.options import CompileOptions
+from avial_lab.schedule import Policy, Sync
 
 
 def test_what_was_put_is_got(tmp_path: Path) -> None:
@@ -140,3 +144,24 @@ def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     # The XDG rules: a path that is not absolute is to be ignored.
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_folder() == Path.home() / ".cache" / "avial_lab"
+
+
+def build(text: str, cell: str = "In [1]", factor: float = 1.0) -> Build:
+    return Build(Source(text, cell, scalars={"factor": factor}))
+
+
+def test_a_key_holds_what_a_repr_leaves_out() -> None:
+    """A repr is for people and shortens; two programs with one key would be one program."""
+    assert spelled(build("a")) != spelled(build("b"))
+    assert spelled(build("a")) != spelled(build("a", factor=1.0000000000000002))
+    assert spelled(build("a")) == spelled(build("a"))
+    strict = CompileOptions(strict=True)
+    assert spelled(build("a")) != spelled(replace(build("a"), options=strict))
+    assert spelled((1,)) != spelled((1, 1)) != spelled(((1, 1),))
+    assert spelled("1") != spelled(1) != spelled(True)
+    assert spelled((Sync.EDGES, Policy.LEVELS)) == "(Sync.EDGES, Policy.LEVELS)"
+
+
+def test_what_has_no_text_of_its_own_is_no_key() -> None:
+    with pytest.raises(TypeError, match="object cannot be part of a key"):
+        spelled((1, object()))

@@ -11,11 +11,15 @@ import pytest
 from nbconvert import HTMLExporter
 
 from avial_lab.ceilings import Ceilings
+from avial_lab.messages import Analysis
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
+from avial_lab.one_process import OneProcess
 from avial_lab.plot import Film, Point, Roofline
 from avial_lab.program import Program
 from avial_lab.stages import Stage
+from avial_lab.timing import Timing
 from avial_lab.trace import Move
+from avial_lab.verdicts import Choice
 from tests.notebook.conftest import Page, recorded_loops, recorded_program
 from tests.plot import by_hand
 
@@ -36,7 +40,13 @@ def everything() -> list[object]:
     }
     loops = [by_hand.heat_explanation(), by_hand.heat_nest(), by_hand.neighbours(3)]
     rest = [program, program.graph, schedule, program.stages["avial"], program.trace, *loops]
-    return [*rest, *named.values()]
+    choice = Choice("2026-11-22", 1, 1.0)
+    printed = [
+        Analysis(program.graph, {}), program.stages, schedule.topology, program.binary,
+        program.binary.manifest, choice, loops[0].verdicts[0], Ceilings(1, "f64", 1e9, 1e9),
+        Timing((1e-3,)), OneProcess("no MPI", schedule.topology),
+    ]  # fmt: skip
+    return [*rest, *printed, *named.values()]
 
 
 def program_table_of(program: Program) -> object:

@@ -18,6 +18,7 @@ import numpy as np
 
 from avial_lab.arrays import bind_arrays
 from avial_lab.binary import RUNTIME, Binary
+from avial_lab.cache import spelled
 from avial_lab.manifest import DerivedMessages
 from avial_lab.native import sources
 from avial_lab.ownership import Plan, plan_run
@@ -102,7 +103,7 @@ class Program:
             inputs=plan.inputs, results=plan.results, uses_mpi=ranks > 1, phases=self.phases,
         )  # fmt: skip
         shared_object = compiled(self.text(), self.flags)
-        key = hashlib.sha256(shared_object + repr(manifest).encode()).hexdigest()
+        key = hashlib.sha256(shared_object + spelled(manifest).encode()).hexdigest()
         return Binary(key, shared_object, {}, manifest)
 
     def plan(self, arrays: Mapping[str, np.ndarray], ranks: int) -> Plan:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from avial_lab.arrays import bind_arrays
 from avial_lab.binary import Binary
+from avial_lab.cache import spelled
 from avial_lab.manifest import DerivedMessages
 from avial_lab.ownership import plan_run
 from avial_lab.runtime import cluster as clusters
@@ -217,7 +218,7 @@ def test_any_phases_on_any_ranks_are_as_in_numpy(
         entry="main", ranks=ranks, buffers=binding.buffers, storages=binding.storages,
         inputs=plan.inputs, results=plan.results, uses_mpi=ranks > 1, phases=phases,
     )  # fmt: skip
-    key = hashlib.sha256(shared_object + repr(manifest).encode()).hexdigest()
+    key = hashlib.sha256(shared_object + spelled(manifest).encode()).hexdigest()
     trace = clusters.run(
         Binary(key, shared_object, {}, manifest), arrays, cluster,
         options=Options(traced=False, poison=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inline_snapshot import snapshot
 
 from avial_lab.plot import explained_html, explained_table
-from avial_lab.plot.explained import SIGNS, explained_summary
+from avial_lab.plot.explained import SIGNS
 from avial_lab.verdicts import Explanation
 from tests.plot.by_hand import HEAT, heat_explanation
 
@@ -19,7 +19,7 @@ def test_every_loop_has_its_line_its_fate_and_the_reason() -> None:
             ("8", "S2", "1 in order on one rank"),
         ]
     )
-    assert explained_summary(heat_explanation()) == snapshot(
+    assert heat_explanation().summary == snapshot(
         "1 divided over the ranks, 1 in order on every rank, 1 on one rank"
     )
 

@@ -10,8 +10,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from avial_lab.ownership import Plan
+from avial_lab.plan_facts import agreement_words, moves_summary, moves_table
 from avial_lab.plot import held_svg, messages_figure, messages_svg, plan_text
-from avial_lab.plot.messages import agreement_words, moves_summary, moves_table
 from tests.plot.by_hand import buffers, neighbours, words
 
 STORAGES = buffers("ab")[1]
@@ -139,7 +139,7 @@ def test_hostile_names_stay_text() -> None:
 def test_text_and_figure_state_the_same_facts() -> None:
     plan = neighbours(3)
     text, html = plan_text(plan, storages=STORAGES), messages_figure(plan)
-    for fact in ("S2", "40 B", "times on one rank after all"):
+    for fact in ("S2", "40 B", "times not divided"):
         assert fact in text, fact
         assert fact in html, fact
     assert "all arrays divided by 3 ranks" in text

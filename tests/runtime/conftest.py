@@ -21,6 +21,7 @@ import pytest
 
 from avial_lab.arrays import bind_arrays
 from avial_lab.binary import Binary
+from avial_lab.cache import spelled
 from avial_lab.manifest import KnownMessages
 from avial_lab.regions import Box
 from avial_lab.runtime.launch import mpiexec_options
@@ -126,7 +127,7 @@ def stand_in(
         uses_mpi=uses_mpi,
     )
     shared_object = _compile(_source(manifest, tasks))
-    key = hashlib.sha256(shared_object + repr(manifest).encode()).hexdigest()
+    key = hashlib.sha256(shared_object + spelled(manifest).encode()).hexdigest()
     return Binary(key, shared_object, {}, manifest)
 
 

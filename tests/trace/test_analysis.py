@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 
-from avial_lab.plot.run_facts import percentages, rank_table
 from avial_lab.trace import Event, EventKind, Total, Trace
 from avial_lab.trace.analysis import (
     balance,
@@ -20,6 +19,7 @@ from avial_lab.trace.analysis import (
     slack,
     task_times,
 )
+from avial_lab.trace.run_facts import percentages, rank_table
 from tests.trace.runs import runs
 
 TASK, SEND, WAIT, BARRIER = EventKind.TASK, EventKind.SEND, EventKind.WAIT, EventKind.BARRIER

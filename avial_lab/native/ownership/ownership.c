@@ -21,6 +21,7 @@
 #include "footprints.h"
 #include "memo.h"
 #include "messages.h"
+#include "mpi_calls.h"
 #include "overlap.h"
 #include "pieces.h"
 #include "pipelined.h"

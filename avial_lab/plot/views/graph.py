@@ -26,12 +26,13 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
+from avial_lab import graph_facts
 from avial_lab.dag import Access, Dependency, Task, TaskGraph, TaskKind
 from avial_lab.devices import KINDS
-from avial_lab.plot import facts
 from avial_lab.plot.palette import LOOKS, ink_on, look_of
 from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace
+from avial_lab.words import count
 
 MOST_RUNS = 400
 PLAIN_BYTES = 60_000
@@ -52,7 +53,7 @@ def graph_data(
     """All tasks and edges where they take no more than `most_bytes`; else without the words of
     each; else the tasks that matter and those around them. `hidden` says which.
     """
-    critical = facts.critical_of(graph, trace)
+    critical = graph_facts.critical_of(graph, trace)
     position = {task.name: k for k, task in enumerate(graph.tasks)}
     path = [position[name] for name in critical.path]
     everything, hidden = range(len(graph.tasks)), ""
@@ -69,21 +70,22 @@ def graph_data(
         at = {k: n for n, k in enumerate(kept)}
         path = [at[k] for k in path if k in at]
         hidden = (
-            f"of {facts.count(len(graph.tasks), 'task')} the {len(kept):,} on and around "
+            f"of {count(len(graph.tasks), 'task')} the {len(kept):,} on and around "
             "the critical path are carried here; the rest is counted by level"
         )
+    summary = graph_facts.graph_summary(graph, schedule)
     return {
         "title": title,
-        "summary": facts.graph_summary(graph, schedule),
-        "machine": "" if schedule is None else facts.machine_line(schedule),
-        "alt": f"{facts.graph_summary(graph, schedule)}. {facts.critical_summary(critical)}",
+        "summary": summary,
+        "machine": "" if schedule is None else schedule.topology.summary,
+        "alt": f"{summary}. {graph_facts.critical_summary(critical)}",
         "totals": {
             "tasks": len(graph.tasks),
             "edges": len(graph.dependencies),
             "levels": len(graph.levels),
         },
         "path": {
-            "words": facts.critical_summary(critical),
+            "words": graph_facts.critical_summary(critical),
             "unit": "s" if critical.measured else "B",
             "measured": critical.measured,
             "tasks": path,
@@ -163,7 +165,7 @@ def _task_columns(
     *,
     told: bool,
 ) -> dict[str, list[Any]]:
-    critical = facts.critical_of(graph, trace)
+    critical = graph_facts.critical_of(graph, trace)
     places = {} if schedule is None else schedule.placement_of
     group: dict[tuple[str, ...], int] = {
         (*each.around, each.name): k for k, each in enumerate(graph.groups)
@@ -235,7 +237,7 @@ def _lanes(tasks: Sequence[Task], schedule: Schedule | None) -> list[int | list[
         return [-1] * len(tasks)
     lane = {device.name: k for k, device in enumerate(schedule.topology.devices)}
     divided = [task for task in tasks if task.kind is TaskKind.REPLICATE]
-    several = facts.placements_of(schedule, divided)
+    several = graph_facts.placements_of(schedule, divided)
     places = schedule.placement_of
     return [
         [lane[place.device] for place in several[task.name]]
@@ -247,8 +249,8 @@ def _lanes(tasks: Sequence[Task], schedule: Schedule | None) -> list[int | list[
 
 def _touched(accesses: Sequence[Access], *, told: bool) -> str:
     if told:
-        return facts.access_words(accesses)
-    return accesses[0].buffer if len(accesses) == 1 else facts.buffer_words(accesses)
+        return graph_facts.access_words(accesses)
+    return accesses[0].buffer if len(accesses) == 1 else graph_facts.buffer_words(accesses)
 
 
 def _edge_columns(
@@ -274,7 +276,7 @@ def _edge_columns(
         "carried": [0] * len(within) + [1] * len(later),
     }
     if told:
-        columns["region"] = words.column(facts.region_words(edge.region) for edge in edges)
+        columns["region"] = words.column(graph_facts.region_words(edge.region) for edge in edges)
     if schedule is not None:
         sent = {(transfer.producer, transfer.consumer) for transfer in schedule.transfers}
         columns["message"] = [int((edge.before, edge.after) in sent) for edge in edges]

@@ -1,16 +1,16 @@
 """The facts of a run in words: what took how long, and what the ranks' time went into.
 
-Trace -> sentences and `Table`s. The timeline, its alternative text, the table below it and the
-terminal's text all take them from here.
+Trace -> sentences and `Table`s. What a trace prints as, the timeline, its alternative text and the
+table below it all take them from here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from avial_lab.devices import label_with
-from avial_lab.plot.facts import ROW_LIMIT, Table, count, format_bytes, format_seconds, left_out
-from avial_lab.schedule import Schedule
+from avial_lab.table import ROW_LIMIT, Table, left_out
 from avial_lab.trace import Event, EventKind, Trace
 from avial_lab.trace.analysis import (
     Segment,
@@ -21,6 +21,10 @@ from avial_lab.trace.analysis import (
     shares,
     task_times,
 )
+from avial_lab.words import count, format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from avial_lab.schedule import Schedule
 
 TOP = 20
 """Tasks, and stretches of the critical path, that a table shows."""
@@ -98,7 +102,7 @@ def event_words(event: Event) -> str:
     return f"{event.name}{turn}"
 
 
-def event_table(trace: Trace, schedule: Schedule | None = None) -> Table:
+def event_table(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> Table:
     """Every event by its start; the steps around the run first."""
     begin = trace.begin_s
     listed = [*((event, True) for event in trace.around), *((e, False) for e in trace.events)]
@@ -112,24 +116,24 @@ def event_table(trace: Trace, schedule: Schedule | None = None) -> Table:
             format_seconds(event.duration_s),
             format_bytes(event.nbytes) if event.nbytes else "",
         )
-        for event, around in listed[:ROW_LIMIT]
+        for event, around in listed[:most]
     )
     head = ("rank", "device", "event", "what", "start", "duration", "bytes")
     numbers = frozenset({"rank", "start", "duration", "bytes"})
     title = f"Events ({time_label(trace, schedule)})"
-    return Table(title, head, rows, numbers, left_out(len(listed), "event"))
+    return Table(title, head, rows, numbers, left_out(len(listed), "event", most))
 
 
-def rank_table(trace: Trace, schedule: Schedule | None = None) -> Table:
+def rank_table(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> Table:
     """What each rank's time went into; a wait is not work."""
     found = shares(trace)
     rows = tuple(
         (str(share.rank), *(f"{part} %" for part in percentages(share.parts)))
-        for share in found[:ROW_LIMIT]
+        for share in found[:most]
     )
     head = ("rank", *SHARES)
     title = f"Where the time went ({time_label(trace, schedule)})"
-    said = [left_out(trace.ranks, "rank"), dropped_words(trace)]
+    said = [left_out(trace.ranks, "rank", most), dropped_words(trace)]
     if trace.ranks > 1:
         said.append(f"Load balance (mean over greatest compute): {100 * balance(found):.0f} %.")
     return Table(title, head, rows, frozenset(head), " ".join(filter(None, said)))
@@ -207,25 +211,27 @@ def path_table(trace: Trace, path: Sequence[Segment] | None = None) -> Table:
 
 
 def overlap_words(trace: Trace) -> str:
-    """`Messages were under way for 3 ms; 40 % of that their receivers computed.`"""
+    """`Messages were in flight for 3 ms (…); their receivers computed during 40 % of that.`"""
     found = overlap(trace)
     if not found.under_way_s:
         return ""
     return (
-        f"Messages were under way for {format_seconds(found.under_way_s)}, as their receivers saw "
-        f"it; {100 * found.fraction:.0f} % of that they computed meanwhile."
+        f"Messages were in flight for {format_seconds(found.under_way_s)} (by the receivers' "
+        f"clocks); their receivers computed during {100 * found.fraction:.0f} % of that."
     )
 
 
-def trace_text(trace: Trace, schedule: Schedule | None = None) -> str:
-    """The timeline's facts for a terminal; of a run without times only what it was."""
+def trace_text(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> str:
+    """The timeline's facts for a terminal, of each table at most so many rows; of a run without
+    times only what it was.
+    """
     if not trace.events:
         return trace_summary(trace, schedule)
     tables = (
-        rank_table(trace, schedule),
+        rank_table(trace, schedule, most=most),
         task_table(trace, schedule),
         path_table(trace),
-        event_table(trace, schedule),
+        event_table(trace, schedule, most=most),
     )
     said = [trace_summary(trace, schedule), overlap_words(trace), clock_words(trace)]
     return "\n".join([*filter(None, said), *(t.to_text() for t in tables if t.rows)])
