@@ -38,6 +38,7 @@ from avial_lab.notation.header import holds_schedule
 from avial_lab.options import arguments, given
 from avial_lab.program import Program
 from avial_lab.race.command import race_arguments, race_command
+from avial_lab.race.worth_command import worth_arguments, worth_command
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program
 from avial_lab.tuning import TUNE
@@ -132,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
     )
+    worth_arguments(bench)
     race_arguments(bench)
     bench.set_defaults(command=_bench)
 
@@ -481,6 +483,8 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    if options.passes:
+        return worth_command(options)
     if not options.only_self:
         return race_command(options)
     if options.kernels:
