@@ -16,6 +16,7 @@ from avial_lab.errors import BindError
 from avial_lab.options import CompileOptions, arguments
 from avial_lab.race import PEERS, Course, race
 from avial_lab.race.facts import sheet_facts
+from avial_lab.race.made import made_by
 from avial_lab.race.sheet_page import sheet_html
 from avial_lab.race.table import Heat, Sheet
 from avial_lab.suite import POLYBENCH, SIZES, kernel_names
@@ -96,10 +97,10 @@ def race_command(options: argparse.Namespace) -> int:
     if options.html is not None:
         write_file(options.html, sheet_html(sheet))
     if options.json == "-":
-        print(_json(sheet))
+        print(_json(sheet, options))
     else:
         if options.json:
-            write_file(Path(options.json), _json(sheet))
+            write_file(Path(options.json), _json(sheet, options))
         print(sheet)
     if not sheet.whole:
         return 130  # as a shell says it of what was interrupted
@@ -126,8 +127,8 @@ def _kernels(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chosen)) or there
 
 
-def _json(sheet: Sheet) -> str:
-    return json.dumps(sheet_facts(sheet), indent=2)
+def _json(sheet: Sheet, options: argparse.Namespace) -> str:
+    return json.dumps(sheet_facts(sheet, made_by(options.given)), indent=2)
 
 
 def write_file(path: Path, text: str) -> None:

@@ -151,7 +151,8 @@ def _raced(team: Team, rival: Team) -> Race:
     fault = "; ".join(f"{lane.contestant}: {lane.fault}" for lane in lanes.values() if lane.fault)
     if fault:
         return Race("", fault=fault)
-    return Race("", lanes[WITH].median_s, lanes[WITHOUT].median_s)
+    whole, less = lanes[WITH], lanes[WITHOUT]
+    return Race("", whole.median_s, less.median_s, min(whole.seconds), min(less.seconds))
 
 
 def _too_short(team: Team) -> str:

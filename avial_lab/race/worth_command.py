@@ -17,6 +17,7 @@ from avial_lab.options import CompileOptions
 from avial_lab.race.command import check_json, write_file
 from avial_lab.race.entrants import PEERS
 from avial_lab.race.machine import busy
+from avial_lab.race.made import made_by
 from avial_lab.race.subjects import subject_names
 from avial_lab.race.worth import Course, worth
 from avial_lab.race.worth_table import Timed, worth_facts
@@ -57,7 +58,7 @@ def worth_command(options: argparse.Namespace) -> int:
     names, doubts = subject_names(asked), busy()
     sheet = worth(names, course)
     sheet = replace(sheet, notes=(*doubts, *sheet.notes))
-    text = json.dumps(worth_facts(sheet), indent=2)
+    text = json.dumps(worth_facts(sheet, made_by(options.given)), indent=2)
     if options.json == "-":
         print(text)
     else:
@@ -100,6 +101,8 @@ def _tell(timed: Timed) -> None:
     """One program in one line: a long session is watched."""
     gains = sorted((r for r in timed.races if not r.fault), key=lambda r: r.gain, reverse=True)
     words = ", ".join(f"{race.left_out} {race.gain:.2f}" for race in gains)
+    if timed.unreached:
+        words = f"{words or 'no race'}; {len(timed.unreached)} passes not reached"
     told = timed.skipped or words or "the same without any pass"
     print(f"{timed.program} {timed.element}: {told}", file=sys.stderr, flush=True)
     for fault in timed.faults:

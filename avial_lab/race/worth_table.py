@@ -4,9 +4,10 @@ Timed programs -> Worth -> rows -> text, JSON.
 
     format      "avial-lab passes"
     version     1
+    made        {command, commit, date, versions}
     size, ranks, threads, passes, machine, notes
     programs    [{program, element, compile_s [[pass, seconds]], races [{left_out, with_s,
-                without_s, fault}], skipped (why), unreached [pass]}]
+                without_s, with_least_s, without_least_s, fault}], skipped (why), unreached [pass]}]
     unreached   programs that the time was over for
 
 Times are in seconds, medians. Nothing in it names the machine's owner, its host or its folders.
@@ -15,7 +16,7 @@ Times are in seconds, medians. Nothing in it names the machine's owner, its host
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,25 +29,35 @@ VERSION = 1
 LEAST_GAIN = 1.02
 """Less is within what the machine makes of it."""
 
+GAIN = (
+    "Gains are the time without the pass over that with it, of medians; least: of the fastest runs."
+)
+
 INTERRUPTED = "interrupted at "
 """So begins the note of where somebody ended it."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """A program with all passes against itself without one of them; medians. `fault`: why there are
-    no times.
+    """A program with all passes against itself without one of them; medians, and of the fastest
+    runs, which other work on the machine disturbs less. `fault`: why there are no times.
     """
 
     left_out: str
     with_s: float = 0.0
     without_s: float = 0.0
+    with_least_s: float = 0.0
+    without_least_s: float = 0.0
     fault: str = ""
 
     @property
     def gain(self) -> float:
         """The time without the pass over that with it."""
         return self.without_s / self.with_s
+
+    @property
+    def least_gain(self) -> float:
+        return self.without_least_s / self.with_least_s
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,8 @@ class Timed:
 
 @dataclass(frozen=True)
 class Row:
-    """One pass. `gains`: by program, of those that are other code without it and came home.
+    """One pass. `gains`: by program, of those that are other code without it and came home;
+    `least_gains`: of the fastest runs.
     `raced`: how many were compiled without it, `changed`: how many of these are other code.
     `compile_s`: in all, of so many `programs`.
     """
@@ -82,14 +94,18 @@ class Row:
     raced: int
     changed: int
     gains: Mapping[str, float]
+    least_gains: Mapping[str, float]
     compile_s: float
     programs: int
 
     @property
     def mean(self) -> float:
         """Geometric, over the programs it changes; 1 where there are none."""
-        logs = [math.log(gain) for gain in self.gains.values()]
-        return math.exp(math.fsum(logs) / len(logs)) if logs else 1.0
+        return _mean(self.gains.values())
+
+    @property
+    def least_mean(self) -> float:
+        return _mean(self.least_gains.values())
 
     @property
     def best(self) -> str:
@@ -108,6 +124,10 @@ class Row:
         if not served:
             return "< 2 % everywhere" if self.gains else "faults alone"
         return f"serves {served[0]} alone" if len(served) == 1 else ""
+
+
+def _mean(gains: Collection[float]) -> float:
+    return math.exp(math.fsum(map(math.log, gains)) / len(gains)) if gains else 1.0
 
 
 @dataclass(frozen=True)
@@ -142,9 +162,11 @@ class Worth:
     def _row(self, name: str) -> Row:
         races = {t.program: r for t in self.programs for r in t.races if r.left_out == name}
         took = [seconds for t in self.programs for of, seconds in t.compile_s if of == name]
-        gains = {program: race.gain for program, race in races.items() if not race.fault}
+        home = {program: race for program, race in races.items() if not race.fault}
+        gains = {program: race.gain for program, race in home.items()}
+        least = {program: race.least_gain for program, race in home.items()}
         raced = sum(not t.skipped and name not in t.unreached for t in self.programs)
-        return Row(name, raced, len(races), gains, math.fsum(took), len(took))
+        return Row(name, raced, len(races), gains, least, math.fsum(took), len(took))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -164,36 +186,39 @@ class Worth:
         raced = sum(not timed.skipped for timed in self.programs)
         head = (
             f"{raced} program{'' if raced == 1 else 's'}, {self.size}, "
-            f"{self.ranks} × {self.threads}; gain: the time without the pass over that with it"
+            f"{self.ranks} × {self.threads}"
         )
-        lines = [*text_table(self.rows), "", head, str(self.machine)]
+        lines = [*text_table(self.rows), "", GAIN, head, str(self.machine)]
         return "\n".join([*lines, *self.faults, *self.remarks])
 
 
-HEAD = ("pass", "changes", "mean", "best", "of", "worst", "of", "compile, ms", "a program", "")
+HEAD = (
+    "pass", "changes", "mean", "least", "best", "of", "worst", "of", "compile, ms", "a program", "",
+)  # fmt: skip
 
 
 def cells(row: Row) -> tuple[str, ...]:
     """A row of the table, under `HEAD`."""
-    gains = ("-", "-", "-", "-", "-")
+    gains = ("-",) * 6
     if row.gains:
         best, worst = row.gains[row.best], row.gains[row.worst]
-        gains = (f"{row.mean:.3f}", f"{best:.2f}", row.best, f"{worst:.2f}", row.worst)
+        means = (f"{row.mean:.3f}", f"{row.least_mean:.3f}")
+        gains = (*means, f"{best:.2f}", row.best, f"{worst:.2f}", row.worst)
     each = row.compile_s / row.programs if row.programs else 0.0
     took = (f"{row.compile_s * 1e3:.1f}", f"{each * 1e3:.2f}")
     return (row.name, str(row.changed), *gains, *took, row.mark)
 
 
 def text_table(rows: Sequence[Row]) -> list[str]:
-    return columns([HEAD, *map(cells, rows)], left=(0, 4, 6, 9))
+    return columns([HEAD, *map(cells, rows)], left=(0, 5, 7, 10))
 
 
 # -- as plain data ---------------------------------------------------------------------------------
 
 
-def worth_facts(sheet: Worth) -> dict[str, Any]:
-    """The sheet as JSON has it."""
-    return {"format": FORMAT, "version": VERSION, **asdict(sheet), "machine": sheet.machine.facts()}
+def worth_facts(sheet: Worth, made: Mapping[str, Any]) -> dict[str, Any]:
+    """The sheet as JSON has it; `made`: how (`made.made_by`)."""
+    return {"format": FORMAT, "version": VERSION, "made": dict(made), **asdict(sheet)}
 
 
 def worth_of(facts: Mapping[str, Any]) -> Worth:

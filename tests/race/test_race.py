@@ -113,8 +113,8 @@ def test_means_are_of_like_with_like() -> None:
 
 def test_facts_are_json() -> None:
     sheet = Sheet("SMALL", HEATS, (CEILINGS,), MACHINE)
-    facts = json.loads(json.dumps(sheet_facts(sheet)))
-    assert (facts["format"], facts["version"]) == ("avial-lab race", 1)
+    facts = json.loads(json.dumps(sheet_facts(sheet, {})))
+    assert (facts["format"], facts["version"]) == ("avial-lab race", 2)
     gemm, mvt, _ = facts["heats"]
     ours, gcc, _ = gemm["lanes"]
     assert ours["seconds"] == [0.001, 0.0005, 0.0006]
