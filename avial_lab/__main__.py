@@ -490,6 +490,8 @@ def _bench(options: argparse.Namespace) -> int:
         return page_command(options)
     if options.passes:
         return worth_command(options)
+    if options.seconds is not None:
+        raise BindError("--seconds is for bench --passes", hint="leave it out, or add --passes")
     if not options.only_self:
         return race_command(options)
     if options.kernels:

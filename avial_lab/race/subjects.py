@@ -19,7 +19,7 @@ import numpy as np
 from avial_lab import program
 from avial_lab.agreement import agreement
 from avial_lab.element_types import element_of_dtype
-from avial_lab.errors import BindError
+from avial_lab.errors import AvialError, BindError
 from avial_lab.options import MODEL
 from avial_lab.program import Program
 from avial_lab.race.answer import Answer
@@ -54,14 +54,16 @@ class Subject:
     places: tuple[str, ...] = ()
 
     def compiled(self, ranks: int, without: str = "") -> Program:
-        """On the model's sizes, whatever tuning found."""
+        """On the model's sizes, whatever tuning found. AvialError where a fault of ours made it
+        another program, without more passes than that.
+        """
         arrays = {k: v.copy() for k, v in self.before.items() if isinstance(v, np.ndarray)}
         numbers = {
             k: v.item() if isinstance(v, np.generic) else v
             for k, v in self.before.items()
             if not isinstance(v, np.ndarray)
         }
-        return program.compile(
+        compiled = program.compile(
             self.text,
             arrays=arrays,
             scalars=numbers,
@@ -71,6 +73,9 @@ class Subject:
             sizes=MODEL,
             name=self.name,
         )
+        if compiled.built.fault:
+            raise AvialError(compiled.built.fault)
+        return compiled
 
 
 def subject_names(asked: Sequence[str], *, foreign: Path = FOREIGN) -> tuple[str, ...]:

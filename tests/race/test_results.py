@@ -148,6 +148,7 @@ def test_the_command_makes_the_page(
     assert main(["bench", "--page"]) == 0
     assert asked == [True]
     assert main(["bench", "gemm", "--page"]) == 1
+    assert main(["bench", "--page", "--html", "race.html"]) == 1
     assert "bench --page measures nothing" in capsys.readouterr().err
 
 

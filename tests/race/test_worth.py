@@ -256,6 +256,13 @@ def test_a_foreign_program_is_checked_by_its_reference() -> None:
         of.check(compiled, arrays)
 
 
+def test_a_program_that_a_fault_made_plainer_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    plainer = SimpleNamespace(built=SimpleNamespace(fault="a fault in avial_lab (some pass)"))
+    monkeypatch.setattr("avial_lab.program.compile", lambda *_, **__: plainer)
+    with pytest.raises(AvialError, match=r"a fault in avial_lab \(some pass\)"):
+        subject("gemm", "MINI", ()).compiled(1)
+
+
 def test_seconds_of_passes_are_those_of_the_compiler() -> None:
     took = compile_seconds(subject("gemm", "MINI", ()).compiled(1), OPTIONAL)
     assert set(took) == set(OPTIONAL)
@@ -298,6 +305,11 @@ def test_bad_questions_are_refused(
 ) -> None:
     assert main(["bench", "--passes", *arguments]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_seconds_are_for_passes_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "gemm", "--seconds", "5"]) == 1
+    assert "--seconds is for bench --passes" in capsys.readouterr().err
 
 
 def test_no_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
