@@ -38,6 +38,8 @@ from avial_lab.notation.header import holds_schedule
 from avial_lab.options import arguments, given
 from avial_lab.program import Program
 from avial_lab.race.command import race_arguments, race_command
+from avial_lab.race.results import page_arguments, page_command
+from avial_lab.race.worth_command import worth_arguments, worth_command
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program
 from avial_lab.tuning import TUNE
@@ -45,6 +47,7 @@ from avial_lab.tuning import TUNE
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    options.given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -132,6 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
     )
+    page_arguments(bench)
+    worth_arguments(bench)
     race_arguments(bench)
     bench.set_defaults(command=_bench)
 
@@ -481,6 +486,12 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    if options.page:
+        return page_command(options)
+    if options.passes:
+        return worth_command(options)
+    if options.seconds is not None:
+        raise BindError("--seconds is for bench --passes", hint="leave it out, or add --passes")
     if not options.only_self:
         return race_command(options)
     if options.kernels:
@@ -489,7 +500,7 @@ def _bench(options: argparse.Namespace) -> int:
         )
     from avial_lab.bench import bench_self
 
-    return bench_self(as_json=options.json is not None)
+    return bench_self(json_to=options.json, given=options.given)
 
 
 def _passes(options: argparse.Namespace) -> int:

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,10 @@ from avial_lab.demo import deck_text
 from avial_lab.errors import ClusterError
 from avial_lab.messages import Analyse, Source
 from avial_lab.program import Program
+from avial_lab.race.command import write_file
+from avial_lab.race.machine import this_machine
+from avial_lab.race.made import made_by
+from avial_lab.race.results import SELF
 from avial_lab.runtime.cluster import Cluster
 from avial_lab.runtime.launch import environment, mpiexec_options
 from avial_lab.schedule import schedule_tasks
@@ -56,16 +61,33 @@ class Figure:
         return f"{mark} {self.value:9.3f} {self.unit:<4} (goal {self.goal:g})  {self.what}"
 
 
-def bench_self(*, as_json: bool) -> int:
-    """Print every figure as it is measured; 0 where all goals are met."""
+def bench_self(*, json_to: str | None, given: Sequence[str]) -> int:
+    """Print every figure as it is measured, or with `-` all of them as JSON (which else goes to
+    that file); 0 where all goals are met. `given`: the arguments of the command line.
+    """
     figures: list[Figure] = []
     for figure in _figures():
         figures.append(figure)
-        if not as_json:
+        if json_to != "-":
             print(figure, flush=True)
-    if as_json:
-        print(json.dumps([{**asdict(figure), "met": figure.met} for figure in figures], indent=2))
+    if json_to is not None:
+        text = json.dumps(self_facts(figures, made_by(given)), indent=2)
+        if json_to == "-":
+            print(text)
+        else:
+            write_file(Path(json_to), text)
     return 0 if all(figure.met for figure in figures) else 1
+
+
+def self_facts(figures: Sequence[Figure], made: Mapping[str, Any]) -> dict[str, Any]:
+    """What `results.py` makes a table of."""
+    return {
+        "format": SELF,
+        "version": 1,
+        "made": dict(made),
+        "machine": this_machine().facts(),
+        "rows": [{**asdict(figure), "met": figure.met} for figure in figures],
+    }
 
 
 def _figures() -> Iterator[Figure]:

@@ -6,7 +6,6 @@ process of its own, its result is checked before it is timed, and all take turns
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ from avial_lab.race.answer import Answer
 from avial_lab.race.ceilings import measure_ceilings
 from avial_lab.race.entrants import PEERS, Start, missing_peers
 from avial_lab.race.heats import run_heat
-from avial_lab.race.machine import this_machine
+from avial_lab.race.machine import busy, this_machine
 from avial_lab.race.table import Heat, Sheet
 from avial_lab.runtime.blas import blas_of_numpy, needed
 from avial_lab.suite import KernelProgram, kernel_program
@@ -99,9 +98,7 @@ def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator
 
 def _doubts(course: Course) -> Iterator[str]:
     """What cannot race here, and why not to trust the times."""
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load > cores / 2:
-        yield f"other work runs here (load {load:.1f} on {cores} cores): do not trust these times"
+    yield from busy()
     yield from missing_peers(course.against, course.ranks)
     theirs = blas_of_numpy() if "numpy" in course.against else None
     if theirs is not None:

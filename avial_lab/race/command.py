@@ -16,6 +16,7 @@ from avial_lab.errors import BindError
 from avial_lab.options import CompileOptions, arguments
 from avial_lab.race import PEERS, Course, race
 from avial_lab.race.facts import sheet_facts
+from avial_lab.race.made import made_by
 from avial_lab.race.sheet_page import sheet_html
 from avial_lab.race.table import Heat, Sheet
 from avial_lab.suite import POLYBENCH, SIZES, kernel_names
@@ -77,11 +78,7 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
 def race_command(options: argparse.Namespace) -> int:
     """Race, and print the sheet; 0 where every contestant came home with the right answer."""
     names = _kernels(options)
-    if options.json in kernel_names():
-        raise BindError(
-            f"--json {options.json} would write a file of that name",
-            hint="name the kernels before --json, or write --json -",
-        )
+    check_json(options)
     # What makes no sense is said before anybody races.
     own = CompileOptions.of(without=options.without, strict=options.strict, blas=options.blas)
     course = Course(
@@ -98,16 +95,25 @@ def race_command(options: argparse.Namespace) -> int:
     )
     sheet = race(names, course)
     if options.html is not None:
-        _write(options.html, sheet_html(sheet))
+        write_file(options.html, sheet_html(sheet))
     if options.json == "-":
-        print(_json(sheet))
+        print(_json(sheet, options))
     else:
         if options.json:
-            _write(Path(options.json), _json(sheet))
+            write_file(Path(options.json), _json(sheet, options))
         print(sheet)
     if not sheet.whole:
         return 130  # as a shell says it of what was interrupted
     return 1 if sheet.faults else 0
+
+
+def check_json(options: argparse.Namespace) -> None:
+    """BindError where a kernel's name was taken for the file's."""
+    if options.json in kernel_names():
+        raise BindError(
+            f"--json {options.json} would write a file of that name",
+            hint="name the kernels before --json, or write --json -",
+        )
 
 
 def _kernels(options: argparse.Namespace) -> tuple[str, ...]:
@@ -121,11 +127,12 @@ def _kernels(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chosen)) or there
 
 
-def _json(sheet: Sheet) -> str:
-    return json.dumps(sheet_facts(sheet), indent=2)
+def _json(sheet: Sheet, options: argparse.Namespace) -> str:
+    return json.dumps(sheet_facts(sheet, made_by(options.given)), indent=2)
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
+    """BindError where it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -4,9 +4,10 @@ Sheet -> what `avial-lab bench --json` prints. Its form is stable: what is there
 meaning; more may come, and then `version` grows.
 
     format        "avial-lab race"
-    version       1
+    version       2
     size          PolyBench's data size
     whole         false where the race was stopped before its last heat
+    made          {command, commit, date, versions}, since 2
     machine       processor, architecture, cores, threads, caches [{level, nbytes, shared_by}]
     ceilings      [{threads, element, flops_per_s, vector_bits, bytes_per_s,
                     caches [{level, bytes_per_s}]}]; threads of all ranks together
@@ -29,22 +30,24 @@ Times are in seconds. Nothing in it names the machine's owner, its host or its f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from avial_lab.ceilings import Ceilings
 from avial_lab.race.table import Heat, Lane, Mean, Sheet, means
 
 FORMAT = "avial-lab race"
-VERSION = 1
+VERSION = 2
 
 
-def sheet_facts(sheet: Sheet) -> dict[str, Any]:
-    """The sheet as JSON has it."""
+def sheet_facts(sheet: Sheet, made: Mapping[str, Any]) -> dict[str, Any]:
+    """The sheet as JSON has it; `made`: how (`made.made_by`)."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "size": sheet.size,
         "whole": sheet.whole,
+        "made": dict(made),
         "machine": sheet.machine.facts(),
         "ceilings": [_ceilings_facts(ceilings) for ceilings in sheet.ceilings],
         "heats": [_heat_facts(heat) for heat in sheet.heats],

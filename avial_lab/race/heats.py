@@ -57,7 +57,7 @@ def run_heat(start: Start, answer: Answer, ceilings: Ceilings) -> Heat:
             else:
                 lanes[entrant.name] = Lane(entrant.name, compile_s=team.compile_s, note=team.note)
                 teams[entrant.name] = team
-        lanes |= _take_turns(teams, lanes)
+        lanes |= take_turns(teams, lanes)
     return Heat(
         kernel.name,
         element,
@@ -71,7 +71,7 @@ def run_heat(start: Start, answer: Answer, ceilings: Ceilings) -> Heat:
     )
 
 
-def _take_turns(teams: Mapping[str, Team], lanes: Mapping[str, Lane]) -> dict[str, Lane]:
+def take_turns(teams: Mapping[str, Team], lanes: Mapping[str, Lane]) -> dict[str, Lane]:
     """The lanes with the seconds of each contestant's runs, one of everybody's after the other:
     whatever else this machine does meanwhile comes to all of them. Their order is another one each
     time: what the one before left in the caches comes to all of them, too.

@@ -63,6 +63,14 @@ def this_machine(*, system: Path = SYSTEM) -> Machine:
     )
 
 
+def busy() -> tuple[str, ...]:
+    """Why not to trust times that are taken now; nothing where nobody else is at work."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load <= cores / 2:
+        return ()
+    return (f"other work runs here (load {load:.1f} on {cores} cores): do not trust these times",)
+
+
 def pins(threads: int, *, system: Path = SYSTEM) -> tuple[int, ...]:
     """The hardware threads for so many threads, a core of its own for each as long as there are
     any; none where they cannot be chosen (macOS).

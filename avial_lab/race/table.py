@@ -226,7 +226,7 @@ def text_table(heats: Sequence[Heat]) -> list[str]:
         "GB/s",
         "roofline",
     ]
-    return _columns([head, *(_row(heat, names) for heat in heats)])
+    return columns([head, *(_row(heat, names) for heat in heats)])
 
 
 def compile_table(heats: Sequence[Heat]) -> list[str]:
@@ -237,14 +237,15 @@ def compile_table(heats: Sequence[Heat]) -> list[str]:
         lanes = {lane.contestant: lane for lane in heat.home}
         times = [f"{lanes[n].compile_s:.2f}" if n in lanes else "-" for n in names]
         rows.append([heat.kernel, heat.element, str(heat.ranks), str(heat.threads), *times])
-    return _columns(rows)
+    return columns(rows)
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+def columns(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0, 1)) -> list[str]:
+    """Aligned: those `left` at their beginning, all others, which are numbers, at their end."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.ljust(width) if k < 2 else cell.rjust(width)
+            cell.ljust(width) if k in left else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
