@@ -65,7 +65,7 @@ def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
         "scalars": {"n": 8}, "ranks": 3, "gpus": 1, "topology": None, "policy": "levels",
         "sync": "levels", "division": "grid", "function": "f", "name": "prog",
         "without": "order-loops", "sizes": "tile-time{widths=8x8}", "strict": True,
-        "blas": False, "dynamic": True,
+        "dynamic": True,
     }  # fmt: skip
     assert isinstance(page.names["prog"], Program)
 
