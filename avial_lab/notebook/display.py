@@ -14,9 +14,10 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
-from avial_lab.binary import Binary, Manifest
+from avial_lab.binary import Binary
 from avial_lab.ceilings import Ceilings
 from avial_lab.dag import TaskGraph
+from avial_lab.manifest import DerivedMessages, KnownMessages
 from avial_lab.messages import Analysis
 from avial_lab.one_process import OneProcess
 from avial_lab.ownership import Plan
@@ -327,7 +328,8 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Stages: show_stages,
     Topology: show_topology,
     Binary: show_printed,
-    Manifest: show_printed,
+    KnownMessages: show_printed,
+    DerivedMessages: show_printed,
     Choice: show_printed,
     Verdict: show_printed,
     Ceilings: show_printed,

@@ -11,6 +11,7 @@ import pytest
 from nbconvert import HTMLExporter
 
 from avial_lab.ceilings import Ceilings
+from avial_lab.manifest import DerivedMessages
 from avial_lab.messages import Analysis
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
 from avial_lab.one_process import OneProcess
@@ -41,10 +42,14 @@ def everything() -> list[object]:
     loops = [by_hand.heat_explanation(), by_hand.heat_nest(), by_hand.neighbours(3)]
     rest = [program, program.graph, schedule, program.stages["avial"], program.trace, *loops]
     choice = Choice("2026-11-22", 1, 1.0)
+    derived = DerivedMessages(
+        entry="main", ranks=3, buffers=program.graph.buffers, storages=program.graph.storages,
+        inputs=(), results=(), phases=("S1", "S2"),
+    )  # fmt: skip
     printed = [
         Analysis(program.graph, {}), program.stages, schedule.topology, program.binary,
-        program.binary.manifest, choice, loops[0].verdicts[0], Ceilings(1, "f64", 1e9, 1e9),
-        Timing((1e-3,)), OneProcess("no MPI", schedule.topology),
+        program.binary.manifest, derived, choice, loops[0].verdicts[0],
+        Ceilings(1, "f64", 1e9, 1e9), Timing((1e-3,)), OneProcess("no MPI", schedule.topology),
     ]  # fmt: skip
     return [*rest, *printed, *named.values()]
 
