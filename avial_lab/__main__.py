@@ -38,7 +38,7 @@ from avial_lab.notation.header import holds_schedule
 from avial_lab.options import arguments, given
 from avial_lab.program import Program
 from avial_lab.race.command import race_arguments, race_command
-from avial_lab.race.results import page_arguments, page_command
+from avial_lab.race.results_page import page_arguments, page_command
 from avial_lab.race.worth_command import worth_arguments, worth_command
 from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program

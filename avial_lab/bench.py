@@ -31,7 +31,7 @@ from avial_lab.program import Program
 from avial_lab.race.command import write_file
 from avial_lab.race.machine import this_machine
 from avial_lab.race.made import made_by
-from avial_lab.race.results import SELF
+from avial_lab.race.results_page import SELF
 from avial_lab.runtime.cluster import Cluster
 from avial_lab.runtime.launch import environment, mpiexec_options
 from avial_lab.schedule import schedule_tasks

@@ -14,11 +14,11 @@ from avial_lab import bench
 from avial_lab.__main__ import main
 from avial_lab.bench import Figure, bench_self, self_facts
 from avial_lab.errors import BindError
-from avial_lab.race import results
+from avial_lab.race import results_page
 from avial_lab.race.facts import sheet_facts
 from avial_lab.race.machine import CacheLevel, Machine
 from avial_lab.race.made import made_by
-from avial_lab.race.results import FOLDER, PAGE, page_of, write_page
+from avial_lab.race.results_page import FOLDER, PAGE, page_of, write_page
 from avial_lab.race.table import Heat, Lane, Sheet
 from avial_lab.race.worth_table import Race, Timed, Worth, worth_facts
 
@@ -117,7 +117,7 @@ def test_the_lab_itself(tmp_path: Path) -> None:
 def test_the_order_is_that_of_sections_and_names(tmp_path: Path) -> None:
     for name, section in (("b", 0), ("a", 3), ("c-d", 0), ("c", 0)):
         facts = {
-            "format": results.TRANSCRIBED, "version": 1, "section": results.SECTIONS[section],
+            "format": results_page.TRANSCRIBED, "version": 1, "section": results_page.SECTIONS[section],
             "title": f"file {name}", "machine": "a machine", "made": {}, "tables": [],
         }  # fmt: skip
         put(tmp_path, name, facts)
@@ -144,7 +144,7 @@ def test_the_command_makes_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr(results, "write_page", lambda: asked.append(True))
+    monkeypatch.setattr(results_page, "write_page", lambda: asked.append(True))
     assert main(["bench", "--page"]) == 0
     assert asked == [True]
     assert main(["bench", "gemm", "--page"]) == 1
