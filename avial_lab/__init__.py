@@ -5,8 +5,8 @@ target, run it.
 >>> program = avial_lab.compile(text, arrays=dict(a=a, b=b), ranks=2)      # doctest: +SKIP
 >>> program.run()                                                          # doctest: +SKIP
 
-Names are loaded when they are first used: an engine that imports `avial_lab.runtime.engine` passes
-through here and must not pull in what it does not need.
+Names are loaded when they are first used: an engine that imports `avial_lab.runtime.rank.engine`
+passes through here and must not pull in what it does not need.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from avial_lab.errors import AvialError
+    from avial_lab.core.errors import AvialError
     from avial_lab.exercise import check
+    from avial_lab.machine.measure import measure_ceilings
+    from avial_lab.machine.topology import Topology
     from avial_lab.notebook import load_ipython_extension
     from avial_lab.one_process import OneProcess, start_or_reference
     from avial_lab.plot.film import Film
     from avial_lab.plot.roofline import Point, Roofline
     from avial_lab.program import Namespace, Program, analyse, compile
-    from avial_lab.race.ceilings import measure_ceilings
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
     from avial_lab.timing import Timing, timed
-    from avial_lab.topology import Topology
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AvialError": "errors",
-    "Cluster": "runtime.cluster",
+    "AvialError": "core.errors",
+    "Cluster": "runtime.launch.cluster",
     "Film": "plot.film",
     "Namespace": "program",
     "OneProcess": "one_process",
@@ -39,12 +39,12 @@ _HOME = {
     "Program": "program",
     "Roofline": "plot.roofline",
     "Timing": "timing",
-    "Topology": "topology",
+    "Topology": "machine.topology",
     "analyse": "program",
     "check": "exercise",
     "compile": "program",
     "load_ipython_extension": "notebook",
-    "measure_ceilings": "race.ceilings",
+    "measure_ceilings": "machine.measure",
     "start_or_reference": "one_process",
     "timed": "timing",
 }

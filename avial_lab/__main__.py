@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from avial_lab import plot, program
-from avial_lab.errors import AvialError, BindError, CheckError
+from avial_lab.core.errors import AvialError, BindError, CheckError
 from avial_lab.inputs import (
     RandomArguments,
     allocate_missing,
@@ -40,7 +40,7 @@ from avial_lab.program import Program
 from avial_lab.race.command import race_arguments, race_command
 from avial_lab.race.results_page import page_arguments, page_command
 from avial_lab.race.worth_command import worth_arguments, worth_command
-from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
+from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, KernelProgram, is_kernel, kernel_program
 from avial_lab.tuning import TUNE
 
@@ -543,15 +543,15 @@ def _kernelspec() -> ModuleType:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from avial_lab.runtime import records  # psutil, which the other commands may do without
+    from avial_lab.runtime.launch import registry  # psutil, which the other commands may do without
 
     if options.action == "stop":
-        chosen = records.clusters() if options.all else (records.cluster_called(options.id),)
-        records.stop_clusters(chosen)
-        records.remove_traces()
+        chosen = registry.clusters() if options.all else (registry.cluster_called(options.id),)
+        registry.stop_clusters(chosen)
+        registry.remove_traces()
         print(f"stopped {', '.join(record.id for record in chosen) or 'nothing: there is none'}")
         return 0
-    for record in records.clusters():
+    for record in registry.clusters():
         print(record)
     return 0
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from avial_lab.arrays import Storage, read_box
-from avial_lab.element_types import element_of_dtype, is_numpys
-from avial_lab.errors import CheckError
-from avial_lab.regions import Box
+from avial_lab.core.buffers import Storage, read_box
+from avial_lab.core.element_types import element_of_dtype, is_numpys
+from avial_lab.core.errors import CheckError
+from avial_lab.core.regions import Box
 
 
 def agreement(

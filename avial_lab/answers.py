@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from avial_lab.accesses import caller_memory
+from avial_lab.artifact.stages import Inside, StageInside
 from avial_lab.building import (
     Stopwatch,
     build_program,
@@ -22,8 +23,8 @@ from avial_lab.building import (
     taken_apart,
     with_text,
 )
+from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.dialects.program import is_structured, program_function
-from avial_lab.errors import AvialError, InternalError
 from avial_lab.inside.look import look_at_text, look_inside
 from avial_lab.inside.steps import PassLog
 from avial_lab.messages import (
@@ -49,7 +50,6 @@ from avial_lab.parse import is_plain, print_explained, print_module
 from avial_lab.resumption import edited_build, is_program, resumed, watched_stages
 from avial_lab.simulator.reference import reference
 from avial_lab.simulator.trial import trial_arguments
-from avial_lab.stages import Inside, StageInside
 
 
 def answer(question: Question) -> Answer | AvialError:

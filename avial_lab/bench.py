@@ -24,19 +24,19 @@ import numpy as np
 
 from avial_lab import program
 from avial_lab.compiler import shared_compiler
+from avial_lab.core.errors import ClusterError
+from avial_lab.core.toolchain import find_tool, tool
 from avial_lab.demo import deck_text
-from avial_lab.errors import ClusterError
+from avial_lab.machine.host import this_machine
+from avial_lab.machine.topology import Topology
 from avial_lab.messages import Analyse, Source
+from avial_lab.planning.schedule import schedule_tasks
 from avial_lab.program import Program
 from avial_lab.race.command import write_file
-from avial_lab.race.machine import this_machine
 from avial_lab.race.made import made_by
 from avial_lab.race.results_page import SELF
-from avial_lab.runtime.cluster import Cluster
-from avial_lab.runtime.launch import environment, mpiexec_options
-from avial_lab.schedule import schedule_tasks
-from avial_lab.toolchain import find_tool, tool
-from avial_lab.topology import Topology
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.processes import environment, mpiexec_options
 
 REPEATS = 9
 SMALL_BYTES = 16

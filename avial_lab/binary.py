@@ -23,16 +23,15 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
-from avial_lab import ownership
-from avial_lab.cache import Cache, digest, spelled
-from avial_lab.cpu import has_slow_gathers, instruction_sets
-from avial_lab.errors import InternalError
-from avial_lab.files import cache_folder
+from avial_lab.artifact.manifest import Manifest
+from avial_lab.core.cache import Cache, digest, spelled
+from avial_lab.core.errors import InternalError
+from avial_lab.core.files import cache_folder
+from avial_lab.core.toolchain import tool
+from avial_lab.core.words import brief, count, format_bytes, listed
 from avial_lab.llvm_parts import LlvmPart, joined, parts_of
-from avial_lab.manifest import Manifest
-from avial_lab.native import sources
-from avial_lab.toolchain import tool
-from avial_lab.words import brief, count, format_bytes, listed
+from avial_lab.machine.cpu import has_slow_gathers, instruction_sets
+from avial_lab.runtime.native import ownership, sources
 
 EXPORTED = (
     "_mlir_ciface_main",

@@ -16,22 +16,23 @@ from avial_lab.accesses import read_groups, read_program
 from avial_lab.accesses.buffers import argument_name
 from avial_lab.accesses.rounding import reordered_storages
 from avial_lab.accesses.views import is_memref
-from avial_lab.arrays import Number
+from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.manifest import KnownMessages
+from avial_lab.artifact.stages import Stage
 from avial_lab.binary import Binary, MachineCode, binary_of
-from avial_lab.cache import digest, spelled
 from avial_lab.catalogue import WHOLE
-from avial_lab.dag import TaskGraph, build_dag
-from avial_lab.devices import GPU_FAMILY
+from avial_lab.core.buffers import Number
+from avial_lab.core.cache import digest, spelled
+from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
+from avial_lab.core.stored import fingerprint, made_once
 from avial_lab.dialects import register
 from avial_lab.dialects.program import is_structured, program_function
-from avial_lab.division import Division
 from avial_lab.elementary.functions import FUNCTIONS
-from avial_lab.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.inside.demand import demands_in
 from avial_lab.inside.steps import PassLog
-from avial_lab.manifest import KnownMessages
+from avial_lab.machine.devices import GPU_FAMILY
+from avial_lab.machine.topology import Topology
 from avial_lab.messages import ANY_SIZE, Build, Built, Source
-from avial_lab.ownership import Plan
 from avial_lab.parse import is_plain, parse_cell
 from avial_lab.parse.arguments import bind_arguments
 from avial_lab.passes.contract_products import ContractProducts
@@ -46,8 +47,8 @@ from avial_lab.pipelines import (
     run_passes,
     text_of,
 )
-from avial_lab.predicted_messages import with_messages
-from avial_lab.schedule import (
+from avial_lab.planning.distribution import Division
+from avial_lab.planning.schedule import (
     Policy,
     Schedule,
     Sync,
@@ -55,6 +56,9 @@ from avial_lab.schedule import (
     schedule_phases,
     schedule_tasks,
 )
+from avial_lab.planning.task_graph import TaskGraph, build_dag
+from avial_lab.predicted_messages import with_messages
+from avial_lab.runtime.native.ownership import Plan
 from avial_lab.spmd import (
     Finished,
     finished_phases,
@@ -66,10 +70,6 @@ from avial_lab.spmd import (
     to_checked,
     verdicts_on,
 )
-from avial_lab.stages import Stage
-from avial_lab.stored import fingerprint, made_once
-from avial_lab.topology import Topology
-from avial_lab.verdicts import Verdict
 
 
 class Stopwatch:

@@ -11,21 +11,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from avial_lab.cache import digest, spelled
+from avial_lab.artifact.explanation import Verdict
 from avial_lab.catalogue import OPTIONAL
 from avial_lab.compiler import save_reproducer, shared_compiler
-from avial_lab.dag import Group, Task
-from avial_lab.errors import (
+from avial_lab.core.cache import digest, spelled
+from avial_lab.core.errors import (
     AvialError,
     CompilerCrash,
     CompilerTimeout,
     FaultWarning,
     InternalError,
 )
+from avial_lab.core.stored import fingerprint, made_once
 from avial_lab.messages import Build, Built, Source
 from avial_lab.notation.header import holds_schedule
-from avial_lab.stored import fingerprint, made_once
-from avial_lab.verdicts import Verdict
+from avial_lab.planning.task_graph import Group, Task
 
 
 def build(question: Build, timeout: float | None) -> Built:

@@ -23,8 +23,10 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import IO, overload
 
-from avial_lab.errors import AvialError, CompilerCrash, CompilerTimeout
-from avial_lab.files import cache_folder
+from avial_lab.artifact.stages import Inside
+from avial_lab.core.errors import AvialError, CompilerCrash, CompilerTimeout
+from avial_lab.core.files import cache_folder
+from avial_lab.core.toolchain import ToolError, install_hint
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -44,10 +46,8 @@ from avial_lab.messages import (
     RunReference,
 )
 from avial_lab.options import command_line
-from avial_lab.runtime.guardian import Guardian
-from avial_lab.runtime.launch import private_folder
-from avial_lab.stages import Inside
-from avial_lab.toolchain import ToolError, install_hint
+from avial_lab.runtime.launch.guardian import Guardian
+from avial_lab.runtime.launch.processes import private_folder
 
 TIME_LIMIT_S = 120.0
 """How long one question may take unless the caller says otherwise."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from avial_lab import plot, program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 
 ELEMENTS = 20
 """The deck's arrays have twenty elements."""

@@ -22,10 +22,10 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from avial_lab.cache import Cache
-from avial_lab.devices.cuda import chip_named
-from avial_lab.files import cache_folder
-from avial_lab.toolchain import Outcome, find_tool, install_hint, run
+from avial_lab.core.cache import Cache
+from avial_lab.core.files import cache_folder
+from avial_lab.core.toolchain import Outcome, find_tool, install_hint, run
+from avial_lab.machine.devices.cuda import chip_named
 
 #: The major version of LLVM and MLIR that the passes' names and the bindings' API are of.
 LLVM_MAJOR = 22
@@ -333,7 +333,7 @@ def check_clusters() -> Iterator[Finding]:
     """Clusters that a process left behind take memory, and cores from the next run."""
     if find_spec("psutil") is None:
         return  # then there is no cluster either
-    from avial_lab.runtime.records import clusters
+    from avial_lab.runtime.launch.registry import clusters
 
     left = [record for record in clusters() if not record.owned]
     if left:
@@ -395,7 +395,7 @@ def check_cluster() -> Iterator[Finding]:
 
 _BLAS = """
 import numpy
-from avial_lab.runtime.blas import needed
+from avial_lab.runtime.rank.blas import needed
 print(needed())
 """
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from avial_lab.dag import Dependency, Task, TaskKind
-from avial_lab.errors import CheckError
-from avial_lab.graph_facts import access_words, buffer_words, region_words
+from avial_lab.core.errors import CheckError
+from avial_lab.core.words import brief, count, format_bytes
+from avial_lab.planning.graph_facts import access_words, buffer_words, region_words
+from avial_lab.planning.task_graph import Dependency, Task, TaskKind
 from avial_lab.program import Program
 from avial_lab.trace import EventKind
-from avial_lab.words import brief, count, format_bytes
 
 TOLERANCE = 1e-9
 """Floating-point values may be so far from the expected ones, relative to the largest of them."""

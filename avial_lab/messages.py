@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from avial_lab.arrays import Binding
+from avial_lab.artifact.explanation import Nest, Verdict
+from avial_lab.artifact.stages import Inside, Stage
 from avial_lab.binary import Binary
-from avial_lab.dag import TaskGraph
-from avial_lab.errors import CellSpan
-from avial_lab.graph_facts import graph_summary
+from avial_lab.core.buffers import Binding
+from avial_lab.core.errors import CellSpan
+from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.machine.topology import Topology
 from avial_lab.options import CompileOptions
-from avial_lab.ownership import Plan
-from avial_lab.schedule import Schedule
-from avial_lab.stages import Inside, Stage
-from avial_lab.topology import Topology
-from avial_lab.verdicts import Nest, Verdict
-from avial_lab.words import brief, count, format_seconds, listed
+from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.runtime.native.ownership import Plan
 
 Scalar = bool | int | float
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from avial_lab.dag import TaskKind
+from avial_lab.artifact.explanation import Nest
 from avial_lab.dialects.program import program_function
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import text_attribute
+from avial_lab.planning.task_graph import TaskKind
 from avial_lab.polyhedra.operations import LOOPS
 from avial_lab.polyhedra.spaces import nest_of
-from avial_lab.verdicts import Nest
 
 MOST_NESTS = 60
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from avial_lab.errors import ClusterError
-from avial_lab.toolchain import ToolError
-from avial_lab.topology import Topology
+from avial_lab.core.errors import ClusterError
+from avial_lab.core.toolchain import ToolError
+from avial_lab.machine.topology import Topology
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
-    from avial_lab.runtime.engines import Progress
+    from avial_lab.runtime.launch.cluster import Cluster
+    from avial_lab.runtime.launch.engines import Progress
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ def start_or_reference(
     progress: Progress | None = None,
 ) -> Cluster | OneProcess:
     """A cluster as `Cluster.start` makes it; one process where MPI cannot start."""
-    from avial_lab.runtime.cluster import Cluster  # with its client, which takes 0.3 s to load
+    from avial_lab.runtime.launch.cluster import (
+        Cluster,  # with its client, which takes 0.3 s to load
+    )
 
     if cpu < 0 or gpu < 0 or cpu + gpu < 1:
         return Cluster.start(cpu, gpu)  # raises: no MPI could start that

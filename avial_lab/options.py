@@ -22,11 +22,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from avial_lab.catalogue import OPTIONAL, SIZES
-from avial_lab.division import CYCLIC, Division
-from avial_lab.errors import ScheduleError
+from avial_lab.core.errors import ScheduleError
+from avial_lab.core.words import brief
 from avial_lab.pass_rows import Sizes
-from avial_lab.schedule import Policy, Sync
-from avial_lab.words import brief
+from avial_lab.planning.distribution import CYCLIC, Division
+from avial_lab.planning.schedule import Policy, Sync
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from avial_lab.errors import InternalError, ScheduleError
-from avial_lab.words import MOST_ROWS, brief, count
+from avial_lab.core.errors import InternalError, ScheduleError
+from avial_lab.core.words import MOST_ROWS, brief, count
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from typing import Protocol
 from mlir import ir, passmanager
 from mlir.dialects import llvm
 
+from avial_lab.artifact.stages import Stage
 from avial_lab.binary import (
     MachineCode,
     assembly_command,
@@ -39,9 +40,9 @@ from avial_lab.catalogue import (
     TO_LLVM_DIALECT,
     rows,
 )
+from avial_lab.core.errors import AvialError, InternalError, PassError
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import AvialError, InternalError, PassError
 from avial_lab.notation.source import Source
 from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.arrays_apart import APART
@@ -50,7 +51,6 @@ from avial_lab.passes.operations import operations_in, operations_named
 from avial_lab.passes.ptx import Kernels, compile_kernels, ptx_command
 from avial_lab.passes.select_gpu_tasks import is_gpu_task
 from avial_lab.passes.signed_offsets import may_run_backwards
-from avial_lab.stages import Stage
 
 
 class Pass(Protocol):

@@ -23,15 +23,15 @@ import numpy as np
 
 from avial_lab import plot
 from avial_lab.agreement import agreement, rounded_elsewhere
-from avial_lab.arrays import bind_arrays, checked_array, read_box
+from avial_lab.artifact.explanation import Choice, Demand, Explanation, Nest, arithmetic_told
+from avial_lab.artifact.stages import Inside, Stages
 from avial_lab.binary import Binary
-from avial_lab.cache import digest, spelled
-from avial_lab.ceilings import Ceilings
 from avial_lab.compilation import build
 from avial_lab.compiler import shared_compiler
-from avial_lab.dag import TaskGraph
-from avial_lab.element_types import dtype_of_element
-from avial_lab.errors import (
+from avial_lab.core.buffers import bind_arrays, checked_array, read_box
+from avial_lab.core.cache import digest, spelled
+from avial_lab.core.element_types import dtype_of_element
+from avial_lab.core.errors import (
     AvialError,
     BindError,
     CellSpan,
@@ -39,9 +39,14 @@ from avial_lab.errors import (
     CompilerCrash,
     RunError,
 )
-from avial_lab.files import written_whole
-from avial_lab.graph_facts import graph_summary
+from avial_lab.core.files import written_whole
+from avial_lab.core.regions import Box
+from avial_lab.core.stored import fingerprint
+from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.inside.carried import carried_over
+from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import estimated_ceilings, predicted
+from avial_lab.machine.topology import Topology
 from avial_lab.messages import (
     Analyse,
     Analysis,
@@ -57,7 +62,6 @@ from avial_lab.messages import (
     Scalar,
     Source,
 )
-from avial_lab.model import estimated_ceilings, predicted
 from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
 from avial_lab.one_process import OneProcess
 from avial_lab.options import (
@@ -67,31 +71,27 @@ from avial_lab.options import (
     takes_options,
     tuning_key,
 )
-from avial_lab.ownership import Plan
-from avial_lab.regions import Box
+from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.schedule import Piece, Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.reproducer import reproducer
-from avial_lab.runtime import mpiexec
-from avial_lab.runtime.exchange import caller_arrays
-from avial_lab.runtime.job import Options
-from avial_lab.runtime.live import Progress, Teller
-from avial_lab.runtime.outcome import DEATH_HINTS
-from avial_lab.runtime.parcels import as_bytes
-from avial_lab.runtime.printed import Printed
-from avial_lab.runtime.threads import Threads
-from avial_lab.schedule import Piece, Schedule
-from avial_lab.stages import Inside, Stages
-from avial_lab.stored import fingerprint
-from avial_lab.topology import Topology
+from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch.progress import Progress, Teller
+from avial_lab.runtime.native.ownership import Plan
+from avial_lab.runtime.rank.exchange import caller_arrays
+from avial_lab.runtime.rank.job import Options
+from avial_lab.runtime.rank.outcome import DEATH_HINTS
+from avial_lab.runtime.rank.output import Printed
+from avial_lab.runtime.rank.parcels import as_bytes
+from avial_lab.runtime.rank.threads import Threads
 from avial_lab.trace import Trace
 from avial_lab.trace.run_facts import time_label
 from avial_lab.tuning import Search, checked_budget, remember, remembered
-from avial_lab.verdicts import Choice, Demand, Explanation, Nest, arithmetic_told
-from avial_lab.words import brief, count, format_seconds, listed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 _WORD = struct.Struct("=q")
 
@@ -152,9 +152,9 @@ def compile(
     in the program's order; else products that are only added are fused with the sum. With `blas`
     products of matrices call the BLAS that each rank's machine has, on the threads of the run; a
     run is refused where there is none
-    (`runtime/blas.py`). With `dynamic` a plain function is compiled once for arrays of whatever
-    size its text leaves open (`memref<?x?xf64>`) and for any numbers: for others only what its
-    accesses are is looked at again. Where that cannot be, it is compiled for what it is given;
+    (`runtime/rank/blas.py`). With `dynamic` a plain function is compiled once for arrays of
+    whatever size its text leaves open (`memref<?x?xf64>`) and for any numbers: for others only what
+    its accesses are is looked at again. Where that cannot be, it is compiled for what it is given;
     `explain()` says why, and which passes did less for want of a size.
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
@@ -435,7 +435,7 @@ class Program:
                 taken = mpiexec.run(self.binary, self.arrays, **how)
             else:
                 # Its client takes 0.3 s to load, which who has none does not wait for.
-                from avial_lab.runtime.cluster import run as run_on_cluster
+                from avial_lab.runtime.launch.cluster import run as run_on_cluster
 
                 taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
         finally:

@@ -16,11 +16,11 @@ from importlib import metadata
 
 import numpy as np
 
-from avial_lab.arrays import Buffer, Storage
+from avial_lab.artifact.stages import Stage
+from avial_lab.core.buffers import Buffer, Storage
+from avial_lab.machine.topology import Topology
 from avial_lab.messages import Build
 from avial_lab.options import MODEL_SIZES, keywords
-from avial_lab.stages import Stage
-from avial_lab.topology import Topology
 
 MOST_BYTES = 200_000
 """Arrays of more together are not written down: the file then makes zeros."""

@@ -14,6 +14,8 @@ from dataclasses import replace
 from mlir import ir
 
 from avial_lab import pipelines, spmd
+from avial_lab.artifact.manifest import KnownMessages
+from avial_lab.artifact.stages import Stage
 from avial_lab.binary import (
     MachineCode,
     assemble_command,
@@ -23,22 +25,20 @@ from avial_lab.binary import (
     verify_command,
 )
 from avial_lab.building import Stopwatch, build_apart, build_program, graph_of, with_code
-from avial_lab.devices.cuda import chip_in_ptx
+from avial_lab.core.errors import AvialError, CellSpan, ParseError
+from avial_lab.core.toolchain import find_tool, tool
 from avial_lab.dialects import register
 from avial_lab.dialects.program import PROGRAMS, scheduled_function, tasks_of
 from avial_lab.dialects.verify import verify_program
-from avial_lab.errors import AvialError, CellSpan, ParseError
-from avial_lab.manifest import KnownMessages
+from avial_lab.machine.devices.cuda import chip_in_ptx
 from avial_lab.messages import Build, Built, Resume
 from avial_lab.notation.source import Source as Text
 from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.place_tasks import PlaceTasks
 from avial_lab.passes.program import text_attribute
 from avial_lab.pipelines import Stages, Watch, finished, in_reading_order, kernel_stages, ptx_in
-from avial_lab.schedule import Schedule, schedule_by_hand
+from avial_lab.planning.schedule import Schedule, schedule_by_hand
 from avial_lab.spmd import finished_phases
-from avial_lab.stages import Stage
-from avial_lab.toolchain import find_tool, tool
 
 _BEFORE = {
     "avial": "source",

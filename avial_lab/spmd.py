@@ -15,7 +15,9 @@ from typing import TypeVar
 
 from mlir import ir
 
-from avial_lab.arrays import Number
+from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
+from avial_lab.artifact.stages import Stage
 from avial_lab.binary import Binary, MachineCode, binary_of
 from avial_lab.catalogue import (
     GROUP_PHASES,
@@ -25,13 +27,11 @@ from avial_lab.catalogue import (
     TASKS_TO_MPI,
     WRITTEN,
 )
-from avial_lab.dag import TaskGraph, TaskKind
+from avial_lab.core.buffers import Number
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import PROGRAMS, is_plain, program_function
-from avial_lab.division import Division
-from avial_lab.manifest import DerivedMessages, KnownMessages
+from avial_lab.machine.topology import Topology
 from avial_lab.options import CompileOptions
-from avial_lab.ownership import Plan, plan_run
 from avial_lab.pass_rows import Given
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.fuse_phases import fused_in
@@ -63,10 +63,10 @@ from avial_lab.pipelines import (
     run_passes,
     to_tools,
 )
-from avial_lab.schedule import Schedule
-from avial_lab.stages import Stage
-from avial_lab.topology import Topology
-from avial_lab.verdicts import Verdict
+from avial_lab.planning.distribution import Division
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph, TaskKind
+from avial_lab.runtime.native.ownership import Plan, plan_run
 
 Told = TypeVar("Told")
 

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from avial_lab.element_types import dtype_of_element
-from avial_lab.errors import BindError, CheckError
+from avial_lab.core.element_types import dtype_of_element
+from avial_lab.core.errors import BindError, CheckError
+from avial_lab.core.words import brief
 from avial_lab.messages import Scalar
-from avial_lab.words import brief
 
 POLYBENCH = (
     "2mm", "3mm", "adi", "atax", "bicg", "cholesky", "correlation", "covariance", "deriche",

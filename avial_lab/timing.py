@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from avial_lab.errors import RunError
+from avial_lab.core.errors import RunError
+from avial_lab.core.words import brief, count, format_seconds
 from avial_lab.one_process import OneProcess
 from avial_lab.program import Program
-from avial_lab.words import brief, count, format_seconds
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 _MOST = 10  # times as many runs as were asked for, at the most
 

@@ -17,15 +17,15 @@ from statistics import median
 
 import numpy as np
 
-from avial_lab.cache import Cache
+from avial_lab.artifact.explanation import Choice, Tried
 from avial_lab.catalogue import OPTIONAL, SIZES
-from avial_lab.errors import AvialError, ScheduleError
-from avial_lab.files import cache_folder
+from avial_lab.core.cache import Cache
+from avial_lab.core.errors import AvialError, ScheduleError
+from avial_lab.core.files import cache_folder
 from avial_lab.messages import Built
 from avial_lab.options import CompileOptions, sizes_text
-from avial_lab.runtime.threads import Threads
-from avial_lab.runtime.trials import Trials
-from avial_lab.verdicts import Choice, Tried
+from avial_lab.runtime.launch.trials import Trials
+from avial_lab.runtime.rank.threads import Threads
 
 TUNE = "measure for so many seconds what is better than the model's choice here, and remember it"
 """For those who ask on a command line."""

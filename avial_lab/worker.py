@@ -14,7 +14,7 @@ import threading
 from multiprocessing.connection import Connection
 
 from avial_lab.binary import get_ready
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 
 
 def main(arguments: list[str]) -> None:

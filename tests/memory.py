@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from avial_lab.dag import Task, TaskGraph
-from avial_lab.regions import Box, Region
+from avial_lab.core.regions import Box, Region
+from avial_lab.planning.task_graph import Task, TaskGraph
 
 Index = tuple[int, ...]
 

@@ -10,11 +10,11 @@ from itertools import product
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 
+from avial_lab.core.regions import Box
 from avial_lab.passes.touches import EVERYTHING, TouchFunction, write_touches
 from avial_lab.pipelines import TO_LLVM, run_passes
 from avial_lab.polyhedra import Array, Loop, Scop
 from avial_lab.polyhedra.touched import Touch, touched_boxes
-from avial_lab.regions import Box
 
 Elements = set[tuple[str, tuple[int, ...]]]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from avial_lab.arrays import Buffer, Storage, row_major
-from avial_lab.dag import Access, Task, TaskGraph, build_dag
-from avial_lab.regions import Box, union
-from avial_lab.topology import Target, Topology
+from avial_lab.core.buffers import Buffer, Storage, row_major
+from avial_lab.core.regions import Box, union
+from avial_lab.machine.topology import Target, Topology
+from avial_lab.planning.task_graph import Access, Task, TaskGraph, build_dag
 
 ITEMSIZE = 4
 

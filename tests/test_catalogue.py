@@ -34,14 +34,14 @@ from avial_lab.catalogue import (
     WRITTEN,
     rows,
 )
-from avial_lab.errors import InternalError, PassError
+from avial_lab.core.errors import InternalError, PassError
+from avial_lab.machine.topology import Topology
 from avial_lab.options import CompileOptions
 from avial_lab.pass_rows import Pipeline, Row, documentation
 from avial_lab.passes import normalise, normalise_tasks
 from avial_lab.pipelines import OURS, TO_HOST, TO_LLVM, arithmetic, parse_passes
 from avial_lab.simulator.reference import _CHECKED
 from avial_lab.spmd import to_loops, to_one, to_tasks
-from avial_lab.topology import Topology
 
 OWN = {row.name: row for row in rows() if row.is_ours}
 NEEDED: dict[str, dict[str, Any]] = {

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import avial_lab
-from avial_lab import constants
+from avial_lab.machine import constants
 
 ROOT = Path(avial_lab.__file__).parent
 
@@ -19,7 +19,7 @@ def test_rates_and_sizes_of_machines_stand_in_one_module() -> None:
 
 
 def test_each_has_a_unit_and_a_source() -> None:
-    text = (ROOT / "constants.py").read_text()
+    text = (ROOT / "machine/constants.py").read_text()
     names = [name for name in vars(constants) if name.isupper()]
     units = re.compile(r"_(HZ|BYTES|PER_S|S|CYCLES)$|^(BYTES|TERMS|ADDITIONS|REQUESTS|CORES)_")
     bare = {"VECTOR_UNITS", "REACHED_OF_PEAK", "WRITE_COMBINING_STREAMS"}  # they are counts, shares

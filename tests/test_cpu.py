@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab import cpu as this
-from avial_lab.cpu import (
+from avial_lab.core.errors import ClusterError
+from avial_lab.machine import cpu as this
+from avial_lab.machine.cpu import (
     Cpu,
     allowed,
     check_instruction_sets,
@@ -14,7 +15,6 @@ from avial_lab.cpu import (
     data_caches,
     this_cpu,
 )
-from avial_lab.errors import ClusterError
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,19 @@ import pytest
 #: Everything that the notebook's process or an engine holds.
 WITHOUT_MLIR = (
     "avial_lab",
-    "avial_lab.errors",
-    "avial_lab.topology",
-    "avial_lab.arrays",
-    "avial_lab.dag",
-    "avial_lab.schedule",
+    "avial_lab.core.errors",
+    "avial_lab.machine.topology",
+    "avial_lab.core.buffers",
+    "avial_lab.planning.task_graph",
+    "avial_lab.planning.schedule",
     "avial_lab.catalogue",
     "avial_lab.binary",
     "avial_lab.doctor",
     "avial_lab.plot",
     "avial_lab.plot.passes",
     "avial_lab.program",
-    "avial_lab.runtime.engine",
-    "avial_lab.runtime.cluster",
+    "avial_lab.runtime.rank.engine",
+    "avial_lab.runtime.launch.cluster",
     "avial_lab.notebook",
     "avial_lab.__main__",
 )
@@ -35,7 +35,7 @@ WITHOUT_MLIR = (
 QUICK = ("avial_lab.__main__", "avial_lab.program", "avial_lab.one_process", "avial_lab.timing")
 
 #: What an engine does without: it starts fast, and runs where neither is installed.
-ENGINE = "avial_lab.runtime.engine"
+ENGINE = "avial_lab.runtime.rank.engine"
 NOT_IN_AN_ENGINE = ("mlir", "ipyparallel", "IPython", "graphviz", "pygments")
 
 

@@ -18,9 +18,11 @@ import avial_lab
 from avial_lab import compilation, program
 from avial_lab import options as options_module
 from avial_lab.__main__ import main
+from avial_lab.artifact.stages import Stage
 from avial_lab.catalogue import OPTIONAL, SIZES
 from avial_lab.compiler import save_reproducer
-from avial_lab.errors import AvialError, PassError, ScheduleError
+from avial_lab.core.errors import AvialError, PassError, ScheduleError
+from avial_lab.machine.topology import Topology
 from avial_lab.messages import Build, Source
 from avial_lab.notebook.magics import AvialMagics, _parse
 from avial_lab.options import (
@@ -35,8 +37,6 @@ from avial_lab.options import (
 from avial_lab.pipelines import parse_passes
 from avial_lab.program import _command, _tuning_key
 from avial_lab.reproducer import reproducer
-from avial_lab.stages import Stage
-from avial_lab.topology import Topology
 
 # -- each option on every way that it goes ---------------------------------------------------------
 

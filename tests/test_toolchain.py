@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from avial_lab import toolchain
-from avial_lab.toolchain import ToolError, find_tool, run, tool
+from avial_lab.core import toolchain
+from avial_lab.core.toolchain import ToolError, find_tool, run, tool
 from tests.waiting import assert_gone
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from mlir import ir
 
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.arrays import UNBOUNDED, Binding, Buffer, Storage, row_major
+from avial_lab.core.buffers import UNBOUNDED, Binding, Buffer, Storage, row_major
+from avial_lab.core.element_types import ITEMSIZE
+from avial_lab.core.errors import BindError, PassError
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import schedule_operations, top_operations
-from avial_lab.element_types import ITEMSIZE
-from avial_lab.errors import BindError, PassError
 
 
 def program_buffers(

@@ -23,8 +23,8 @@ from avial_lab.accesses.linear import Linear, Window, ranged, symbol
 from avial_lab.accesses.storage_regions import joined
 from avial_lab.accesses.touches import BodyReader
 from avial_lab.accesses.views import ABSOLUTE, DYNAMIC, defining, is_memref
-from avial_lab.arrays import UNBOUNDED
-from avial_lab.regions import Box
+from avial_lab.core.buffers import UNBOUNDED
+from avial_lab.core.regions import Box
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from mlir import ir
 
 from avial_lab.accesses.index_forms import IndexForms
 from avial_lab.accesses.linear import Linear, apply_map, extreme
-from avial_lab.dag import Group
 from avial_lab.dialects.avial import buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import schedules_of
+from avial_lab.planning.task_graph import Group
 
 ROUNDS = "avial.rounds"
 """On a converge whose loop is written out: how often it goes round, in words."""

@@ -13,7 +13,7 @@ from mlir import ir
 
 from avial_lab.accesses.linear import Linear, apply_map, extreme, ranged, unknown
 from avial_lab.accesses.views import DYNAMIC, VIEWS, defining, open_extents
-from avial_lab.arrays import UNBOUNDED
+from avial_lab.core.buffers import UNBOUNDED
 
 NO_SYMBOLS: Mapping[ir.Value, Linear] = MappingProxyType({})
 NO_EXTENTS: Mapping[ir.Value, Sequence[Linear]] = MappingProxyType({})

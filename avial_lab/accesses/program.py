@@ -19,14 +19,14 @@ from avial_lab.accesses.summary import summary
 from avial_lab.accesses.symbols import unbound_numbers
 from avial_lab.accesses.touches import Touch, body_touches
 from avial_lab.accesses.views import defining, view_chain
-from avial_lab.arrays import Binding, Buffer, Storage
-from avial_lab.dag import Access, Group, Task, TaskKind
+from avial_lab.core.buffers import Binding, Buffer, Storage
+from avial_lab.core.errors import PassError
+from avial_lab.core.regions import Box
 from avial_lab.dialects.avial import buffer_of, operand_segments
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import scheduled_function
-from avial_lab.errors import PassError
-from avial_lab.regions import Box
-from avial_lab.topology import Target
+from avial_lab.machine.topology import Target
+from avial_lab.planning.task_graph import Access, Group, Task, TaskKind
 
 
 def read_program(

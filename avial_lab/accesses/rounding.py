@@ -13,7 +13,7 @@ from mlir import ir
 
 from avial_lab.accesses.buffers import program_buffers
 from avial_lab.accesses.views import is_memref, view_chain
-from avial_lab.arrays import Binding
+from avial_lab.core.buffers import Binding
 from avial_lab.dialects.avial import buffer_of, operand_segments
 from avial_lab.dialects.program import program_function
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from avial_lab.arrays import Buffer, Storage
-from avial_lab.dag import Access
-from avial_lab.regions import Box, Region, union
+from avial_lab.core.buffers import Buffer, Storage
+from avial_lab.core.regions import Box, Region, union
+from avial_lab.planning.task_graph import Access
 
 MOST_BOXES = 32
 """A body that touches more boxes of one buffer than this is taken to touch their hull."""

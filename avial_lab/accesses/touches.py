@@ -30,8 +30,8 @@ from avial_lab.accesses.views import (
     view_chain,
     whole_of,
 )
-from avial_lab.arrays import UNBOUNDED
-from avial_lab.regions import Box
+from avial_lab.core.buffers import UNBOUNDED
+from avial_lab.core.regions import Box
 
 if TYPE_CHECKING:
     from avial_lab.accesses.calls import Functions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from avial_lab.accesses.linear import ONE, Linear, Variable, Window, unknown
-from avial_lab.arrays import UNBOUNDED
+from avial_lab.core.buffers import UNBOUNDED
 
 if TYPE_CHECKING:
     from avial_lab.accesses.index_forms import IndexForms

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from avial_lab.errors import CellSpan
+from avial_lab.core.errors import CellSpan
 
 
 def span_of(location: ir.Location) -> CellSpan | None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from mlir import ir
 
+from avial_lab.core.errors import PassError, VerifyError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError, VerifyError
 
 PROGRAMS = "avial.programs"
 """On a function whose tasks are placed: the steps of every rank."""

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 
 from mlir import ir
 
-from avial_lab.devices import KINDS
+from avial_lab.core.errors import VerifyError
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import VerifyError
+from avial_lab.machine.devices import KINDS
 
 _PARENTS = {
     "avial.target": ("avial.schedule", "avial.converge"),

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
+from avial_lab.artifact.stages import Inside, Stage
 from avial_lab.inside.origins import Lines
-from avial_lab.stages import Inside, Stage
 
 
 def carried_over(

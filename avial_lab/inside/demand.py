@@ -15,8 +15,9 @@ import islpy as isl
 import numpy as np
 from mlir import ir
 
+from avial_lab.artifact.explanation import Demand
+from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.dialects.program import program_function
-from avial_lab.element_types import ITEMSIZE
 from avial_lab.inside.work import constant_bound, own_counts
 from avial_lab.passes.notes import loop_name
 from avial_lab.passes.operations import operations_in
@@ -24,7 +25,6 @@ from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra import ArrayKind, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.nesting import parent_of
-from avial_lab.verdicts import Demand
 
 SET, PARAM = isl.dim_type.set, isl.dim_type.param
 PHASES = ("avial.replicate", "avial.task")

@@ -12,11 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from avial_lab.devices.cuda import chip_in_ptx
+from avial_lab.artifact.stages import PassStep, Stage, StageInside
+from avial_lab.core.toolchain import find_tool
 from avial_lab.inside.machine import assembly_origins
 from avial_lab.inside.origins import Lines, LocatedText
 from avial_lab.inside.parts import counts_of, parts_of, ptx_facts
 from avial_lab.inside.steps import dumped_steps, step_between, with_commands
+from avial_lab.machine.devices.cuda import chip_in_ptx
 from avial_lab.passes.ptx import (
     belongs,
     in_kernels,
@@ -25,8 +27,6 @@ from avial_lab.passes.ptx import (
     ptx_of,
     to_ptx,
 )
-from avial_lab.stages import PassStep, Stage, StageInside
-from avial_lab.toolchain import find_tool
 
 _NAMES = ("--mlir-use-nameloc-as-prefix",)
 _CLEAN = (*_NAMES, "--mlir-print-debuginfo=false")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from mlir import ir, passmanager
 from mlir.dialects import llvm
 
+from avial_lab.artifact.stages import Inside, PassStep, Stage, StageInside
 from avial_lab.binary import assembly_of, bitcode, host_triple, optimised, optimised_command
 from avial_lab.dialects import register
 from avial_lab.inside.kernels import kernels_inside
@@ -25,7 +26,6 @@ from avial_lab.inside.work import operation_counts
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.select_gpu_tasks import SelectGpuTasks
 from avial_lab.pipelines import Stages, gpu_text, has_gpu_tasks, our_line
-from avial_lab.stages import Inside, PassStep, Stage, StageInside
 
 _SCOPE = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
 

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from avial_lab.artifact.stages import Part
 from avial_lab.inside.machine import is_instruction, is_vector
-from avial_lab.stages import Part
 
 _SYMBOL = r'@(?P<name>"[^"]*"|[\w$.:-]+)'
 _MLIR_HEAD = re.compile(

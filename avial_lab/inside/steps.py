@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
+from avial_lab.artifact.stages import PassStep
 from avial_lab.inside.changes import changed_lines
 from avial_lab.pipelines import OURS, Pass, mlir_opt_line, our_line, text_of
-from avial_lab.stages import PassStep
 
 
 @dataclass

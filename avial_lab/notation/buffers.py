@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from avial_lab.element_types import ELEMENT_TYPES
-from avial_lab.errors import AvialError, BindError, VerifyError
+from avial_lab.core.element_types import ELEMENT_TYPES
+from avial_lab.core.errors import AvialError, BindError, VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.elaborate import Elaborator
 from avial_lab.notation.source import did_you_mean

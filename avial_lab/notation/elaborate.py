@@ -26,8 +26,8 @@ from collections.abc import Callable, Mapping
 
 from mlir import ir
 
-from avial_lab.arrays import Binding
-from avial_lab.errors import AvialError
+from avial_lab.core.buffers import Binding
+from avial_lab.core.errors import AvialError
 from avial_lab.notation.copied import Copy
 from avial_lab.notation.elaboration import (
     Elaboration,

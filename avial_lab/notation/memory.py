@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from avial_lab.errors import VerifyError
+from avial_lab.core.errors import VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.elaborate import Elaborator
 from avial_lab.notation.elaboration import Type

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from mlir import ir
 
-from avial_lab.arrays import Binding
+from avial_lab.core.buffers import Binding
 from avial_lab.notation import (  # noqa: F401  they fill RULES
     arithmetic,
     blocks,

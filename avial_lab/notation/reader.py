@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.notation.elaboration import Place
 from avial_lab.notation.source import CLOSING, ID, STRING, TOKEN, VALUE, Source, quote
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from avial_lab.errors import AvialError, VerifyError
+from avial_lab.core.errors import AvialError, VerifyError
 from avial_lab.notation.elaborate import Elaborator
 from avial_lab.notation.elaboration import Type
 from avial_lab.notation.source import SKIP, VALUE, first_name

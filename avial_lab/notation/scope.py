@@ -9,7 +9,7 @@ import re
 
 from mlir import ir
 
-from avial_lab.errors import AvialError, VerifyError
+from avial_lab.core.errors import AvialError, VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.elaboration import BUFFER, Constant, Type, Unknown
 from avial_lab.notation.output import Output

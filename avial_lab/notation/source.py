@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cached_property
 
-from avial_lab.errors import AvialError, CellSpan, ParseError
+from avial_lab.core.errors import AvialError, CellSpan, ParseError
 
 ID = r"%[\w$.-]+"
 """An SSA name; letters beyond ASCII are allowed here and spelled out for MLIR (`ascii_names`)."""

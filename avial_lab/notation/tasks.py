@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from avial_lab.errors import ParseError, VerifyError
+from avial_lab.core.errors import ParseError, VerifyError
 from avial_lab.notation import types
 from avial_lab.notation.blocks import close
 from avial_lab.notation.buffers import buffer_type_of

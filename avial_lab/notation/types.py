@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from avial_lab.arrays import Buffer, row_major
-from avial_lab.element_types import FLOATS
+from avial_lab.core.buffers import Buffer, row_major
+from avial_lab.core.element_types import FLOATS
 
 DYNAMIC = "?"
 Extent = int | str

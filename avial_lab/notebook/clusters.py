@@ -19,12 +19,18 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle
 
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.notebook.display import Note
 from avial_lab.notebook.live import widgets_there
 from avial_lab.one_process import OneProcess, start_or_reference
-from avial_lab.runtime.cluster import Cluster
-from avial_lab.runtime.records import Record, cluster_called, clusters, stop_clusters, this_owner
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.registry import (
+    Record,
+    cluster_called,
+    clusters,
+    stop_clusters,
+    this_owner,
+)
 
 KEEP_S = 600.0
 """How long a cluster waits for the next kernel; AVIAL_KEEP_S says otherwise."""

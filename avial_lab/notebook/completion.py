@@ -20,9 +20,9 @@ from IPython.core.completer import (
 )
 from IPython.core.interactiveshell import InteractiveShell
 
-from avial_lab.devices import KINDS
-from avial_lab.devices.cpu import canonical_cpu
-from avial_lab.element_types import ELEMENT_TYPES, ElementKind
+from avial_lab.core.element_types import ELEMENT_TYPES, ElementKind
+from avial_lab.machine.devices import KINDS
+from avial_lab.machine.devices.cpu import canonical_cpu
 from avial_lab.notebook.display import PARTS
 from avial_lab.notebook.magic_lines import complete_line
 from avial_lab.notebook.magics import AvialMagics, line_parser

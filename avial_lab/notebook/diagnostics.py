@@ -11,7 +11,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
-from avial_lab.errors import AvialError, CellSpan
+from avial_lab.core.errors import AvialError, CellSpan
 from avial_lab.notation.source import TOKEN
 
 Diagnostic = dict[str, Any]

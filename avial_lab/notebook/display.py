@@ -14,26 +14,26 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
+from avial_lab.artifact.explanation import Choice, Explanation, Nest, Verdict
+from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
+from avial_lab.artifact.stages import Stage, Stages
 from avial_lab.binary import Binary
-from avial_lab.ceilings import Ceilings
-from avial_lab.dag import TaskGraph
-from avial_lab.manifest import DerivedMessages, KnownMessages
+from avial_lab.core.table import ROW_LIMIT, Table
+from avial_lab.core.words import brief, count
+from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.topology import Topology
 from avial_lab.messages import Analysis
 from avial_lab.one_process import OneProcess
-from avial_lab.ownership import Plan
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.program import Program
-from avial_lab.schedule import Schedule
-from avial_lab.stages import Stage, Stages
-from avial_lab.table import ROW_LIMIT, Table
+from avial_lab.runtime.native.ownership import Plan
 from avial_lab.timing import Timing
-from avial_lab.topology import Topology
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Choice, Explanation, Nest, Verdict
-from avial_lab.words import brief, count
 
 PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")
 """What of a program can be shown, in the order it is shown in; `loops`, `dependences`, `split` and
@@ -340,8 +340,8 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
 }
 
 RENDERERS_BY_NAME: dict[tuple[str, str], Callable[[Any], Bundle]] = {
-    ("avial_lab.runtime.cluster", "Cluster"): show_printed,
-    ("avial_lab.runtime.cluster", "ClusterStatus"): show_printed,
+    ("avial_lab.runtime.launch.cluster", "Cluster"): show_printed,
+    ("avial_lab.runtime.launch.cluster", "ClusterStatus"): show_printed,
     ("avial_lab.race.table", "Sheet"): show_printed,
 }
 """By module and name: types that are shown only once somebody has loaded them."""

@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert.exporters.html import HTMLExporter
 
-from avial_lab.errors import AvialError, BindError
+from avial_lab.core.errors import AvialError, BindError
 
 SOLUTION = "solution"
 """The tag of a cell that the reader is to write himself first."""

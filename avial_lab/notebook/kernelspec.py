@@ -13,7 +13,7 @@ from typing import Any
 
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
 
 NAME = "avial-mpi"
 _OURS = "avial"

@@ -23,7 +23,8 @@ from IPython.display import display
 from traitlets import Float
 
 import avial_lab
-from avial_lab.errors import AvialError, CheckError, InternalError
+from avial_lab.core.errors import AvialError, CheckError, InternalError
+from avial_lab.core.words import format_bytes
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
     cluster_list,
@@ -36,11 +37,10 @@ from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.options import arguments, given
 from avial_lab.program import Namespace, Program
-from avial_lab.runtime.records import clusters, stop_clusters
-from avial_lab.runtime.threads import OVERSUBSCRIBE, THREADS
+from avial_lab.runtime.launch.registry import clusters, stop_clusters
+from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 from avial_lab.suite import SIZES, kernel_program
 from avial_lab.tuning import TUNE
-from avial_lab.words import format_bytes
 
 DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
 SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"

@@ -16,12 +16,12 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.notebook.diagnostics import Diagnostics
 from avial_lab.notebook.display import View
 from avial_lab.notebook.magics import AvialMagics
 from avial_lab.program import Program
-from avial_lab.runtime.cluster import Cluster, ClusterState
+from avial_lab.runtime.launch.cluster import Cluster, ClusterState
 
 TARGET = "avial"
 _PASSING = (ClusterState.RESTARTING, ClusterState.RUNNING)

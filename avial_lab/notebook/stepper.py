@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.plot.views.stepper import language_of, stepper_data, text_data
 from avial_lab.program import Program
 

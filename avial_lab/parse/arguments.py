@@ -13,10 +13,10 @@ from mlir import ir
 from mlir.dialects import arith, memref
 
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.arrays import Binding, Buffer, row_major
+from avial_lab.core.buffers import Binding, Buffer, row_major
+from avial_lab.core.element_types import HANDED
+from avial_lab.core.errors import BindError, VerifyError
 from avial_lab.dialects.places import name_of, span_of
-from avial_lab.element_types import HANDED
-from avial_lab.errors import BindError, VerifyError
 from avial_lab.notation.elaboration import Scalar
 from avial_lab.notation.source import did_you_mean
 from avial_lab.notation.types import buffer_type

@@ -13,12 +13,12 @@ from types import MappingProxyType
 
 from mlir import ir
 
-from avial_lab.arrays import Binding
+from avial_lab.core.buffers import Binding
+from avial_lab.core.errors import AvialError, BindError, InternalError, ParseError, VerifyError
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import functions_of, program_function, scheduled_function
 from avial_lab.dialects.verify import verify_program
-from avial_lab.errors import AvialError, BindError, InternalError, ParseError, VerifyError
 from avial_lab.notation.elaboration import Elaboration, Scalar
 from avial_lab.notation.header import holds_schedule
 from avial_lab.notation.programs import elaborate

@@ -11,9 +11,9 @@ import ctypes
 
 from mlir import ir
 
+from avial_lab.core.errors import VerifyError
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import functions_of, has_body, is_public, symbol_of
-from avial_lab.errors import VerifyError
 from avial_lab.notation.source import did_you_mean
 
 _OURS = ("gpu.container_module", "sym_name")

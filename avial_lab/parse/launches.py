@@ -12,8 +12,8 @@ from mlir.dialects import arith, memref, scf
 from avial_lab.accesses import view_chain
 from avial_lab.accesses.calls import Functions
 from avial_lab.accesses.views import DYNAMIC
+from avial_lab.core.errors import VerifyError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import VerifyError
 from avial_lab.parse.roles import role_touches
 
 BLOCK = 256

@@ -11,9 +11,9 @@ from mlir import ir
 from mlir.dialects import memref
 
 from avial_lab.accesses.views import defining, is_memref
+from avial_lab.core.errors import VerifyError
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import program_function, symbol_of
-from avial_lab.errors import VerifyError
 from avial_lab.parse.tensors import run_pipeline
 
 RESULT = "avial.result"

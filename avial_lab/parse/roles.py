@@ -19,9 +19,9 @@ from avial_lab.accesses.index_forms import IndexForms
 from avial_lab.accesses.linear import Linear, Window
 from avial_lab.accesses.touches import BodyReader, Handler
 from avial_lab.accesses.views import alternatives, is_memref
+from avial_lab.core.errors import AvialError, BindError, CellSpan, VerifyError
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments, rebuilt
 from avial_lab.dialects.places import name_of, span_of
-from avial_lab.errors import AvialError, BindError, CellSpan, VerifyError
 from avial_lab.notation.elaboration import Elaboration, Listed
 from avial_lab.notation.source import did_you_mean
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from mlir import ir, passmanager
 
+from avial_lab.core.errors import VerifyError
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import functions_of, has_body
-from avial_lab.errors import VerifyError
 
 _BUFFERIZE = (
     "builtin.module(func.func(convert-elementwise-to-linalg),"

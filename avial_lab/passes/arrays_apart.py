@@ -12,10 +12,10 @@ from itertools import combinations
 from mlir import ir
 
 from avial_lab.accesses.views import defining, is_memref, view_chain
+from avial_lab.core.regions import Box
 from avial_lab.dialects.program import program_function
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import OF_TASK
-from avial_lab.regions import Box
 
 APART = "avial.apart"
 SHARED = "avial.shared"

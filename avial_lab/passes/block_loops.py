@@ -11,7 +11,7 @@ from functools import partial
 
 from mlir import ir
 
-from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.machine.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.block_code import FEWEST, NARROWER, SHARED_AROUND, BlockCode
 from avial_lab.passes.block_sizes import BlockSizes, described, itemsize_in

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avial_lab.cpu import Cpu
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.register_tiles import Tiles
 from avial_lab.passes.strip_code import LINES, StripCode

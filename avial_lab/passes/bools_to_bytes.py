@@ -12,8 +12,8 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 
 if TYPE_CHECKING:

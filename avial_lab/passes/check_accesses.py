@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.core.errors import VerifyError
 from avial_lab.dialects.program import program_function
-from avial_lab.errors import VerifyError
 from avial_lab.polyhedra import read_scop
 from avial_lab.polyhedra.outside import out_of_bounds
 

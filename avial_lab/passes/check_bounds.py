@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, llvm, memref, scf
 
+from avial_lab.core.errors import CellSpan
 from avial_lab.dialects.places import name_of, span_of
-from avial_lab.errors import CellSpan
 from avial_lab.passes.operations import itemsize_of, operations_in
 from avial_lab.passes.runtime import add_runtime
 

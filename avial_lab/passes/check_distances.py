@@ -14,8 +14,8 @@ from mlir import ir
 from mlir.dialects import arith, scf
 
 from avial_lab.accesses.memory import LOADS, STORES
-from avial_lab.cpu import this_cpu
-from avial_lab.element_types import ITEMSIZE
+from avial_lab.core.element_types import ITEMSIZE
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.index_code import (

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.core.errors import VerifyError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import VerifyError
 from avial_lab.passes.drop_in import describe_split
 from avial_lab.passes.operations import operations_named
 from avial_lab.passes.phases import AS_WRITTEN, split_loops

@@ -17,8 +17,9 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.passes.operations import operations_named
-from avial_lab.polyhedra import ArrayKind, Loop, Scop, Statement, dependences, read_scop
+from avial_lab.polyhedra import ArrayKind, Loop, Scop, Statement, read_scop
 from avial_lab.polyhedra.budget import limited
+from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.model import Access, Array
 from avial_lab.polyhedra.reductions import forbidding
 

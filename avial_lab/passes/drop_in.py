@@ -16,10 +16,10 @@ from avial_lab.accesses.calls import Functions
 from avial_lab.accesses.rounding import FAR, TERMS
 from avial_lab.accesses.touches import body_touches
 from avial_lab.accesses.views import is_memref, view_chain
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.avial import CAST, SEGMENTS, buffer_of, rebuilt
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import program_function
-from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT, split_dimensions
 from avial_lab.passes.program import is_pure

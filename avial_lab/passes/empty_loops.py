@@ -12,7 +12,7 @@ from types import MappingProxyType
 from mlir import ir
 
 from avial_lab.accesses.views import defining, extents_of
-from avial_lab.arrays import UNBOUNDED
+from avial_lab.core.buffers import UNBOUNDED
 from avial_lab.passes.operations import operations_named
 from avial_lab.polyhedra.affine import Affine
 from avial_lab.polyhedra.indices import evaluate

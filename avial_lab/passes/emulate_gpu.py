@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
 from avial_lab.passes.operations import nbytes_of, operations_in
 from avial_lab.passes.phases import remap
 from avial_lab.passes.program import is_pure

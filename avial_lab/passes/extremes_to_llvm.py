@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.element_types import ELEMENT_TYPES, ElementKind
+from avial_lab.core.element_types import ELEMENT_TYPES, ElementKind
 from avial_lab.passes.operations import itemsize_of, operations_named
 
 X86 = ("x86_64", "amd64", "i686")

@@ -17,9 +17,9 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES
-from avial_lab.constants import LINE_BYTES
-from avial_lab.cpu import Cpu, this_cpu
 from avial_lab.dialects.program import is_strict
+from avial_lab.machine.constants import LINE_BYTES
+from avial_lab.machine.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.interleave_rows import INDEPENDENT_ROWS
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL

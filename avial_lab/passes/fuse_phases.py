@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, STORES
-from avial_lab.constants import BYTES_OF_A_SHORT_STEP, BYTES_WHILE_THREADS_MEET
-from avial_lab.cpu import this_cpu
-from avial_lab.devices import CPU, kind_for
+from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
-from avial_lab.element_types import ITEMSIZE
+from avial_lab.machine.constants import BYTES_OF_A_SHORT_STEP, BYTES_WHILE_THREADS_MEET
+from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.devices import CPU, kind_for
 from avial_lab.passes.block_loops import STEPS, BlockLoops
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import arrays_of, nbytes_of, operations_in

@@ -1,6 +1,6 @@
 """A contraction that is products of matrices, as calls of a BLAS.
 
-Contraction, Products -> calls of `avial_gemm_f64` (`native/blas.c`) at the insertion point.
+Contraction, Products -> calls of `avial_gemm_f64` (`runtime/native/blas.c`) at the insertion point.
 
     rectangle                 triangle, in blocks of rows
     ┌───────┐                 ┌─┐            each block is a rectangle, called for as it is,

@@ -16,8 +16,8 @@ from mlir import ir
 from mlir.dialects import arith
 
 from avial_lab.accesses.views import view_chain
-from avial_lab.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
-from avial_lab.cpu import this_cpu
+from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import ALLOCATIONS, functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import put_side_by_side

@@ -12,9 +12,9 @@ from mlir import ir
 
 from avial_lab.accesses.memory import LOADS
 from avial_lab.accesses.views import VIEWS, is_memref
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import is_public
-from avial_lab.errors import PassError
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra.nesting import parent_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.cpu import this_cpu
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.llvm_flags import NO_MEMCPY, tell_llvm

@@ -17,7 +17,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, STORES
-from avial_lab.constants import REQUESTS_IN_FLIGHT
+from avial_lab.machine.constants import REQUESTS_IN_FLIGHT
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.interleave_rows import put_all_side_by_side, put_side_by_side
 from avial_lab.passes.loop_bounds import operands_of_ends

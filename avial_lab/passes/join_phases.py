@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import func
 
-from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.dialects.program import STRICT, is_strict
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import APART
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.passes.fuse_phases import FUSED, PHASES, on_cpu, touched_by

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.constants import (
+from avial_lab.machine.constants import (
     CLOCK_HZ,
     CORE_CACHE_BYTES_PER_S,
     CORES_THAT_FILL_MEMORY,
@@ -23,7 +23,7 @@ from avial_lab.constants import (
     REACHED_OF_PEAK,
     VECTOR_UNITS,
 )
-from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.machine.cpu import Cpu, this_cpu
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.fuse_phases import IFS, PHASES
 from avial_lab.passes.join_phases import join_in

@@ -14,9 +14,9 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.avial import rebuilt_with
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
 from avial_lab.passes.operations import attributes_of
 
 Rename = Callable[[ir.Value], ir.Value]

@@ -16,9 +16,9 @@ from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.notes import listed, loop_name, tell
 from avial_lab.passes.operations import LOOPS, loops_in, operations_in, operations_named
-from avial_lab.polyhedra import ArrayKind, Dependence, Scop, dependences, read_scop
+from avial_lab.polyhedra import ArrayKind, Dependence, Scop, read_scop
 from avial_lab.polyhedra.budget import limited
-from avial_lab.polyhedra.dependences import carried_among
+from avial_lab.polyhedra.dependences import carried_among, dependences
 from avial_lab.polyhedra.nesting import defined_in, holds
 
 NAME = "mark-parallel"

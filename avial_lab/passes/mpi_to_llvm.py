@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, llvm, memref
 
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
 from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
 from avial_lab.passes.operations import functions_in, itemsize_of, operations_in
 from avial_lab.passes.runtime import add_runtime

@@ -15,8 +15,8 @@ from typing import Any
 from mlir import ir, passmanager
 
 from avial_lab.catalogue import PLAIN
+from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.dialects.program import symbol_of
-from avial_lab.errors import AvialError, InternalError
 from avial_lab.passes.arrays_apart import SHARED, ArraysApart, arrays_apart
 from avial_lab.passes.control_level import CONDITIONS
 from avial_lab.passes.empty_loops import known_ends

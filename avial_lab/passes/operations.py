@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mlir import ir, rewrite
 
-from avial_lab.element_types import ITEMSIZE
+from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.polyhedra.nesting import holds
 
 

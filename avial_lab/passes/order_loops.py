@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import islpy as isl
 from mlir import ir
 
-from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.machine.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.mark_parallel import ORDERED, free_nests

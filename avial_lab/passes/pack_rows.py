@@ -15,9 +15,9 @@ from math import prod
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.constants import LINE_BYTES
-from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
+from avial_lab.machine.constants import LINE_BYTES
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.independent_accesses import INDEPENDENT

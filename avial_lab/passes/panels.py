@@ -24,7 +24,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from avial_lab.constants import LINE_BYTES
+from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.passes.contraction_code import ContractionCode, Values
 from avial_lab.passes.index_code import (
     divided,

@@ -14,7 +14,7 @@ from mlir.dialects import arith, memref
 
 from avial_lab.accesses.memory import ACCESSES, STORES
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.constants import LINE_BYTES
+from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.passes.index_code import pieces, times
 from avial_lab.passes.jam_rows import (
     BOUNDS,

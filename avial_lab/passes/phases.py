@@ -13,9 +13,9 @@ from mlir import ir
 from mlir.dialects import func
 
 from avial_lab.accesses.views import VIEWS
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.avial import buffer_of
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
 from avial_lab.passes.llvm_flags import NOT_INLINED, tell_llvm
 from avial_lab.passes.loop_bounds import bounds_of, leaning, narrowed
 from avial_lab.passes.operations import operations_in

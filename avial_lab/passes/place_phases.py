@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.accesses import read_groups, read_program
-from avial_lab.dag import build_dag
+from avial_lab.core.errors import ScheduleError
 from avial_lab.dialects.avial import ReplicateOp, TaskOp
 from avial_lab.dialects.places import span_of
-from avial_lab.division import Division
-from avial_lab.errors import ScheduleError
+from avial_lab.machine.topology import Target, Topology
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import LEVEL, PHASES, SYNC, split_loops
 from avial_lab.passes.program import text_attribute
-from avial_lab.schedule import Sync, phase_levels
-from avial_lab.topology import Target, Topology
+from avial_lab.planning.distribution import Division
+from avial_lab.planning.schedule import Sync, phase_levels
+from avial_lab.planning.task_graph import build_dag
 
 
 @dataclass(frozen=True)

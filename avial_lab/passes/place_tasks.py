@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.accesses import read_program
-from avial_lab.arrays import Buffer, Storage, row_major
-from avial_lab.dag import TaskGraph, build_dag
+from avial_lab.core.buffers import Buffer, Storage, row_major
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import PROGRAMS, scheduled_function, schedules_of, tasks_of
-from avial_lab.errors import PassError
+from avial_lab.machine.topology import Topology
 from avial_lab.passes.program import text_attribute
-from avial_lab.schedule import BY_HAND, Policy, Schedule, Sync, Transfer, schedule_tasks
-from avial_lab.topology import Topology
+from avial_lab.planning.schedule import BY_HAND, Policy, Schedule, Sync, Transfer, schedule_tasks
+from avial_lab.planning.task_graph import TaskGraph, build_dag
 
 
 @dataclass(frozen=True)

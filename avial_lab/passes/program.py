@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from mlir import ir
 
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
 
 PURE_BETWEEN_TASKS = frozenset(
     {

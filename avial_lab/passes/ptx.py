@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from avial_lab.catalogue import KERNELS, OUTLINE
-from avial_lab.devices.cuda import DEFAULT_CHIP, chip_of
-from avial_lab.toolchain import tool
+from avial_lab.core.toolchain import tool
+from avial_lab.machine.devices.cuda import DEFAULT_CHIP, chip_of
 
 _BEFORE_OUTLINING: tuple[str, ...] = OUTLINE.passes({"nvvm-attach-target": None})
 

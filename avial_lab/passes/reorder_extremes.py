@@ -17,7 +17,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, scf, vector
 
-from avial_lab.cpu import this_cpu
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.contraction_code import spread
 from avial_lab.passes.independent_to_llvm import ROLLED

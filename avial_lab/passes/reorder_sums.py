@@ -19,8 +19,8 @@ from mlir.dialects import arith
 
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.rounding import FAR
-from avial_lab.cpu import this_cpu
 from avial_lab.dialects.program import is_strict
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_tasks
 from avial_lab.passes.mark_parallel import free_nests
 from avial_lab.passes.notes import loop_name, phase_of, tell

@@ -15,11 +15,11 @@ from mlir.dialects import arith, func, memref, scf
 
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.views import VIEWS, defining, is_memref, view_chain
+from avial_lab.core.errors import PassError
+from avial_lab.core.runtime_constants import SPACE_WORDS, PhaseKind
 from avial_lab.dialects.avial import CAST
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import program_function
-from avial_lab.errors import PassError
-from avial_lab.native.constants import SPACE_WORDS, PhaseKind
 from avial_lab.passes.index_code import open_sizes
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phase_touches import element_touches, phase_touches
@@ -81,7 +81,7 @@ llvm.func @avial_unknown()
 llvm.func @avial_cost(i64, !llvm.ptr)
 llvm.func @avial_layout(i64, i64, i64, !llvm.ptr)
 """
-"""What the ownership runtime offers compiled code (`native/ownership/ownership.h`)."""
+"""What the ownership runtime offers compiled code (`runtime/native/ownership/ownership.h`)."""
 
 _BARRIER = "llvm.func @avial_barrier()"
 """The same, where ranks meet after each level."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.devices import Backend, kind_for
+from avial_lab.machine.devices import Backend, kind_for
 from avial_lab.passes.operations import operations_in
 
 

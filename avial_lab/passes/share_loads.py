@@ -14,8 +14,8 @@ from math import prod
 
 from mlir import ir
 
-from avial_lab.constants import LINE_BYTES, PAGE_BYTES
-from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.machine.constants import LINE_BYTES, PAGE_BYTES
+from avial_lab.machine.cpu import Cpu, this_cpu
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.interleave_rows import put_side_by_side, variable_of
 from avial_lab.passes.jam_rows import loops_over_columns

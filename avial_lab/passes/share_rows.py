@@ -23,9 +23,9 @@ from mlir import ir
 
 from avial_lab.accesses.memory import STORES
 from avial_lab.accesses.rounding import TERMS
-from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import buffer_of
 from avial_lab.dialects.program import is_strict
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.drop_in import describe_split
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.fuse_nests import BOUNDS, needs_own_iteration

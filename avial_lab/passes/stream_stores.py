@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.constants import LINE_BYTES, WRITE_COMBINING_STREAMS
-from avial_lab.cpu import this_cpu
 from avial_lab.dialects.places import name_of
+from avial_lab.machine.constants import LINE_BYTES, WRITE_COMBINING_STREAMS
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.notes import listed, tell
 from avial_lab.passes.operations import arrays_of, lies_whole, loops_in, nbytes_of

@@ -21,7 +21,7 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.constants import LINE_BYTES
+from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.passes.ast_loops import AstLoops
 from avial_lab.passes.independent_accesses import INDEPENDENT
 from avial_lab.passes.operations import itemsize_of

@@ -13,10 +13,11 @@ from itertools import combinations
 from mlir import ir
 from mlir.dialects import func
 
-from avial_lab.devices import GPU_FAMILY, kind_for
+from avial_lab.core.errors import PassError
+from avial_lab.core.regions import Box
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import tasks_of
-from avial_lab.errors import PassError
+from avial_lab.machine.devices import GPU_FAMILY, kind_for
 from avial_lab.passes.operations import functions_in, operations_in
 from avial_lab.passes.phases import AS_WRITTEN, OF_TASK, remap
 from avial_lab.passes.program import is_pure, text_attribute
@@ -27,7 +28,6 @@ from avial_lab.passes.task_parameters import (
     beginning_anywhere,
     shape_of,
 )
-from avial_lab.regions import Box
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from mlir import ir
 from mlir.dialects import affine, arith
 
 from avial_lab.accesses.views import defining
+from avial_lab.core.regions import Box
 from avial_lab.passes.operations import attributes_of, replaced
-from avial_lab.regions import Box
 
 Number = ir.Attribute
 """A typed attribute, as `arith.constant` takes it."""

@@ -15,14 +15,14 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
+from avial_lab.core.errors import PassError
+from avial_lab.core.regions import Box
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import PROGRAMS, scheduled_function, schedules_of, tasks_of
-from avial_lab.errors import PassError
 from avial_lab.passes.operations import itemsize_of
 from avial_lab.passes.program import is_pure, symbols_in, text_attribute
 from avial_lab.passes.task_functions import Part, TaskFunction, outline_tasks
 from avial_lab.passes.task_parameters import beginning_anywhere
-from avial_lab.regions import Box
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
-from avial_lab.constants import LINE_BYTES
-from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.machine.constants import LINE_BYTES
+from avial_lab.machine.cpu import Cpu, this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.passes.loop_functions import outline

@@ -15,7 +15,7 @@ from mlir.dialects import affine, memref
 from avial_lab.accesses.memory import LOADS, STORES
 from avial_lab.accesses.rounding import FAR
 from avial_lab.accesses.views import DYNAMIC
-from avial_lab.constants import LINE_BYTES, TERMS_WHILE_THREADS_MEET
+from avial_lab.machine.constants import LINE_BYTES, TERMS_WHILE_THREADS_MEET
 from avial_lab.passes.jam_rows import ends_of
 from avial_lab.passes.loop_parts import CHOSEN, PARTS, LoopParts, cut_in, nothing, together
 from avial_lab.passes.mark_parallel import (

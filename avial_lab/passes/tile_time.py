@@ -13,8 +13,8 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from avial_lab.cpu import this_cpu
 from avial_lab.dialects.avial import rebuilt_with
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.independent_accesses import mark_rows
 from avial_lab.passes.mark_parallel import ORDERED, PARALLEL, free_nests

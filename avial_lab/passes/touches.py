@@ -23,9 +23,9 @@ from mlir import ir
 from mlir.dialects import arith, func, llvm, scf
 
 from avial_lab.accesses.views import defining
+from avial_lab.core.element_types import COMPANION_CODE, operation_code
+from avial_lab.core.errors import InternalError, PassError
 from avial_lab.dialects.places import span_of
-from avial_lab.element_types import COMPANION_CODE, operation_code
-from avial_lab.errors import InternalError, PassError
 from avial_lab.passes.affine_values import AffineValues
 from avial_lab.passes.program import text_attribute
 from avial_lab.polyhedra import Array, Scop

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES
-from avial_lab.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
-from avial_lab.cpu import this_cpu
+from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes.arrays_apart import functions_of_arrays_apart
 from avial_lab.passes.empty_loops import known_ends
 from avial_lab.passes.interleave_rows import in_blocks

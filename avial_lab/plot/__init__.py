@@ -12,8 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from avial_lab.graph_facts import graph_text
-    from avial_lab.plan_facts import plan_text, split_table
+    from avial_lab.artifact.explanation import dependence_table, nest_text
+    from avial_lab.artifact.plan_facts import plan_text, split_table
+    from avial_lab.artifact.stages import stage_text
+    from avial_lab.planning.graph_facts import graph_text
     from avial_lab.plot.code import highlighted, stage_html
     from avial_lab.plot.dag import dag_svg
     from avial_lab.plot.dot import dag_dot
@@ -39,9 +41,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.space import nest_svg, worth_drawing
     from avial_lab.plot.split import split_svg
     from avial_lab.plot.timeline import timeline_svg
-    from avial_lab.stages import stage_text
     from avial_lab.trace.run_facts import trace_text
-    from avial_lab.verdicts import dependence_table, nest_text
 
 _HOME = {  # in this package; with a dot in front, beside it
     "FORMATS": "export",
@@ -52,7 +52,7 @@ _HOME = {  # in this package; with a dot in front, beside it
     "dag_dot": "dot",
     "dag_figure": "figure",
     "dag_svg": "dag",
-    "dependence_table": ".verdicts",
+    "dependence_table": ".artifact.explanation",
     "explained_html": "explained",
     "explained_table": "explained",
     "exported": "export",
@@ -61,7 +61,7 @@ _HOME = {  # in this package; with a dot in front, beside it
     "film_text": "film",
     "graph_from_json": "graph_file",
     "graph_json": "graph_file",
-    "graph_text": ".graph_facts",
+    "graph_text": ".planning.graph_facts",
     "held_figure": "figure",
     "held_svg": "messages",
     "highlighted": "code",
@@ -71,17 +71,17 @@ _HOME = {  # in this package; with a dot in front, beside it
     "messages_svg": "messages",
     "nest_figure": "figure",
     "nest_svg": "space",
-    "nest_text": ".verdicts",
-    "plan_text": ".plan_facts",
+    "nest_text": ".artifact.explanation",
+    "plan_text": ".artifact.plan_facts",
     "report_html": "report",
     "roofline_figure": "figure",
     "roofline_svg": "roofline",
     "roofline_text": "roofline",
     "split_figure": "figure",
     "split_svg": "split",
-    "split_table": ".plan_facts",
+    "split_table": ".artifact.plan_facts",
     "stage_html": "code",
-    "stage_text": ".stages",
+    "stage_text": ".artifact.stages",
     "timeline_figure": "figure",
     "timeline_svg": "timeline",
     "trace_text": ".trace.run_facts",

@@ -27,10 +27,10 @@ from pygments.token import (
     _TokenType,  # pyright: ignore[reportPrivateUsage] - it has no public name
 )
 
+from avial_lab.artifact.stages import LINE_LIMIT, Stage, elided
+from avial_lab.core.words import count, format_seconds, printable
 from avial_lab.plot import svg
 from avial_lab.plot.lexers import MLIRLexer, PTXLexer
-from avial_lab.stages import LINE_LIMIT, Stage, elided
-from avial_lab.words import count, format_seconds, printable
 
 PAPER = "#f8fafc"
 _PRE = (

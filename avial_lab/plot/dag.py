@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from avial_lab import graph_facts
-from avial_lab.critical import Critical
-from avial_lab.dag import Dependency, Hazard, Task, TaskGraph, TaskKind
+from avial_lab.core.words import count, format_bytes, names_range, sentence
+from avial_lab.planning import graph_facts
+from avial_lab.planning.critical_path import Critical
+from avial_lab.planning.schedule import Placement, Schedule
+from avial_lab.planning.task_graph import Dependency, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.layout import Box, Layout, Line, lay_out
@@ -31,9 +33,7 @@ from avial_lab.plot.vertices import (
     label_of,
     label_size,
 )
-from avial_lab.schedule import Placement, Schedule
 from avial_lab.trace import Trace
-from avial_lab.words import count, format_bytes, names_range, sentence
 
 TASK_LIMIT = 150
 EDGE_LIMIT = 450

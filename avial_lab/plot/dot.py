@@ -5,8 +5,8 @@ TaskGraph -> DOT text.
 
 from __future__ import annotations
 
-from avial_lab.dag import Dependency, TaskGraph
-from avial_lab.words import format_bytes
+from avial_lab.core.words import format_bytes
+from avial_lab.planning.task_graph import Dependency, TaskGraph
 
 
 def dag_dot(graph: TaskGraph) -> str:

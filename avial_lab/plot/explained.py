@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-from avial_lab.dag import TaskKind
+from avial_lab.artifact.explanation import Choice, Explanation, Verdict
+from avial_lab.core.table import Table
+from avial_lab.core.words import count
+from avial_lab.planning.task_graph import TaskKind
 from avial_lab.plot import svg
 from avial_lab.plot.palette import BLUE, ORANGE, VERMILION
-from avial_lab.table import Table
-from avial_lab.verdicts import Choice, Explanation, Verdict
-from avial_lab.words import count
 
 SIGNS = {TaskKind.REPLICATE: "∥", TaskKind.CONVERGE: "↻", TaskKind.TASK: "1"}
 """Side by side, round and round, on one rank."""

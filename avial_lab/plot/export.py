@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from avial_lab.dag import TaskGraph
-from avial_lab.errors import BindError
-from avial_lab.graph_facts import graph_text
+from avial_lab.core.errors import BindError
+from avial_lab.planning.graph_facts import graph_text
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.dot import dag_dot
 from avial_lab.plot.graph_file import graph_json
 from avial_lab.plot.lanes import lanes_svg
-from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace
 
 PNG_SCALE = 2.0

@@ -10,19 +10,20 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from avial_lab import graph_facts, plan_facts
-from avial_lab.arrays import Storage
-from avial_lab.dag import TaskGraph
-from avial_lab.ownership import Plan
+from avial_lab.artifact import plan_facts
+from avial_lab.artifact.explanation import Nest, dependence_table, nest_summary
+from avial_lab.core.buffers import Storage
+from avial_lab.core.table import Table
+from avial_lab.planning import graph_facts
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import messages, space, split, svg
 from avial_lab.plot.dag import dag_svg
 from avial_lab.plot.lanes import lanes_svg
 from avial_lab.plot.roofline import Roofline, roofline_summary, roofline_svg, roofline_table
 from avial_lab.plot.timeline import timeline_svg
-from avial_lab.schedule import Schedule
-from avial_lab.table import Table
+from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Move, Trace, run_facts
-from avial_lab.verdicts import Nest, dependence_table, nest_summary
 
 
 def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:

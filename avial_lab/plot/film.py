@@ -17,10 +17,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
+from avial_lab.core.table import Table
+from avial_lab.core.words import brief, count
 from avial_lab.plot.svg import escape
-from avial_lab.table import Table
-from avial_lab.words import brief, count
 
 SIDE = 288
 """Pixels of the longer side, about: an element is a square of whole pixels."""

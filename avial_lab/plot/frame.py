@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from avial_lab.devices import Look
+from avial_lab.machine.devices import Look
 from avial_lab.plot import svg
 
 HEADER = 62.0

@@ -18,9 +18,9 @@ TaskGraph (and Schedule) -> plain dicts and lists -> TaskGraph (and Schedule).
     region        [box, …]; a box is [[start, stop], …], one pair a dimension, `stop` exclusive
     span          [line, column] in the source, from 1
 
-Keys are the fields of the dataclasses of those names (`dag.py`, `schedule.py`, `arrays.py`,
-`topology.py`), which say what they mean; a field that has its default value is left out. A device's
-`kind` is its family, `cpu` or `gpu`, with `emulated: true` where it is that.
+Keys are the fields of the dataclasses of those names (`planning/task_graph.py`, `schedule.py`,
+`core/buffers.py`, `topology.py`), which say what they mean; a field that has its default value is
+left out. A device's `kind` is its family, `cpu` or `gpu`, with `emulated: true` where it is that.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
-from avial_lab.dag import TaskGraph
-from avial_lab.devices import DeviceKind, kind_in_file, name_in_file
-from avial_lab.errors import BindError, CellSpan
-from avial_lab.regions import Box
-from avial_lab.schedule import Schedule
-from avial_lab.topology import Device
+from avial_lab.core.errors import BindError, CellSpan
+from avial_lab.core.regions import Box
+from avial_lab.machine.devices import DeviceKind, kind_in_file, name_in_file
+from avial_lab.machine.topology import Device
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 
 FORMAT, VERSION = "avial-task-graph", 1
 

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from avial_lab import graph_facts
-from avial_lab.critical import Critical
-from avial_lab.dag import TaskKind
-from avial_lab.devices import Look
+from avial_lab.core.words import count, format_bytes, names_range
+from avial_lab.machine.devices import Look
+from avial_lab.machine.topology import Device
+from avial_lab.planning import graph_facts
+from avial_lab.planning.critical_path import Critical
+from avial_lab.planning.schedule import Placement, Schedule, Sync, Transfer
+from avial_lab.planning.task_graph import TaskKind
 from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.palette import LOOKS, MESSAGE, ORANGE, look_of, outline
-from avial_lab.schedule import Placement, Schedule, Sync, Transfer
-from avial_lab.topology import Device
 from avial_lab.trace import Trace
-from avial_lab.words import count, format_bytes, names_range
 
 COLUMN_LIMIT = 24
 LANE_LIMIT = 24

@@ -17,10 +17,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from avial_lab import graph_facts
-from avial_lab.critical import Critical
-from avial_lab.dag import Dependency, Group, Hazard, Task, TaskGraph, TaskKind
-from avial_lab.devices import CPU, Look
+from avial_lab.core.words import count, format_bytes, names_range, printable, rank_words, sentence
+from avial_lab.machine.devices import CPU, Look
+from avial_lab.planning import graph_facts
+from avial_lab.planning.critical_path import Critical
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import Dependency, Group, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
 from avial_lab.plot.layout import Box, Layout, Line, Point, lay_out
@@ -34,9 +36,7 @@ from avial_lab.plot.vertices import (
     label_of,
     label_size,
 )
-from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace
-from avial_lab.words import count, format_bytes, names_range, printable, rank_words, sentence
 
 BACK_LIMIT = 8
 """What a later round needs, drawn or listed for one loop; the table has it all."""

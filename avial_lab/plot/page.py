@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from avial_lab.errors import InternalError
+from avial_lab.core.errors import InternalError
 from avial_lab.plot import svg, views
 
 # Nothing may be fetched, sent, framed or based elsewhere. `blob:` is a picture that a view makes

@@ -6,9 +6,9 @@ vision.
 
 from __future__ import annotations
 
-from avial_lab.devices import KINDS, Look
+from avial_lab.machine.devices import KINDS, Look
+from avial_lab.machine.topology import Device, Target
 from avial_lab.plot import svg
-from avial_lab.topology import Device, Target
 
 BLUE = "#0072b2"
 VERMILION = "#d55e00"

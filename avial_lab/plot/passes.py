@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import Any
 
 from avial_lab.catalogue import CATALOGUE, rows
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.pass_rows import Pipeline, Row, documentation
 
 _NAME = max(len(row.name) for row in rows())

@@ -15,11 +15,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
-from avial_lab import graph_facts
-from avial_lab.dag import TaskGraph
-from avial_lab.errors import AvialError
-from avial_lab.ownership import Plan
-from avial_lab.plan_facts import moves_summary, moves_table, phase_table, split_table
+from avial_lab.artifact.explanation import Explanation, Nest, dependence_table
+from avial_lab.artifact.plan_facts import moves_summary, moves_table, phase_table, split_table
+from avial_lab.artifact.stages import Inside, Stage
+from avial_lab.core.errors import AvialError
+from avial_lab.core.table import Table
+from avial_lab.core.words import format_bytes, format_seconds
+from avial_lab.planning import graph_facts
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import messages, svg
 from avial_lab.plot.code import highlighted, stage_html
 from avial_lab.plot.dag import dag_svg
@@ -32,12 +36,8 @@ from avial_lab.plot.timeline import timeline_svg
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
-from avial_lab.schedule import Schedule
-from avial_lab.stages import Inside, Stage
-from avial_lab.table import Table
+from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Trace, run_facts
-from avial_lab.verdicts import Explanation, Nest, dependence_table
-from avial_lab.words import format_bytes, format_seconds
 
 BUDGET = 1_900_000
 """Bytes of a page."""

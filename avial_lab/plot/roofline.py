@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from avial_lab.ceilings import Ceilings
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
+from avial_lab.core.table import Table
+from avial_lab.core.words import brief, count, format_seconds
+from avial_lab.machine.ceilings import Ceilings
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, framed
 from avial_lab.plot.palette import RANKS
 from avial_lab.plot.plane import HEIGHT, WIDTH, Plane, spread
-from avial_lab.table import Table
-from avial_lab.words import brief, count, format_seconds
 
 _LINE = 13.0
 _MARK = 4.5

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from avial_lab.dag import TaskKind
+from avial_lab.artifact.explanation import Cell, Nest, Order, nest_summary
+from avial_lab.core.words import count
+from avial_lab.planning.task_graph import TaskKind
 from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, framed
 from avial_lab.plot.palette import BLUE, GREY, VERMILION
-from avial_lab.verdicts import Cell, Nest, Order, nest_summary
-from avial_lab.words import count
 
 PITCH = 52.0
 LINE = 44.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from avial_lab.words import escape
+from avial_lab.core.words import escape
 
 FONT = "Helvetica,Arial,sans-serif"
 INK = "#1f2937"

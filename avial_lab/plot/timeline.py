@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, log10
 
-from avial_lab.devices import Look
+from avial_lab.core.words import count, format_bytes, format_seconds
+from avial_lab.machine.devices import Look
+from avial_lab.planning.schedule import Schedule
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, box_item, framed, line_item
 from avial_lab.plot.palette import LOOKS, MESSAGE, ORANGE, SKY, look_of
-from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace, run_facts
 from avial_lab.trace.analysis import links
-from avial_lab.words import count, format_bytes, format_seconds
 
 WIDTH = 860.0
 GUTTER = 110.0

@@ -1,17 +1,18 @@
 """Boxes and arrows of a task graph: how a task, a group of tasks, a dependency look.
 
-Words, a Look and a place -> SVG shapes. `dag.py` and `nested.py` say where they stand.
+Words, a Look and a place -> SVG shapes. `planning/task_graph.py` and `nested.py` say where they
+stand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avial_lab.dag import Dependency
-from avial_lab.devices import Look
+from avial_lab.core.words import format_bytes
+from avial_lab.machine.devices import Look
+from avial_lab.planning.task_graph import Dependency
 from avial_lab.plot import svg
 from avial_lab.plot.palette import GREY, MESSAGE, outline
-from avial_lab.words import format_bytes
 
 WIDEST_BOX = 230.0
 

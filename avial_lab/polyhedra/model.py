@@ -21,7 +21,7 @@ from itertools import count
 import islpy as isl
 from mlir import ir
 
-from avial_lab.errors import CellSpan
+from avial_lab.core.errors import CellSpan
 from avial_lab.polyhedra.affine import Affine
 
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
-from avial_lab.constants import LINE_BYTES
+from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.model import Scop

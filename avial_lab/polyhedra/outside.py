@@ -14,7 +14,7 @@ from functools import partial
 
 import islpy as isl
 
-from avial_lab.errors import CellSpan
+from avial_lab.core.errors import CellSpan
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, ArrayKind, Scop, Statement
 

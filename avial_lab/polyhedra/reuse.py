@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from mlir import ir
 
 from avial_lab.accesses.rounding import FAR
-from avial_lab.element_types import ITEMSIZE
+from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.polyhedra.bounds import most_iterations
 from avial_lab.polyhedra.model import Access, ArrayKind
 from avial_lab.polyhedra.moves import factors_of

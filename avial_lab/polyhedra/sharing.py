@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 from mlir import ir
 
-from avial_lab.element_types import ITEMSIZE
-from avial_lab.native.constants import SMALL_REDUCTION
+from avial_lab.core.element_types import ITEMSIZE
+from avial_lab.core.runtime_constants import SMALL_REDUCTION
 from avial_lab.polyhedra.bounds import trip_count
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, ArrayKind, Loop, Scop, Statement

@@ -16,15 +16,15 @@ from functools import partial, reduce
 import islpy as isl
 from mlir import ir
 
-from avial_lab.dag import TaskKind
+from avial_lab.artifact.explanation import Cell, Nest, Order
+from avial_lab.artifact.explanation import Dependence as Told
+from avial_lab.planning.task_graph import TaskKind
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.dependences import IN, OUT, Dependence, DependenceKind, dependences
 from avial_lab.polyhedra.extremes import first_of, last_of
 from avial_lab.polyhedra.model import Loop, Scop, Statement
 from avial_lab.polyhedra.nesting import parent_of
 from avial_lab.polyhedra.reading import read_scop
-from avial_lab.verdicts import Cell, Nest, Order
-from avial_lab.verdicts import Dependence as Told
 
 ROWS, COLUMNS, LINES = 6, 8, 12
 """Iterations drawn of the outer and the inner loop, and rows times lanes at most."""

@@ -22,8 +22,8 @@ from itertools import islice, product
 
 from mlir import ir
 
+from avial_lab.core.element_types import combines
 from avial_lab.dialects.program import is_strict
-from avial_lab.element_types import combines
 from avial_lab.polyhedra.anchors import Anchor, anchor
 from avial_lab.polyhedra.bounds import counts_from, fixed_in, trip_count
 from avial_lab.polyhedra.conflicts import Conflict, Conflicts

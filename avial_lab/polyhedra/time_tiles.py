@@ -28,7 +28,7 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.accesses.memory import ACCESSES, LOADS, STORES
-from avial_lab.element_types import ITEMSIZE
+from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.polyhedra.budget import limited
 from avial_lab.polyhedra.model import Access, Array, ArrayKind, Scop, Statement
 from avial_lab.polyhedra.nesting import FORS, body_of, parent_of

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from avial_lab.ceilings import Ceilings
+from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.host import busy, this_machine
+from avial_lab.machine.measure import measure_ceilings
 from avial_lab.race.answer import Answer
-from avial_lab.race.ceilings import measure_ceilings
 from avial_lab.race.entrants import PEERS, Start, missing_peers
 from avial_lab.race.heats import run_heat
-from avial_lab.race.machine import busy, this_machine
 from avial_lab.race.table import Heat, Sheet
-from avial_lab.runtime.blas import blas_of_numpy, needed
+from avial_lab.runtime.rank.blas import blas_of_numpy, needed
 from avial_lab.suite import KernelProgram, kernel_program
 
 __all__ = ["PEERS", "Answer", "Course", "race"]

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from avial_lab.cache import Cache, digest
-from avial_lab.errors import AvialError, CheckError
-from avial_lab.files import cache_folder
+from avial_lab.core.cache import Cache, digest
+from avial_lab.core.errors import AvialError, CheckError
+from avial_lab.core.files import cache_folder
 from avial_lab.race.booth import Booth
 from avial_lab.race.entry import BoundEntry, CEntry
 from avial_lab.race.native import (

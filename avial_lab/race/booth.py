@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from avial_lab.machine.host import pinned_environment, pins
 from avial_lab.race.entry import Entry
-from avial_lab.race.machine import pinned_environment, pins
-from avial_lab.runtime.asked import AskedProcess, answer_all
-from avial_lab.runtime.guardian import Guardian
+from avial_lab.runtime.launch.guardian import Guardian
+from avial_lab.runtime.launch.worker_process import AskedProcess, answer_all
 
 _THREADS = (
     "OMP_NUM_THREADS",

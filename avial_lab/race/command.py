@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
 from avial_lab.options import CompileOptions, arguments
 from avial_lab.race import PEERS, Course, race
 from avial_lab.race.facts import sheet_facts

@@ -29,19 +29,19 @@ from typing import Any
 import numpy as np
 import psutil
 
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
+from avial_lab.core.toolchain import tool
+from avial_lab.machine.host import pinned_environment, pins
 from avial_lab.race.booth import LIMIT_S, Ask, Built, booth_environment
-from avial_lab.race.machine import pinned_environment, pins
 from avial_lab.race.posts import Comm, CrewEntry
-from avial_lab.runtime.asked import Refusal
-from avial_lab.runtime.launch import (
+from avial_lab.runtime.launch.processes import (
     environment,
     kill_all,
     last_lines,
     mpiexec_options,
     private_folder,
 )
-from avial_lab.toolchain import tool
+from avial_lab.runtime.launch.worker_process import Refusal
 
 _START_S = 60.0
 _POLL_S = 0.05
@@ -210,7 +210,7 @@ def main(door: str) -> None:
     """Answer until nobody asks any more."""
     from mpi4py import MPI
 
-    from avial_lab.runtime.world import release_shared_memory
+    from avial_lab.runtime.rank.world import release_shared_memory
 
     np.seterr(all="ignore")
     release_shared_memory()

@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from avial_lab.binary import Binary
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.race.native import CCompiler, c_argument, clocked, loaded
 from avial_lab.race.own import OwnRank
-from avial_lab.runtime.exchange import caller_arrays
-from avial_lab.runtime.outcome import results_of
-from avial_lab.runtime.parcels import aligned_copy
-from avial_lab.runtime.traces import trace_of
+from avial_lab.runtime.launch.traces import trace_of
+from avial_lab.runtime.rank.exchange import caller_arrays
+from avial_lab.runtime.rank.outcome import results_of
+from avial_lab.runtime.rank.parcels import aligned_copy
 
 NUMBA_HINT = "pip install 'avial-lab[bench]'"
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from avial_lab.ceilings import Ceilings
+from avial_lab.machine.ceilings import Ceilings
 from avial_lab.race.table import Heat, Lane, Mean, Sheet, means
 
 FORMAT = "avial-lab race"

@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from avial_lab.ceilings import Ceilings
-from avial_lab.element_types import dtype_of_element
-from avial_lab.errors import AvialError
+from avial_lab.core.element_types import dtype_of_element
+from avial_lab.core.errors import AvialError
+from avial_lab.machine.ceilings import Ceilings
 from avial_lab.race.answer import Answer
 from avial_lab.race.entrants import Start, Team, entrants
 from avial_lab.race.table import Heat, Lane

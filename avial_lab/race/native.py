@@ -31,12 +31,12 @@ from typing import Any
 
 import numpy as np
 
-from avial_lab.cache import Cache, digest
-from avial_lab.element_types import ELEMENT_TYPES, element_of_dtype
-from avial_lab.errors import AvialError
-from avial_lab.files import cache_folder
+from avial_lab.core.cache import Cache, digest
+from avial_lab.core.element_types import ELEMENT_TYPES, element_of_dtype
+from avial_lab.core.errors import AvialError
+from avial_lab.core.files import cache_folder
+from avial_lab.core.toolchain import find_tool, run
 from avial_lab.suite import Kernel
-from avial_lab.toolchain import find_tool, run
 
 # Before any size is a macro: a header may use the same letters.
 _HEADERS = """\

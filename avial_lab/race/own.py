@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab.arrays import Number, Storage
 from avial_lab.binary import Binary
-from avial_lab.errors import AvialError
-from avial_lab.runtime import engine
-from avial_lab.runtime.exchange import pieces_of
-from avial_lab.runtime.job import Options
-from avial_lab.runtime.journal import Journal
-from avial_lab.runtime.outcome import Outcome
-from avial_lab.runtime.parcels import aligned_copy
-from avial_lab.runtime.threads import Threads
-from avial_lab.shared_object import LoadedProgram, digest
+from avial_lab.core.buffers import Number, Storage
+from avial_lab.core.errors import AvialError
+from avial_lab.runtime.native.loader import LoadedProgram, digest
+from avial_lab.runtime.rank import engine
+from avial_lab.runtime.rank.exchange import pieces_of
+from avial_lab.runtime.rank.job import Options
+from avial_lab.runtime.rank.journal import Journal
+from avial_lab.runtime.rank.outcome import Outcome
+from avial_lab.runtime.rank.parcels import aligned_copy
+from avial_lab.runtime.rank.threads import Threads
 
 
 class OwnRank:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from avial_lab.ceilings import Ceilings
+from avial_lab.machine.ceilings import Ceilings
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, framed
 from avial_lab.plot.palette import GREEN, VERMILION

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from avial_lab.binary import Binary
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.race.entry import peers_module
 from avial_lab.race.native import CCompiler, clocked, loaded
 from avial_lab.race.own import OwnRank
-from avial_lab.runtime.exchange import caller_arrays
-from avial_lab.runtime.outcome import Outcome, results_of
-from avial_lab.runtime.parcels import aligned_copy
-from avial_lab.runtime.traces import trace_of
+from avial_lab.runtime.launch.traces import trace_of
+from avial_lab.runtime.rank.exchange import caller_arrays
+from avial_lab.runtime.rank.outcome import Outcome, results_of
+from avial_lab.runtime.rank.parcels import aligned_copy
 
 Comm = Any
 """mpi4py's communicator, which is imported on ranks only."""

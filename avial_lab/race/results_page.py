@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
 from avial_lab.race import facts as race_facts
 from avial_lab.race import worth_table
 from avial_lab.race.worth_table import HEAD, cells, machine_of, worth_of

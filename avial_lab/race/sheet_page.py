@@ -5,11 +5,11 @@ Sheet -> HTML.
 
 from __future__ import annotations
 
+from avial_lab.core.table import Table
 from avial_lab.plot import svg
 from avial_lab.plot.page import page_html
 from avial_lab.race.pictures import ratios_svg, roofline_svg
 from avial_lab.race.table import OURS, Heat, Lane, Mean, Sheet, contestants, means
-from avial_lab.table import Table
 
 Group = tuple[int, int, str]
 """ranks, threads, element type."""

@@ -18,8 +18,8 @@ import numpy as np
 
 from avial_lab import program
 from avial_lab.agreement import agreement
-from avial_lab.element_types import element_of_dtype
-from avial_lab.errors import AvialError, BindError
+from avial_lab.core.element_types import element_of_dtype
+from avial_lab.core.errors import AvialError, BindError
 from avial_lab.options import MODEL
 from avial_lab.program import Program
 from avial_lab.race.answer import Answer

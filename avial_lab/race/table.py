@@ -10,9 +10,9 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from avial_lab.ceilings import Ceilings
-from avial_lab.race.machine import Machine
-from avial_lab.words import brief, count, format_seconds, listed
+from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.host import Machine
 
 OURS = "avial"
 

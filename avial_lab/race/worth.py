@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from avial_lab.catalogue import OPTIONAL
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
+from avial_lab.machine.host import this_machine
 from avial_lab.program import Program
 from avial_lab.race.booth import Booth
 from avial_lab.race.crew import Crew
 from avial_lab.race.entrants import Team
 from avial_lab.race.entry import OwnEntry
 from avial_lab.race.heats import take_turns
-from avial_lab.race.machine import this_machine
 from avial_lab.race.posts import OwnCrew
 from avial_lab.race.subjects import Subject, compile_seconds, subject
 from avial_lab.race.table import Lane

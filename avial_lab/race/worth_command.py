@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from avial_lab.catalogue import OPTIONAL
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
+from avial_lab.machine.host import busy
 from avial_lab.options import CompileOptions
 from avial_lab.race.command import check_json, write_file
 from avial_lab.race.entrants import PEERS
-from avial_lab.race.machine import busy
 from avial_lab.race.made import made_by
 from avial_lab.race.subjects import subject_names
 from avial_lab.race.worth import Course, worth

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from avial_lab.race.machine import CacheLevel, Machine
+from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.race.table import columns
 
 FORMAT = "avial-lab passes"

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from avial_lab.errors import AvialError
-from avial_lab.files import written_whole
+from avial_lab.core.errors import AvialError
+from avial_lab.core.files import written_whole
 from avial_lab.trace.analysis import links
 from avial_lab.trace.events import Event, EventKind, Move, Total, Trace
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from avial_lab.devices import DeviceKind, guessed_kind, kind_named
-from avial_lab.table import PRINTED_ROWS
-from avial_lab.words import brief, count, format_bytes, format_seconds
+from avial_lab.core.table import PRINTED_ROWS
+from avial_lab.core.words import brief, count, format_bytes, format_seconds
+from avial_lab.machine.devices import DeviceKind, guessed_kind, kind_named
 
 
 class EventKind(enum.Enum):

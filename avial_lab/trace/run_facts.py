@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from avial_lab.devices import label_with
-from avial_lab.table import ROW_LIMIT, Table, left_out
+from avial_lab.core.table import ROW_LIMIT, Table, left_out
+from avial_lab.core.words import count, format_bytes, format_seconds
+from avial_lab.machine.devices import label_with
 from avial_lab.trace import Event, EventKind, Trace
 from avial_lab.trace.analysis import (
     Segment,
@@ -21,10 +22,9 @@ from avial_lab.trace.analysis import (
     shares,
     task_times,
 )
-from avial_lab.words import count, format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from avial_lab.schedule import Schedule
+    from avial_lab.planning.schedule import Schedule
 
 TOP = 20
 """Tasks, and stretches of the critical path, that a table shows."""

@@ -7,10 +7,10 @@ import pytest
 from mlir import ir
 
 from avial_lab.accesses import read_program
-from avial_lab.arrays import bind_arrays
-from avial_lab.dag import Access, Task
+from avial_lab.core.buffers import bind_arrays
+from avial_lab.core.regions import format_region
 from avial_lab.parse import parse_cell
-from avial_lab.regions import format_region
+from avial_lab.planning.task_graph import Access, Task
 
 TYPES = {
     "a": "memref<20xi32>",

@@ -11,10 +11,10 @@ from mlir import ir
 
 from avial_lab.accesses import calls, read_program
 from avial_lab.accesses.calls import Footprint, Functions, Known
-from avial_lab.dag import Access, TaskGraph, build_dag
-from avial_lab.errors import PassError, VerifyError
+from avial_lab.core.errors import PassError, VerifyError
 from avial_lab.parse import parse_cell
 from avial_lab.parse.printing import print_module
+from avial_lab.planning.task_graph import Access, TaskGraph, build_dag
 from tests.accesses.test_accesses import shown
 from tests.blocked import ALGORITHMS
 from tests.calls import CallProgram, Memory, call_programs, numbered

@@ -7,9 +7,9 @@ import pytest
 from mlir import ir
 
 from avial_lab.accesses import read_program
-from avial_lab.arrays import bind_arrays
-from avial_lab.dag import Task, build_dag
+from avial_lab.core.buffers import bind_arrays
 from avial_lab.parse import parse_cell
+from avial_lab.planning.task_graph import Task, build_dag
 
 
 def tasks_of(text: str) -> tuple[Task, ...]:

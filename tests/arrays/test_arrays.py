@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avial_lab.arrays import bind_arrays, read_box, write_box
-from avial_lab.element_types import ELEMENT_OF_DTYPE, dtype_of_element
-from avial_lab.errors import BindError
-from avial_lab.regions import Box
+from avial_lab.core.buffers import bind_arrays, read_box, write_box
+from avial_lab.core.element_types import ELEMENT_OF_DTYPE, dtype_of_element
+from avial_lab.core.errors import BindError
+from avial_lab.core.regions import Box
 
 
 def groups(**arrays: np.ndarray) -> list[tuple[str, ...]]:

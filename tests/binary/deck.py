@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from mlir import ir
 
-from avial_lab.arrays import Buffer, Storage
+from avial_lab.artifact.stages import Stage
 from avial_lab.binary import Binary
-from avial_lab.dag import TaskGraph
+from avial_lab.core.buffers import Buffer, Storage
+from avial_lab.core.regions import Box
 from avial_lab.dialects import register
+from avial_lab.machine.topology import Topology
 from avial_lab.options import CompileOptions
 from avial_lab.pipelines import in_reading_order
-from avial_lab.regions import Box
-from avial_lab.schedule import Piece, Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
+from avial_lab.planning.schedule import (
+    Piece,
+    Placement,
+    Policy,
+    Schedule,
+    Step,
+    StepKind,
+    Sync,
+    Transfer,
+)
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.spmd import scheduled_binary
-from avial_lab.stages import Stage
-from avial_lab.topology import Topology
 
 _CPU_TASK = """
     %{name} = "avial.task"(%cpu) ({{

@@ -17,11 +17,11 @@ import pytest
 from mlir import ir
 
 from avial_lab import binary
+from avial_lab.artifact.stages import Stage
 from avial_lab.binary import EXPORTED, compile_llvm_ir
-from avial_lab.cache import Cache
+from avial_lab.core.cache import Cache
+from avial_lab.core.toolchain import tool
 from avial_lab.dialects import register
-from avial_lab.stages import Stage
-from avial_lab.toolchain import tool
 from tests.binary import deck
 
 SUFFIX = {"mlir": "mlir", "llvm": "ll", "asm": "s", "ptx": "ptx"}

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import avial_lab.cache
-from avial_lab.cache import Cache, digest, spelled
-from avial_lab.files import cache_folder
+import avial_lab.core.cache
+from avial_lab.core.cache import Cache, digest, spelled
+from avial_lab.core.files import cache_folder
 from avial_lab.messages import Build, Source
 from avial_lab.options import CompileOptions
-from avial_lab.schedule import Policy, Sync
+from avial_lab.planning.schedule import Policy, Sync
 
 
 def test_what_was_put_is_got(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_others_remove_while_it_is_pruned_is_no_failure(
     store = Cache(tmp_path / "cache")
     store.put("removed", b"payload")
     monkeypatch.setattr(Path, "lstat", gone)
-    monkeypatch.setattr(avial_lab.cache, "LIMIT_BYTES", 0)
+    monkeypatch.setattr(avial_lab.core.cache, "LIMIT_BYTES", 0)
     store.put("key", b"payload")
     assert not caplog.records
 
@@ -93,7 +93,7 @@ def test_a_full_disk_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def full(*_: object, **__: object) -> object:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(avial_lab.cache.Path, "replace", full)
+    monkeypatch.setattr(avial_lab.core.cache.Path, "replace", full)
     store = Cache(tmp_path / "cache")
     store.put("key", b"payload")
     assert store.get("key") is None
@@ -101,7 +101,7 @@ def test_a_full_disk_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_oldest_entries_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avial_lab.cache, "LIMIT_BYTES", 2500)
+    monkeypatch.setattr(avial_lab.core.cache, "LIMIT_BYTES", 2500)
     store = Cache(tmp_path / "cache")
     for k in range(4):
         store.put(f"key{k}", bytes(1000))

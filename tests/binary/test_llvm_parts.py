@@ -12,11 +12,11 @@ import pytest
 import avial_lab
 from avial_lab import binary, llvm_parts, suite
 from avial_lab.binary import EXPORTED, compile_llvm_ir
-from avial_lab.cache import Cache
-from avial_lab.errors import InternalError
+from avial_lab.core.cache import Cache
+from avial_lab.core.errors import InternalError
 from avial_lab.llvm_parts import joined, parts_of
-from avial_lab.ownership import Ownership
-from avial_lab.shared_object import digest, load_program
+from avial_lab.runtime.native.loader import digest, load_program
+from avial_lab.runtime.native.ownership import Ownership
 
 TWO_PHASES = """
 %pair = type { i32, ptr }

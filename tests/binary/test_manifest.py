@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.errors import CellSpan
-from avial_lab.manifest import DerivedMessages, KnownMessages, Standing
-from avial_lab.regions import Box
-from avial_lab.runtime.journal import Entry, RankState
-from avial_lab.runtime.live import TaskState, Teller
-from avial_lab.runtime.outcome import describe_step, timed_out
-from avial_lab.schedule import Step, StepKind, Transfer
+from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Standing
+from avial_lab.core.errors import CellSpan
+from avial_lab.core.regions import Box
+from avial_lab.planning.schedule import Step, StepKind, Transfer
+from avial_lab.runtime.launch.progress import TaskState, Teller
+from avial_lab.runtime.rank.journal import Entry, RankState
+from avial_lab.runtime.rank.outcome import describe_step, timed_out
 
 TRANSFER = Transfer(0, "a", Box((0,), (4,)), 0, 1, "x", "y", 16)
 

@@ -8,7 +8,7 @@ from subprocess import run
 
 import pytest
 
-from avial_lab.toolchain import tool
+from avial_lab.core.toolchain import tool
 
 ASKING = """
 #include "memory.c"
@@ -120,7 +120,7 @@ def test_memory_is_kept_for_who_asks_next(tmp_path: Path, watched: str) -> None:
     if not builds(tmp_path, "nothing", "int main(void) { return 0; }", flags):
         pytest.skip(f"the compiler has no -fsanitize={watched}")
     assert builds(
-        tmp_path, "asking", ASKING, [*flags, "-I", str(resources.files("avial_lab") / "native")]
+        tmp_path, "asking", ASKING, [*flags, "-I", str(resources.files("avial_lab.runtime.native"))]
     )
     ran = run([str(tmp_path / "asking")], capture_output=True, text=True, check=False, env=KEPT)
     assert ran.returncode == 0, ran.stderr

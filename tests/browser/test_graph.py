@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from avial_lab.dag import TaskGraph
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot.palette import contrast
 from avial_lab.plot.views.graph import graph_data
-from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace
 from tests.browser.pages import serious_faults
 from tests.plot import by_hand

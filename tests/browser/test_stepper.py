@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import avial_lab
+from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside
 from avial_lab.plot.views.stepper import stepper_data, text_data
-from avial_lab.stages import Inside, Part, PassStep, Stage, StageInside
 from tests.browser.lab import Notebook
 from tests.browser.pages import serious_faults
 

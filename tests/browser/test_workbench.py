@@ -22,7 +22,7 @@ pytestmark = pytest.mark.mpi
 
 FIRST_LIGHT = "00_first_light"
 EXPLORED = "application/vnd.avial+json"
-ENGINE = "avial_lab.runtime.engine"
+ENGINE = "avial_lab.runtime.rank.engine"
 OUTPUTS = ".jp-OutputArea-output > *"
 """What our cells show, without JupyterLab's own frame."""
 

@@ -10,10 +10,10 @@ from itertools import combinations, product
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from avial_lab.arrays import Buffer, Storage
-from avial_lab.dag import Access, Task, TaskGraph, build_dag
-from avial_lab.regions import Box, overlaps, union
-from avial_lab.topology import Target
+from avial_lab.core.buffers import Buffer, Storage
+from avial_lab.core.regions import Box, overlaps, union
+from avial_lab.machine.topology import Target
+from avial_lab.planning.task_graph import Access, Task, TaskGraph, build_dag
 
 EXTENT = 8
 SHAPE = (EXTENT, EXTENT)

@@ -9,10 +9,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avial_lab.arrays import Buffer, Storage
-from avial_lab.dag import Access, Hazard, Task, TaskGraph, build_dag
-from avial_lab.regions import Box
-from avial_lab.topology import Target
+from avial_lab.core.buffers import Buffer, Storage
+from avial_lab.core.regions import Box
+from avial_lab.machine.topology import Target
+from avial_lab.planning.task_graph import Access, Hazard, Task, TaskGraph, build_dag
 from tests.memory import Memory, run_task
 from tests.strategies import task_graphs
 

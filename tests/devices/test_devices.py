@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import avial_lab
-from avial_lab.cache import spelled
-from avial_lab.devices import (
+from avial_lab.core.cache import spelled
+from avial_lab.machine.devices import (
     CPU,
     CUDA,
     EMULATED_GPU,
@@ -25,8 +25,8 @@ from avial_lab.devices import (
     name_in_file,
     runnable_gpu,
 )
-from avial_lab.devices.cuda import capability, chip_in_ptx, chip_of
-from avial_lab.topology import Device, Target, Topology
+from avial_lab.machine.devices.cuda import capability, chip_in_ptx, chip_of
+from avial_lab.machine.topology import Device, Target, Topology
 from avial_lab.trace import Event, EventKind, Trace
 
 PACKAGE = Path(avial_lab.__file__).parent

@@ -10,7 +10,7 @@ import pytest
 
 from avial_lab.program import Program
 from avial_lab.program import compile as compile_program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.programs import copy_together
 
 Arrays = dict[str, np.ndarray]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 
 
 @pytest.fixture(scope="session")

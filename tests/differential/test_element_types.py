@@ -14,7 +14,7 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab.element_types import (
+from avial_lab.core.element_types import (
     COMPANION_CODE,
     ELEMENT_OF_DTYPE,
     ELEMENT_TYPES,
@@ -27,10 +27,10 @@ from avial_lab.element_types import (
     element_of_dtype,
     operation_code,
 )
+from avial_lab.core.runtime_constants import Reduction
 from avial_lab.inputs import parse_inputs
-from avial_lab.native.constants import Reduction
 from avial_lab.parse.cells import parse_cell
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from kernels.kernel import ELEMENTS
 from tests.differential.cases import Arrays, Case, try_case
 

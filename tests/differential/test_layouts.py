@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from avial_lab.element_types import ELEMENT_OF_DTYPE
+from avial_lab.core.element_types import ELEMENT_OF_DTYPE
 from avial_lab.program import compile as compile_program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.differential.cases import Arrays, Case, parametrised, try_case
 
 Generator = np.random.Generator

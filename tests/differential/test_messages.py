@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.differential.cases import Arrays, Case, try_case
 
 KIB, MIB = 1 << 10, 1 << 20

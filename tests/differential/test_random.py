@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.differential.cases import SMALL_TOO, try_case
 from tests.differential.generator import random_case
 

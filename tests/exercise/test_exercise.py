@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.dag import Dependency, Hazard, TaskKind
-from avial_lab.errors import CellSpan, CheckError
+from avial_lab.core.errors import CellSpan, CheckError
+from avial_lab.planning.task_graph import Dependency, Hazard, TaskKind
 from avial_lab.program import Program
 from avial_lab.trace import Event, EventKind, Trace
 from tests.notebook.conftest import recorded_loops, recorded_program

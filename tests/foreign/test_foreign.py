@@ -9,7 +9,7 @@ import pytest
 
 import avial_lab
 from avial_lab.program import Program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.foreign.cases import CASES, FOLDER, Inputs, inputs_of, text_of
 
 RANKS = (1, 2, 3, 5)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 
 SIZES = (
     pytest.param(13, (3,), id="three ranks"),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.artifact.stages import Stage, StageInside
 from avial_lab.demo import deck_text
 from avial_lab.inside.machine import is_instruction
 from avial_lab.predicted_messages import without_messages
-from avial_lab.stages import Stage, StageInside
 from avial_lab.suite import kernel_program
 
 GLUE = ("avial.", "malloc", "memrefCopy")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from avial_lab.native import sources
-from avial_lab.toolchain import find_tool, tool
+from avial_lab.core.toolchain import find_tool, tool
+from avial_lab.runtime.native import sources
 
 WARNINGS = (
     "-Wall", "-Wextra", "-Werror", "-Wmissing-prototypes", "-Wstrict-prototypes", "-Wshadow",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.toolchain import find_tool
+from avial_lab.core.toolchain import find_tool
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab.element_types import COMPANION_CODE, combines, operation_code
-from avial_lab.logs import LOGGED
-from avial_lab.native import constants
-from avial_lab.native.constants import (
+from avial_lab.artifact.logs import LOGGED
+from avial_lab.core import runtime_constants
+from avial_lab.core.element_types import COMPANION_CODE, combines, operation_code
+from avial_lab.core.runtime_constants import (
     ELEMENT_BITS,
     EVENT_FIELDS,
     EVENT_WORDS,
@@ -25,7 +25,7 @@ from avial_lab.native.constants import (
 )
 from tests.native.builds import built, write_sources
 
-NUMBERS = {name: value for name, value in vars(constants).items() if name.isupper()}
+NUMBERS = {name: value for name, value in vars(runtime_constants).items() if name.isupper()}
 NUMBERS = {name: value for name, value in NUMBERS.items() if isinstance(value, int)}
 
 
@@ -53,7 +53,7 @@ def test_c_has_every_number_by_its_name(tmp_path: Path) -> None:
 
 
 def test_every_enumeration_is_in_the_header() -> None:
-    kinds = {kind for kind in vars(constants).values() if isinstance(kind, type)}
+    kinds = {kind for kind in vars(runtime_constants).values() if isinstance(kind, type)}
     kinds = {kind for kind in kinds if issubclass(kind, Enum) and kind not in (Enum, IntEnum)}
     assert set(PREFIXES) == kinds
     assert len(members()) == sum(len(kind) for kind in kinds), "no two have the same name"
@@ -62,7 +62,7 @@ def test_every_enumeration_is_in_the_header() -> None:
 @pytest.mark.parametrize("prefix", ["MAX_DIMS", "EVENT_COPY", "ERROR_NOT_GIVEN", "PHASE_WIDE"])
 def test_a_changed_number_is_another_header(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{prefix} = " in header()
-    monkeypatch.setattr(constants, "MAX_DIMS", 33)
+    monkeypatch.setattr(runtime_constants, "MAX_DIMS", 33)
     assert "MAX_DIMS = 33" in header()
 
 
@@ -93,7 +93,7 @@ def test_the_compiler_gives_reductions_the_runtimes_codes() -> None:
 
 
 def test_events_and_their_kinds_are_known_to_the_engine() -> None:
-    assert set(LOGGED) == set(constants.RunEvent)
-    assert max(constants.RunEvent) < constants.EVENT_PARTIAL
+    assert set(LOGGED) == set(runtime_constants.RunEvent)
+    assert max(runtime_constants.RunEvent) < runtime_constants.EVENT_PARTIAL
     assert EVENT_WORDS * ctypes.sizeof(ctypes.c_int64) == 104
     assert [use for use in Use if not use.writes] == [Use.READ]

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from avial_lab.native.constants import ELEMENT_BITS, KEY_SHIFT, ElementCode, Reduction
+from avial_lab.core.runtime_constants import ELEMENT_BITS, KEY_SHIFT, ElementCode, Reduction
 from tests.native.builds import built, write_sources
 from tests.ownership.test_reductions import TYPES, values
 

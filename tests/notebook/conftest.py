@@ -14,11 +14,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
+from avial_lab.artifact.manifest import KnownMessages
+from avial_lab.artifact.stages import Stage
 from avial_lab.binary import Binary
-from avial_lab.manifest import KnownMessages
 from avial_lab.messages import Build, Built, Source
 from avial_lab.program import Program
-from avial_lab.stages import Stage
 from tests.plot import by_hand
 
 

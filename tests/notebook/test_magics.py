@@ -12,7 +12,7 @@ import pytest
 from IPython.core.error import UsageError
 
 import avial_lab
-from avial_lab.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
+from avial_lab.core.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
 from avial_lab.program import Program
 from tests.notebook.conftest import Page, recorded_program
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from jupyter_client.manager import KernelManager
 
-from avial_lab.runtime.records import cluster_called
+from avial_lab.runtime.launch.registry import cluster_called
 from tests.notebooks.test_kernel_survives import COPY, FOREVER, SETUP, WAIT_S, Session, program
 
 pytestmark = pytest.mark.mpi

@@ -248,7 +248,7 @@ def test_a_run_that_never_ends(session: Session) -> None:
 @pytest.mark.mpi
 def test_the_stop_button_during_a_run(session: Session) -> None:
     asked = session.begin(program("-q --run", FOREVER))
-    session.wait_for_process("avial_lab.runtime.engine")
+    session.wait_for_process("avial_lab.runtime.rank.engine")
     session.interrupt()
     _, error = session.finish(asked)
     assert error.startswith("KeyboardInterrupt: the run was stopped after")

@@ -13,10 +13,10 @@ from math import floor
 
 import numpy as np
 
-from avial_lab.arrays import Storage
-from avial_lab.ownership import Ownership
-from avial_lab.regions import Box
-from avial_lab.shared_object import digest, load_program
+from avial_lab.core.buffers import Storage
+from avial_lab.core.regions import Box
+from avial_lab.runtime.native.loader import digest, load_program
+from avial_lab.runtime.native.ownership import Ownership
 from tests.ownership.programs import PRELUDE, compiled
 
 TOUCHES = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))

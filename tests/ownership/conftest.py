@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from avial_lab.toolchain import find_tool
+from avial_lab.core.toolchain import find_tool
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 MOST_RANKS = 7
 
@@ -26,7 +26,7 @@ def cluster() -> Iterator[Cluster]:
     """Engines that every test shares; a test may cost them, the next one gets fresh ones."""
     pytest.importorskip("mpi4py", reason="no mpi4py: there are no ranks to run on")
     pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
     with Cluster.start(cpu=MOST_RANKS, gpu=0) as started:
         yield started

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import ctypes
 
-from avial_lab.arrays import Storage
-from avial_lab.native.constants import Table
-from avial_lab.regions import Box
+from avial_lab.core.buffers import Storage
+from avial_lab.core.regions import Box
+from avial_lab.core.runtime_constants import Table
 from tests.ownership.books import REPLICATE, WRITE, Access, Books, Phase, Space
 from tests.ownership.programs import PRELUDE
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab.arrays import bind_arrays
+from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.binary import RUNTIME, Binary
-from avial_lab.cache import spelled
-from avial_lab.manifest import DerivedMessages
-from avial_lab.native import sources
-from avial_lab.ownership import Plan, plan_run
-from avial_lab.runtime import mpiexec
-from avial_lab.runtime.job import Options
-from avial_lab.toolchain import tool
+from avial_lab.core.buffers import bind_arrays
+from avial_lab.core.cache import spelled
+from avial_lab.core.toolchain import tool
+from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.native import sources
+from avial_lab.runtime.native.ownership import Plan, plan_run
+from avial_lab.runtime.rank.job import Options
 from avial_lab.trace import Trace
 
 MORE_FLAGS = "AVIAL_TEST_CFLAGS"

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from avial_lab.arrays import Storage
-from avial_lab.regions import Box
+from avial_lab.core.buffers import Storage
+from avial_lab.core.regions import Box
 from tests.ownership.books import (
     EVERYWHERE,
     NOT_COMBINED,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from avial_lab.arrays import Storage
-from avial_lab.errors import RunError
-from avial_lab.ownership import own_error, plan_run
-from avial_lab.regions import Box
-from avial_lab.runtime import cluster as clusters
-from avial_lab.schedule import Piece
+from avial_lab.core.buffers import Storage
+from avial_lab.core.errors import RunError
+from avial_lab.core.regions import Box
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.launch import cluster as clusters
+from avial_lab.runtime.native.ownership import own_error, plan_run
 from tests.ownership.books import (
     READ,
     REDUCE,
@@ -35,7 +35,7 @@ from tests.waiting import with_limits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 
 @pytest.fixture(scope="module")

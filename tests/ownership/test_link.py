@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from avial_lab import binary
-from avial_lab.arrays import Storage
 from avial_lab.binary import compile_llvm_ir
-from avial_lab.cache import Cache
-from avial_lab.native import sources
-from avial_lab.ownership import Ownership, plan_run
-from avial_lab.regions import Box
-from avial_lab.schedule import Piece
-from avial_lab.shared_object import digest, load_program
+from avial_lab.core.buffers import Storage
+from avial_lab.core.cache import Cache
+from avial_lab.core.regions import Box
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.native import sources
+from avial_lab.runtime.native.loader import digest, load_program
+from avial_lab.runtime.native.ownership import Ownership, plan_run
 
 STRUCTURED = """
 @space = private constant [10 x i64] [

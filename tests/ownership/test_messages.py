@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from avial_lab.core.regions import Box, union
+from avial_lab.planning.schedule import Piece
 from avial_lab.plot import trace_text
-from avial_lab.regions import Box, union
-from avial_lab.runtime import cluster as clusters
-from avial_lab.runtime import mpiexec
-from avial_lab.runtime.job import Options
-from avial_lab.schedule import Piece
+from avial_lab.runtime.launch import cluster as clusters
+from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.rank.job import Options
 from avial_lab.trace import EventKind, Move
 from avial_lab.trace.analysis import links, shares
 from tests.ownership.cases import CASES, JACOBI, doubles, random
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 7, 20, 33])

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from avial_lab.arrays import bind_arrays
+from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.binary import Binary
-from avial_lab.cache import spelled
-from avial_lab.manifest import DerivedMessages
-from avial_lab.ownership import plan_run
-from avial_lab.runtime import cluster as clusters
-from avial_lab.runtime.job import Options
+from avial_lab.core.buffers import bind_arrays
+from avial_lab.core.cache import spelled
+from avial_lab.runtime.launch import cluster as clusters
+from avial_lab.runtime.native.ownership import plan_run
+from avial_lab.runtime.rank.job import Options
 from tests.ownership.programs import Program, compiled
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 pytestmark = pytest.mark.mpi
 

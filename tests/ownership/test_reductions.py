@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from avial_lab.runtime import cluster as clusters
+from avial_lab.runtime.launch import cluster as clusters
 from tests.ownership.programs import Program
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 pytestmark = pytest.mark.mpi
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from avial_lab.runtime import cluster as clusters
-from avial_lab.runtime.job import Options
+from avial_lab.runtime.launch import cluster as clusters
+from avial_lab.runtime.rank.job import Options
 from tests.ownership.cases import CASES
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 RANKS = (1, 2, 3, 4, 7)
 DEPEND_ON_DATA = {"loop_until_the_data_say_so", "element_the_data_choose"}

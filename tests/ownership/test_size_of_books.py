@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.arrays import Storage
-from avial_lab.regions import Box
+from avial_lab.core.buffers import Storage
+from avial_lab.core.regions import Box
 from tests.ownership.books import (
     EVERYWHERE,
     READ,

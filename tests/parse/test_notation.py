@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.arrays import bind_arrays
-from avial_lab.errors import VerifyError
+from avial_lab.core.buffers import bind_arrays
+from avial_lab.core.errors import VerifyError
 from avial_lab.parse import parse_cell, print_module
 
 BUFFERS = {

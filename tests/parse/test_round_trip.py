@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.arrays import bind_arrays
+from avial_lab.core.buffers import bind_arrays
+from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.dialects import register
-from avial_lab.errors import AvialError, InternalError
 from avial_lab.parse import parse_cell, print_module
 
 DECK = Path(__file__).with_name("deck.avial").read_text()

@@ -11,9 +11,9 @@ import pytest
 from mlir import ir
 
 from avial_lab.accesses import read_program
-from avial_lab.dag import build_dag
 from avial_lab.passes.place_tasks import PlaceInOrder
 from avial_lab.pipelines import OURS, Pass, parse_passes
+from avial_lab.planning.task_graph import build_dag
 
 
 @dataclass(frozen=True)

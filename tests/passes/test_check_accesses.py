@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 from mlir import ir
 
-from avial_lab.errors import VerifyError
+from avial_lab.core.errors import VerifyError
 from avial_lab.passes.check_accesses import CheckAccesses
 from avial_lab.pipelines import run_passes
 

@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.cpu import Cpu, this_cpu
+from avial_lab.machine.cpu import Cpu, this_cpu
 from avial_lab.passes.fuse_nests import FuseNests
 from avial_lab.pipelines import run_passes
 from tests.kernels.jit import Machine

@@ -12,8 +12,8 @@ from typing import ClassVar
 import pytest
 from mlir import ir
 
-from avial_lab.cpu import this_cpu
 from avial_lab.dialects import register
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.passes import fuse_phases
 from avial_lab.passes.fuse_phases import FEW_RANKS, FusePhases
 from avial_lab.passes.phases import SPLIT

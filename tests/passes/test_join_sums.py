@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.cpu import Cpu
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.expand_scalars import ExpandScalars
 from avial_lab.passes.join_sums import JoinSums

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.cpu import Cpu
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.pipelines import run_passes
 from tests.passes.rewriting import assert_same_bits

@@ -6,8 +6,8 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab.cpu import Cpu
 from avial_lab.dialects import register
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes import keep_on_one
 from avial_lab.passes.keep_on_one import KeepOnOne
 from avial_lab.passes.phases import alone_in

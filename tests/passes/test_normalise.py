@@ -9,8 +9,8 @@ import pytest
 from mlir import ir
 
 import kernels
+from avial_lab.core.errors import PassError
 from avial_lab.dialects.places import span_of
-from avial_lab.errors import PassError
 from avial_lab.passes.normalise import Normalise
 from avial_lab.passes.operations import operations_in
 from avial_lab.pipelines import run_passes

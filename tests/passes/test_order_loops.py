@@ -7,8 +7,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.cpu import Cpu
 from avial_lab.dialects.places import name_of
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes import order_loops
 from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.pipelines import run_passes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.cpu import Cpu
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.share_loads import ROWS, ShareLoads
 from avial_lab.pipelines import run_passes

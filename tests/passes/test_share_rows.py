@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.cpu import Cpu
 from avial_lab.dialects import register
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes import share_rows
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.phases import SPLIT, alone_in, reduced_arrays

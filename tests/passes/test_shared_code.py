@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import vector
 
-from avial_lab.cpu import Cpu
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.loop_bounds import bounds_of
 from avial_lab.passes.loop_work import LoopWork

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.cpu import Cpu
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.pipelines import run_passes
 from tests.kernels.jit import Machine

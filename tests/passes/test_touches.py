@@ -15,7 +15,8 @@ from inline_snapshot import snapshot
 from mlir import ir
 
 import kernels
-from avial_lab.errors import InternalError
+from avial_lab.core.errors import InternalError
+from avial_lab.core.regions import Box
 from avial_lab.passes.operations import operations_in
 from avial_lab.passes.touches import EVERYTHING, write_touches
 from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
@@ -23,7 +24,6 @@ from avial_lab.polyhedra.boxes import SET
 from avial_lab.polyhedra.operations import LOOPS
 from avial_lab.polyhedra.outside import out_of_bounds
 from avial_lab.polyhedra.touched import touched_boxes
-from avial_lab.regions import Box
 from tests.polyhedra.nests import Event, For, If, Nest, affine_text, nests, scf_text, trace
 from tests.polyhedra.texts import scop_of, with_names
 from tests.reported import Elements, Report, Reporter, elements, reporter

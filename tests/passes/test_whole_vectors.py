@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.cpu import Cpu
+from avial_lab.machine.cpu import Cpu
 from avial_lab.passes import whole_vectors
 from avial_lab.passes.independent_accesses import IndependentAccesses
 from avial_lab.passes.pack_rows import PackRows

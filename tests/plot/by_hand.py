@@ -6,21 +6,12 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import cycle
 
-from avial_lab.arrays import Buffer, Storage
-from avial_lab.dag import (
-    Access,
-    Dependency,
-    Group,
-    Hazard,
-    Task,
-    TaskGraph,
-    TaskKind,
-    build_dag,
-)
-from avial_lab.errors import CellSpan
-from avial_lab.ownership import Footprint, PhaseCount, Plan, Use
-from avial_lab.regions import Box
-from avial_lab.schedule import (
+from avial_lab.artifact.explanation import Cell, Dependence, Explanation, Nest, Order, Verdict
+from avial_lab.core.buffers import Buffer, Storage
+from avial_lab.core.errors import CellSpan
+from avial_lab.core.regions import Box
+from avial_lab.machine.topology import Target, Topology
+from avial_lab.planning.schedule import (
     Placement,
     Policy,
     Schedule,
@@ -30,9 +21,18 @@ from avial_lab.schedule import (
     Transfer,
     schedule_phases,
 )
-from avial_lab.topology import Target, Topology
+from avial_lab.planning.task_graph import (
+    Access,
+    Dependency,
+    Group,
+    Hazard,
+    Task,
+    TaskGraph,
+    TaskKind,
+    build_dag,
+)
+from avial_lab.runtime.native.ownership import Footprint, PhaseCount, Plan, Use
 from avial_lab.trace import Event, EventKind, Move, Trace
-from avial_lab.verdicts import Cell, Dependence, Explanation, Nest, Order, Verdict
 
 CPU, GPU = Target("cpu", "x86_64"), Target("gpu", "sm_90")
 TWENTY = (Box((0,), (20,)),)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.dag import TaskGraph
-from avial_lab.schedule import Schedule
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.trace import Trace
 from tests.plot import by_hand
 

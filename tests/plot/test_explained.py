@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
+from avial_lab.artifact.explanation import Explanation
 from avial_lab.plot import explained_html, explained_table
 from avial_lab.plot.explained import SIGNS
-from avial_lab.verdicts import Explanation
 from tests.plot.by_hand import HEAT, heat_explanation
 
 

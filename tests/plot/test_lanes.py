@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from inline_snapshot import snapshot
 
+from avial_lab.planning.schedule import Schedule, Sync
 from avial_lab.plot import lanes_svg
-from avial_lab.schedule import Schedule, Sync
 from tests.plot.by_hand import deck_schedule, layers, machine, schedule_by_hand, words
 
 

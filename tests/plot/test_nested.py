@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from inline_snapshot import snapshot
 
-from avial_lab.dag import Group, Task, TaskGraph, build_dag
-from avial_lab.graph_facts import edge_table, task_table
+from avial_lab.planning.graph_facts import edge_table, task_table
+from avial_lab.planning.task_graph import Group, Task, TaskGraph, build_dag
 from avial_lab.plot import dag_dot, dag_figure, dag_svg, graph_text, lanes_svg
 from tests.plot.by_hand import buffers, divided, heat_graph, heat_schedule, words
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from avial_lab.dag import TaskGraph
-from avial_lab.errors import CompilerCrash
-from avial_lab.ownership import Plan
+from avial_lab.artifact.explanation import Explanation, Nest
+from avial_lab.artifact.stages import Inside, Stage
+from avial_lab.core.errors import CompilerCrash
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import report, report_html
-from avial_lab.schedule import Schedule
-from avial_lab.stages import Inside, Stage
+from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Trace
-from avial_lab.verdicts import Explanation, Nest
 from tests.plot.by_hand import (
     deck_schedule,
     deck_trace,

@@ -11,8 +11,8 @@ import pytest
 from inline_snapshot import snapshot
 
 import avial_lab
-from avial_lab.ceilings import Ceilings
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
+from avial_lab.machine.ceilings import Ceilings
 from avial_lab.plot.plane import Plane, spread
 from avial_lab.plot.roofline import Point, Roofline, roofline_svg, roofline_text
 

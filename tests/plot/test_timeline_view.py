@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import given
 
+from avial_lab.planning.schedule import Schedule
 from avial_lab.plot.views.timeline import LIMIT, timeline_data
-from avial_lab.schedule import Schedule
 from avial_lab.trace import Event, EventKind, Trace
 from tests.trace.runs import runs
 

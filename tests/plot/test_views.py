@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import avial_lab
-from avial_lab.critical import critical_path
-from avial_lab.dag import TaskGraph
 from avial_lab.notebook.display import EXPLORED, MOST_EXPLORED_BYTES, show_schedule
+from avial_lab.planning.critical_path import critical_path
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot.palette import (
     BLUE,
     GREEN,
@@ -29,7 +30,6 @@ from avial_lab.plot.palette import (
 )
 from avial_lab.plot.views import source
 from avial_lab.plot.views.graph import graph_data
-from avial_lab.schedule import Schedule
 from tests.plot import by_hand
 from tests.plot.by_hand import layers, machine, schedule_by_hand
 

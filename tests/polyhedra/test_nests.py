@@ -8,7 +8,9 @@ import pytest
 from inline_snapshot import snapshot
 from mlir import ir
 
-from avial_lab.polyhedra import Dependence, Loop, Scop, dependences, forbidding, reductions
+from avial_lab.polyhedra import Dependence, Loop, Scop, forbidding
+from avial_lab.polyhedra.dependences import dependences
+from avial_lab.polyhedra.reductions import reductions
 from tests.polyhedra.texts import scop_of
 
 

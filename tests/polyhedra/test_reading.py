@@ -7,8 +7,9 @@ import pytest
 from mlir import ir
 
 from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra import Scop, dependences, read_scop
+from avial_lab.polyhedra import Scop, read_scop
 from avial_lab.polyhedra.budget import forget, limited
+from avial_lab.polyhedra.dependences import dependences
 from avial_lab.polyhedra.nesting import defined_in
 from tests.polyhedra.texts import scop_of
 

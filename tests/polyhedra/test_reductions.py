@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.polyhedra import ReductionKind, dependences, forbidding, reductions
+from avial_lab.polyhedra import ReductionKind, forbidding
+from avial_lab.polyhedra.dependences import dependences
+from avial_lab.polyhedra.reductions import reductions
 from tests.polyhedra.texts import scop_of
 
 

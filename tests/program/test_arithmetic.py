@@ -11,7 +11,7 @@ import pytest
 
 import avial_lab
 from avial_lab.binary import has_fma
-from avial_lab.cpu import this_cpu
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.program import Program
 from tests.fused import fma
 

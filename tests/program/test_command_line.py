@@ -14,8 +14,8 @@ from inline_snapshot import snapshot
 
 from avial_lab import suite
 from avial_lab.__main__ import main
-from avial_lab.errors import BindError, CheckError
-from avial_lab.runtime import mpiexec
+from avial_lab.core.errors import BindError, CheckError
+from avial_lab.runtime.launch import mpiexec
 from avial_lab.trace import EventKind, Trace
 from tests.parse.test_functions import HELPERS, POLYGEIST
 

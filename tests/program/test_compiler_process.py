@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from avial_lab.compiler import Compiler
-from avial_lab.errors import CompilerCrash, VerifyError
+from avial_lab.core.errors import CompilerCrash, VerifyError
+from avial_lab.core.toolchain import ToolError
 from avial_lab.messages import Analyse, Build, Source
-from avial_lab.runtime.launch import is_alive
-from avial_lab.toolchain import ToolError
+from avial_lab.runtime.launch.processes import is_alive
 from tests.waiting import LONG_S, wait_until, with_limits
 
 HEAD = "avial.schedule %a: memref<20xi32>, %b: memref<20xi32> {"

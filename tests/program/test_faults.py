@@ -15,7 +15,13 @@ from mlir import ir
 import avial_lab
 from avial_lab import compilation
 from avial_lab.answers import answer
-from avial_lab.errors import AvialError, CompilerCrash, CompilerTimeout, FaultWarning, InternalError
+from avial_lab.core.errors import (
+    AvialError,
+    CompilerCrash,
+    CompilerTimeout,
+    FaultWarning,
+    InternalError,
+)
 from avial_lab.messages import Build, Built
 from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.order_loops import OrderLoops

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.errors import BindError, CheckError, PassError, RunError, VerifyError
+from avial_lab.core.errors import BindError, CheckError, PassError, RunError, VerifyError
 from avial_lab.program import Namespace, Program
 from tests.parse.test_functions import HELPERS
 from tests.program.test_command_line import GATHER, SUM

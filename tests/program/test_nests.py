@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.errors import AvialError
+from avial_lab.artifact.explanation import Cell, Order
+from avial_lab.core.errors import AvialError
 from avial_lab.program import Program
-from avial_lab.verdicts import Cell, Order
 
 HEAT = """
 func.func @heat(%rod: memref<24xf64>, %new: memref<24xf64>) {

@@ -14,8 +14,8 @@ import pytest
 
 import avial_lab
 from avial_lab.__main__ import main
+from avial_lab.core.errors import AvialError
 from avial_lab.demo import deck_text
-from avial_lab.errors import AvialError
 from avial_lab.program import Program
 
 

@@ -14,14 +14,14 @@ import pytest
 import avial_lab
 from avial_lab import program as programs
 from avial_lab import tuning
-from avial_lab.errors import AvialError, ScheduleError
+from avial_lab.artifact.explanation import Choice, Tried
+from avial_lab.core.errors import AvialError, ScheduleError
 from avial_lab.options import CompileOptions
 from avial_lab.program import Program
-from avial_lab.runtime.threads import Threads
-from avial_lab.runtime.trials import Trials
+from avial_lab.runtime.launch.trials import Trials
+from avial_lab.runtime.rank.threads import Threads
 from avial_lab.suite import kernel_program
 from avial_lab.tuning import Move, Search, checked_budget, moves_for, remember, remembered
-from avial_lab.verdicts import Choice, Tried
 
 MODEL = CompileOptions()
 

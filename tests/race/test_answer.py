@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avial_lab.errors import CheckError
+from avial_lab.core.errors import CheckError
 from avial_lab.race import answer as answer_module
 from avial_lab.race.answer import Answer, native_answer, results
 from avial_lab.suite import kernel_names, kernel_program

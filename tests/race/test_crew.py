@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 import kernels
-from avial_lab.errors import AvialError, CheckError
+from avial_lab.core.errors import AvialError, CheckError
 from avial_lab.race.answer import Answer
 from avial_lab.race.crew import Crew
 from avial_lab.race.native import mpi_compilers, mpi_source
 from avial_lab.race.posts import CallCrew, CCrew, CrewEntry, Post
-from avial_lab.runtime.launch import is_alive
+from avial_lab.runtime.launch.processes import is_alive
 from avial_lab.suite import KernelProgram, kernel_program
 from kernels.shares import ALL, ROWS, TRIANGLE, WITH_HALO, Share, collected, dealt
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab.race.machine import CacheLevel, pinned_environment, pins, this_machine
+from avial_lab.machine.host import CacheLevel, pinned_environment, pins, this_machine
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from avial_lab.ceilings import Ceilings
+from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.plot.plane import Axis
-from avial_lab.race.machine import CacheLevel, Machine
 from avial_lab.race.pictures import ratios_svg, roofline_svg
 from avial_lab.race.sheet_page import sheet_html
 from avial_lab.race.table import Heat, Lane, Sheet

@@ -19,14 +19,14 @@ import pytest
 from avial_lab import program
 from avial_lab import race as race_module
 from avial_lab.__main__ import main
-from avial_lab.ceilings import Ceilings
-from avial_lab.errors import AvialError, BindError, CheckError
+from avial_lab.core.errors import AvialError, BindError, CheckError
+from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.host import CacheLevel, Machine
+from avial_lab.machine.measure import measure_ceilings
 from avial_lab.race import Answer, Course, entrants, heats, race
 from avial_lab.race.booth import Booth
-from avial_lab.race.ceilings import measure_ceilings
 from avial_lab.race.entry import CEntry, OwnEntry
 from avial_lab.race.facts import sheet_facts
-from avial_lab.race.machine import CacheLevel, Machine
 from avial_lab.race.native import any_compiler, peer_folder, peer_source
 from avial_lab.race.table import ALONE, Heat, Lane, Sheet, means
 from avial_lab.suite import KernelProgram, kernel_program

@@ -13,10 +13,10 @@ from inline_snapshot import snapshot
 from avial_lab import bench
 from avial_lab.__main__ import main
 from avial_lab.bench import Figure, bench_self, self_facts
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
+from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.race import results_page
 from avial_lab.race.facts import sheet_facts
-from avial_lab.race.machine import CacheLevel, Machine
 from avial_lab.race.made import made_by
 from avial_lab.race.results_page import FOLDER, PAGE, page_of, write_page
 from avial_lab.race.table import Heat, Lane, Sheet

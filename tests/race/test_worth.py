@@ -16,8 +16,8 @@ from inline_snapshot import snapshot
 
 from avial_lab.__main__ import main
 from avial_lab.catalogue import OPTIONAL
-from avial_lab.errors import AvialError, CheckError
-from avial_lab.race.machine import CacheLevel, Machine
+from avial_lab.core.errors import AvialError, CheckError
+from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.race.subjects import compile_seconds, foreign_names, subject, subject_names
 from avial_lab.race.worth import Course, code_of, worth
 from avial_lab.race.worth_table import Race, Timed, Worth, worth_facts, worth_of

@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avial_lab.piecemap import PieceMap
-from avial_lab.regions import Box, difference, intersection, overlaps, size, union
+from avial_lab.core.piece_map import PieceMap
+from avial_lab.core.regions import Box, difference, intersection, overlaps, size, union
 from tests.strategies import boxes
 
 SHAPE = (5, 4)

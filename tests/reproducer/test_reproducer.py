@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.core.errors import AvialError
 from avial_lab.demo import deck_text
-from avial_lab.errors import AvialError
 
 
 def deck() -> avial_lab.Program:
@@ -48,7 +48,7 @@ def test_the_file_does_it_again(tmp_path: Path) -> None:
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
     program = deck()
     text = program.save_repro(tmp_path / "deck.py").read_text()
-    path = tmp_path / "arrays.py"
+    path = tmp_path / "core/buffers.py"
     path.write_text(text.partition("program = avial_lab")[0])
     done = subprocess.run(
         [sys.executable, "-c", f"import runpy, sys; a = runpy.run_path({str(path)!r})['arrays']\n"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.core.errors import AvialError, CheckError, ParseError, ScheduleError
 from avial_lab.demo import deck_text
-from avial_lab.errors import AvialError, CheckError, ParseError, ScheduleError
 from avial_lab.suite import kernel_program
 
 DECK = ["avial", "placed", "mpi", "gpu", "ptx:task3", "loops", "host", "llvm", "llvmir", "object"]

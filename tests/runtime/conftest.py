@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from avial_lab.arrays import bind_arrays
+from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.binary import Binary
-from avial_lab.cache import spelled
-from avial_lab.manifest import KnownMessages
-from avial_lab.regions import Box
-from avial_lab.runtime.launch import mpiexec_options
-from avial_lab.schedule import Piece, Step, StepKind, Transfer
-from avial_lab.toolchain import find_tool, run, tool
+from avial_lab.core.buffers import bind_arrays
+from avial_lab.core.cache import spelled
+from avial_lab.core.regions import Box
+from avial_lab.core.toolchain import find_tool, run, tool
+from avial_lab.planning.schedule import Piece, Step, StepKind, Transfer
+from avial_lab.runtime.launch.processes import mpiexec_options
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 PRELUDE = """
 #include <signal.h>
@@ -201,7 +201,7 @@ def _body(manifest: KnownMessages, number: int, step: Step) -> str:
 def cluster() -> Iterator[Cluster]:
     """Three engines for the whole session; a test may cost them, the next one gets fresh ones."""
     pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
         # It would hide what C keeps back of what it prints.

@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.errors import AvialError, ClusterError, ScheduleError
+from avial_lab.core.errors import AvialError, ClusterError, ScheduleError
+from avial_lab.core.toolchain import tool
 from avial_lab.options import CompileOptions
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.pipelines import run_passes
 from avial_lab.program import Program
 from avial_lab.program import compile as compile_program
-from avial_lab.runtime import blas, engine
-from avial_lab.runtime.cluster import Cluster
-from avial_lab.shared_object import digest
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.native.loader import digest
+from avial_lab.runtime.rank import blas, engine
 from avial_lab.suite import kernel_program
-from avial_lab.toolchain import tool
 
 needs_blas = pytest.mark.skipif(blas.blas_here() is None, reason="no BLAS is here")
 
@@ -218,7 +218,7 @@ def test_any_sizes_and_strides(
     found = blas.blas_here()
     if found is None:
         pytest.skip(f"{path} is no BLAS")
-    source = Path(blas.__file__).parent.parent / "native"
+    source = Path(blas.__file__).parents[1] / "native"
     (tmp_path / "entries.c").write_text(ENTRIES)
     command = [str(tool("cc")), "-O1", "-shared", "-fPIC", f"-I{source}", "entries.c"]
     subprocess.run([*command, "-o", "entries.so"], cwd=tmp_path, check=True)

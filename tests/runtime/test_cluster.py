@@ -18,11 +18,11 @@ import numpy as np
 import psutil
 import pytest
 
-from avial_lab.errors import BindError, CellSpan, ClusterError, RunError
-from avial_lab.regions import Box
-from avial_lab.runtime import mpiexec
-from avial_lab.runtime.cluster import ClusterState, run
-from avial_lab.runtime.job import Options
+from avial_lab.core.errors import BindError, CellSpan, ClusterError, RunError
+from avial_lab.core.regions import Box
+from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch.cluster import ClusterState, run
+from avial_lab.runtime.rank.job import Options
 from avial_lab.trace import EventKind
 from tests.waiting import assert_gone, with_limits
 
@@ -405,7 +405,7 @@ def test_two_threads_take_turns(build, cluster):
 CHILD = """
 import signal, sys, threading, time
 import numpy as np
-from avial_lab.runtime.cluster import Cluster, run
+from avial_lab.runtime.launch.cluster import Cluster, run
 from tests.runtime.conftest import stand_in
 
 a = np.arange(20, dtype=np.int32)

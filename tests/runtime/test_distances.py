@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 
 LENGTH = 400
 DISTANCES = (*range(-70, -60, 3), *range(-18, 19), 31, 32, 33, 63, 64, 65, 90)

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avial_lab.arrays import Storage
-from avial_lab.manifest import DerivedMessages, KnownMessages
-from avial_lab.regions import Box
-from avial_lab.runtime import engine, exchange
-from avial_lab.runtime.journal import read_death
-from avial_lab.runtime.launch import environment, mpiexec_options
-from avial_lab.runtime.outcome import Outcome, describe_step
-from avial_lab.runtime.parcels import ALIGNMENT, SMALL, aligned_empty, pack, unpack
-from avial_lab.runtime.times import Reading, Times, aligned
-from avial_lab.runtime.traces import trace_of
-from avial_lab.schedule import Piece, Step, StepKind, Transfer
-from avial_lab.toolchain import tool
+from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
+from avial_lab.core.buffers import Storage
+from avial_lab.core.regions import Box
+from avial_lab.core.toolchain import tool
+from avial_lab.planning.schedule import Piece, Step, StepKind, Transfer
+from avial_lab.runtime.launch.processes import environment, mpiexec_options
+from avial_lab.runtime.launch.traces import trace_of
+from avial_lab.runtime.rank import engine, exchange
+from avial_lab.runtime.rank.clock import Reading, Times, aligned
+from avial_lab.runtime.rank.journal import read_death
+from avial_lab.runtime.rank.outcome import Outcome, describe_step
+from avial_lab.runtime.rank.parcels import ALIGNMENT, SMALL, aligned_empty, pack, unpack
 from avial_lab.trace.analysis import links
 
 SIZES = st.lists(st.one_of(st.integers(0, 200), st.sampled_from([SMALL - 1, SMALL, SMALL + 5])))
@@ -168,7 +168,7 @@ def test_clocks_are_compared_to_within_the_error_told():
     """
     code = (
         "import time\n"
-        "from mpi4py import MPI; from avial_lab.runtime.world import compared\n"
+        "from mpi4py import MPI; from avial_lab.runtime.rank.world import compared\n"
         "rank, start = MPI.COMM_WORLD.rank, time.monotonic_ns()\n"
         "start = MPI.COMM_WORLD.bcast(start)\n"
         "def clock():\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from avial_lab.program import compile as compile_program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 
 CASES: dict[str, tuple[str, dict[str, np.ndarray]]] = {
     # An indirect read was taken for covered as soon as one of its elements was.

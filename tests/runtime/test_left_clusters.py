@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from avial_lab.__main__ import main
-from avial_lab.errors import ClusterError
-from avial_lab.runtime.cluster import Cluster, run
-from avial_lab.runtime.records import Record, cluster_called, clusters, stop_clusters
+from avial_lab.core.errors import ClusterError
+from avial_lab.runtime.launch.cluster import Cluster, run
+from avial_lab.runtime.launch.registry import Record, cluster_called, clusters, stop_clusters
 from tests.runtime.conftest import stand_in
 from tests.waiting import assert_gone, wait_until
 
@@ -27,7 +27,7 @@ FOREVER = "for (volatile int64_t i = 0;; i++) ;"
 OWNER = """
 import sys, threading, time
 import numpy as np
-from avial_lab.runtime.cluster import Cluster, run
+from avial_lab.runtime.launch.cluster import Cluster, run
 from tests.runtime.test_left_clusters import program
 
 cluster = Cluster.start(cpu=1, gpu=0, keep_s=float(sys.argv[1]))

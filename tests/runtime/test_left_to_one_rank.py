@@ -11,7 +11,7 @@ import avial_lab
 from tests.passes.test_keep_on_one import both_ways, two_sweeps
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.cluster import Cluster
+    from avial_lab.runtime.launch.cluster import Cluster
 
 pytestmark = pytest.mark.mpi
 

@@ -16,14 +16,14 @@ import numpy as np
 import psutil
 import pytest
 
-from avial_lab.errors import ClusterError, RunError
-from avial_lab.runtime import engines as engines_module
-from avial_lab.runtime import mpiexec
-from avial_lab.runtime.cluster import Cluster, ClusterState, run
-from avial_lab.runtime.launch import environment, mpiexec_options
-from avial_lab.runtime.ports import held_ports
-from avial_lab.runtime.records import new_folder
-from avial_lab.toolchain import tool
+from avial_lab.core.errors import ClusterError, RunError
+from avial_lab.core.toolchain import tool
+from avial_lab.runtime.launch import engines as engines_module
+from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch.cluster import Cluster, ClusterState, run
+from avial_lab.runtime.launch.ports import held_ports
+from avial_lab.runtime.launch.processes import environment, mpiexec_options
+from avial_lab.runtime.launch.registry import new_folder
 from tests.waiting import assert_gone, with_limits
 
 pytestmark = pytest.mark.mpi
@@ -268,7 +268,7 @@ def test_mpiexec_time_limit(build, a):
 def test_what_an_engine_imports():
     """No MLIR, no IPython, no ipyparallel: an engine starts fast, and where those are not."""
     code = (
-        "import sys, avial_lab.runtime.engine; "
+        "import sys, avial_lab.runtime.rank.engine; "
         "print(*{'mlir', 'IPython', 'ipyparallel', 'psutil', 'zmq'} & set(sys.modules))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

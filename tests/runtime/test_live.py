@@ -10,14 +10,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from avial_lab.errors import RunError, RunInterrupted
-from avial_lab.regions import Box
-from avial_lab.runtime import mpiexec
-from avial_lab.runtime.cluster import run
-from avial_lab.runtime.journal import Entry, RankState
-from avial_lab.runtime.launch import memory_kills
-from avial_lab.runtime.live import MOST_SHARE, PERIOD_S, RunState, TaskState, Teller
-from avial_lab.runtime.printed import MOST_LINES, Output, output_path
+from avial_lab.core.errors import RunError, RunInterrupted
+from avial_lab.core.regions import Box
+from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch.cluster import run
+from avial_lab.runtime.launch.processes import memory_kills
+from avial_lab.runtime.launch.progress import MOST_SHARE, PERIOD_S, RunState, TaskState, Teller
+from avial_lab.runtime.rank.journal import Entry, RankState
+from avial_lab.runtime.rank.output import MOST_LINES, Output, output_path
 
 pytestmark = pytest.mark.mpi
 
@@ -166,7 +166,7 @@ def test_a_kill_for_memory_is_told_from_another(build, a, monkeypatch):
         mpiexec.run(binary, {"a": a})
     assert isinstance(memory_kills(), int)
     counted = iter([3, 4])
-    monkeypatch.setattr("avial_lab.runtime.live.memory_kills", lambda: next(counted))
+    monkeypatch.setattr("avial_lab.runtime.launch.progress.memory_kills", lambda: next(counted))
     with pytest.raises(RunError, match="died of SIGKILL: memory ran out in task 'big'"):
         mpiexec.run(binary, {"a": a})
 
@@ -231,7 +231,7 @@ def test_a_loop_that_prints_is_cut_short(build, cluster, a):
 
 
 def test_a_file_that_grows_without_end_is_emptied(build, a, tmp_path, monkeypatch):
-    monkeypatch.setattr("avial_lab.runtime.printed._MOST_BYTES", 1000)
+    monkeypatch.setattr("avial_lab.runtime.rank.output._MOST_BYTES", 1000)
     path = output_path(tmp_path, 0)
     path.write_text("before this run\n")
     output = Output(tmp_path, 1)

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from avial_lab.errors import BindError, CellSpan, RunError
-from avial_lab.regions import Box
-from avial_lab.runtime import mpiexec
+from avial_lab.core.errors import BindError, CellSpan, RunError
+from avial_lab.core.regions import Box
+from avial_lab.runtime.launch import mpiexec
 from avial_lab.trace import EventKind
 
 pytestmark = pytest.mark.mpi

@@ -7,7 +7,7 @@ import pytest
 
 import avial_lab
 from avial_lab.elementary.functions import LIMITS
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 
 LENGTH = 1300
 """Two whole strips, and a part of one."""

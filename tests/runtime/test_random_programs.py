@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from avial_lab.arrays import bind_arrays, read_box
 from avial_lab.compiler import shared_compiler
+from avial_lab.core.buffers import bind_arrays, read_box
+from avial_lab.core.regions import Box
 from avial_lab.messages import RunReference, Source
+from avial_lab.planning.schedule import Sync
 from avial_lab.program import compile as compile_program
-from avial_lab.regions import Box
-from avial_lab.runtime.cluster import Cluster
-from avial_lab.schedule import Sync
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.programs import RandomProgram, programs
 
 # A program takes some tenths of a second to build: few examples here, many in `make test-full`.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.nests import WHOLE_PROGRAMS
 from tests.nests.rows import long_rows
 from tests.nests.sweeps import Sweeps

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
-from avial_lab.errors import FaultWarning
+from avial_lab.core.errors import FaultWarning
 from avial_lab.program import compile as compile_program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.nests import WHOLE_PROGRAMS
 from tests.nests.sweeps import Sweeps, sweeps, tiles
 

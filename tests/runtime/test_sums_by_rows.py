@@ -11,7 +11,7 @@ import pytest
 
 import avial_lab
 from avial_lab.program import Program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from tests.sums_by_rows import CHANGED, COLUMNS, ROWS, SCALED, both
 
 PROGRAMS = {

@@ -17,16 +17,17 @@ from hypothesis import strategies as st
 
 import kernels
 from avial_lab.binary import Binary
-from avial_lab.errors import ClusterError, RunError
+from avial_lab.core.errors import ClusterError, RunError
+from avial_lab.core.toolchain import run, tool
 from avial_lab.program import Program
 from avial_lab.program import compile as compile_program
-from avial_lab.runtime import engine, mpiexec, threads
-from avial_lab.runtime.cluster import Cluster
-from avial_lab.runtime.cluster import run as run_on_cluster
-from avial_lab.runtime.job import Options
-from avial_lab.runtime.threads import MISSING, MOST, Masks, Threads
-from avial_lab.shared_object import LoadedProgram, digest
-from avial_lab.toolchain import run, tool
+from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.cluster import run as run_on_cluster
+from avial_lab.runtime.native.loader import LoadedProgram, digest
+from avial_lab.runtime.rank import engine, threads
+from avial_lab.runtime.rank.job import Options
+from avial_lab.runtime.rank.threads import MISSING, MOST, Masks, Threads
 from kernels.kernel import ELEMENTS
 from tests.nests import RandomFunction, functions
 from tests.runtime.test_random_nests import QUICK
@@ -277,7 +278,7 @@ int main(void)
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are not placed here")
 def test_each_thread_begins_on_a_core_of_its_own_and_is_free_then(tmp_path: Path) -> None:
     (tmp_path / "recorder.c").write_text(RECORDER)
-    home = str(resources.files("avial_lab") / "native")
+    home = str(resources.files("avial_lab.runtime.native"))
     program = str(tmp_path / "recorder")
     built = run([str(tool("cc")), "-I", home, "-o", program, f"{program}.c"])
     assert built.returncode == 0, built.stderr

@@ -13,7 +13,7 @@ import pytest
 
 import avial_lab
 from avial_lab.program import Program
-from avial_lab.runtime.cluster import Cluster
+from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.suite import kernel_program
 
 THERE_AND_BACK = """

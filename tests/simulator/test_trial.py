@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from avial_lab.errors import BindError
+from avial_lab.core.errors import BindError
 from avial_lab.inputs import random_arguments
 from avial_lab.messages import Source
 from avial_lab.simulator.trial import trial_arguments

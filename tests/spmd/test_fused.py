@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.cpu import this_cpu
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.program import Program
 
 

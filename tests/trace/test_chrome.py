@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from avial_lab.errors import AvialError
+from avial_lab.core.errors import AvialError
 from avial_lab.trace import Event, EventKind, Move, Total, Trace
 from avial_lab.trace.analysis import links
 from avial_lab.trace.chrome import save_trace

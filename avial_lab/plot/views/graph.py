@@ -26,13 +26,13 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from avial_lab import graph_facts
-from avial_lab.dag import Access, Dependency, Task, TaskGraph, TaskKind
-from avial_lab.devices import KINDS
+from avial_lab.core.words import count
+from avial_lab.machine.devices import KINDS
+from avial_lab.planning import graph_facts
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import Access, Dependency, Task, TaskGraph, TaskKind
 from avial_lab.plot.palette import LOOKS, ink_on, look_of
-from avial_lab.schedule import Schedule
 from avial_lab.trace import Trace
-from avial_lab.words import count
 
 MOST_RUNS = 400
 PLAIN_BYTES = 60_000

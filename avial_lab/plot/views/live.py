@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from avial_lab.dag import TaskGraph
+from avial_lab.core.table import Table
+from avial_lab.core.words import format_bytes
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import palette, svg
 from avial_lab.plot.figure import figure_html
 from avial_lab.plot.views.graph import graph_data
-from avial_lab.runtime.live import RankNow, RunState, TaskNow, TaskState
-from avial_lab.schedule import Schedule
-from avial_lab.table import Table
-from avial_lab.words import format_bytes
+from avial_lab.runtime.launch.progress import RankNow, RunState, TaskNow, TaskState
 
 MOST_TASKS = 1500
 """Of a graph that is drawn, and told about task by task, while it runs."""

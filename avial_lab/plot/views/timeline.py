@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from avial_lab import devices
+from avial_lab.core.table import Table
+from avial_lab.core.words import count, format_seconds
+from avial_lab.machine import devices
+from avial_lab.planning.schedule import Schedule
 from avial_lab.plot.palette import ink_on
-from avial_lab.schedule import Schedule
-from avial_lab.table import Table
 from avial_lab.trace import Event, EventKind, Trace, run_facts
 from avial_lab.trace.analysis import Link, Segment, critical_path, links, shares
-from avial_lab.words import count, format_seconds
 
 LIMIT = 300_000
 """Bytes of the JSON."""

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pygments.token import Error
 
 from avial_lab import plot
+from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside
 from avial_lab.plot.code import ink_runs
 from avial_lab.plot.lexers import MLIRLexer
 from avial_lab.plot.views.stepper import lines_of, stepper_data, text_data
-from avial_lab.stages import Inside, Part, PassStep, Stage, StageInside
 
 CSS = Path(plot.__file__).parent / "views" / "stepper.css"
 TEXT = st.text(

@@ -1,0 +1,217 @@
+"""What compiled code writes down while it runs, read as rows of a trace.
+
+A rank's raw log (numbers) -> Rows: what it was, when, how much, between whom. There are two forms
+of a log: one slot a step where the steps are known when the program is compiled, one record an
+event where the ownership runtime derives the messages as it runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+
+import numpy as np
+
+from avial_lab.core.buffers import Storage
+from avial_lab.core.runtime_constants import EVENT_PARTIAL, RunEvent
+from avial_lab.machine.devices import CPU
+from avial_lab.planning.schedule import RankProgram, Step, StepKind, Transfer
+from avial_lab.trace import Event, EventKind
+
+Clock = Callable[[int, np.ndarray], np.ndarray]
+"""A rank and times by its own clock, in nanoseconds -> by that of rank 0."""
+
+_WORDS = {
+    StepKind.POST: ("ready to receive {what} from rank {peer}", False),
+    StepKind.SEND: ("send {what} to rank {peer}", True),
+    StepKind.WAIT_RECEIVED: ("wait for {what} from rank {peer}", False),
+    StepKind.WAIT_SENT: ("wait until {what} is sent to rank {peer}", True),
+}
+"""What a message's step is called, and whether this rank is its sender."""
+
+LOGGED = {
+    RunEvent.RUN: EventKind.TASK,
+    RunEvent.RECEIVED: EventKind.WAIT,
+    RunEvent.SENT: EventKind.SEND,
+    RunEvent.COLLECTIVE_RECEIVED: EventKind.WAIT,
+    RunEvent.COLLECTIVE_SENT: EventKind.SEND,
+    RunEvent.COPY: EventKind.COPY,
+    RunEvent.BARRIER: EventKind.BARRIER,
+}
+"""What the ownership runtime's events are in a trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An event before it is known when the run began."""
+
+    kind: EventKind
+    name: str
+    rank: int
+    start_ns: int
+    end_ns: int
+    device: str = ""
+    nbytes: int = 0
+    peer: int | None = None
+    message: int | None = None
+    what: str = ""
+    turn: int = 0
+
+    def event(self, origin_ns: int) -> Event:
+        return Event(
+            self.kind, self.name, self.rank, self.device,
+            (self.start_ns - origin_ns) / 1e9, (self.end_ns - origin_ns) / 1e9,
+            self.nbytes, self.peer, self.message, self.what, self.turn,
+        )  # fmt: skip
+
+
+# One slot a step ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StepLog:
+    """Reads what steps leave: int64 (2 * steps + 2, 2), seconds and nanoseconds. Of step k row 2k
+    is its start and 2k + 1 where a copy and its message meet (0 for no copy); after the last step
+    its end.
+    """
+
+    programs: Sequence[RankProgram]
+    transfers: Sequence[Transfer]
+    devices: Mapping[str, str]
+
+    def rows(self, logs: Mapping[int, np.ndarray], clock: Clock) -> Iterator[Row]:
+        for rank, log in logs.items():
+            stamped = clock(rank, log[:, 0] * 10**9 + log[:, 1])
+            there = np.flatnonzero(log[0::2].any(axis=1))
+            starts = stamped[0::2][there].tolist()
+            mids = np.where(log[1::2].any(axis=1), stamped[1::2], 0)[there].tolist()
+            # The last mark is no step's: it is the end.
+            for k, start, end, mid in zip(there.tolist(), starts, starts[1:], mids, strict=False):
+                yield from self._step(rank, self.programs[rank][k], start, end, mid)
+
+    def _step(self, rank: int, step: Step, start: int, end: int, mid: int) -> Iterator[Row]:
+        kind = step.kind.event
+        if step.kind is StepKind.RUN:
+            yield Row(kind, step.task, rank, start, end, self.devices[step.task])
+            return
+        if step.transfer < 0:
+            yield Row(kind, str(step), rank, start, end)
+            return
+        transfer = self.transfers[step.transfer]
+        what = f"{transfer.storage}{transfer.box}"
+        words, mine = _WORDS[step.kind]
+        peer = transfer.dest if mine else transfer.source
+        name = words.format(what=what, peer=peer)
+        # A message is one between its send and the end of the wait for it.
+        number = step.transfer if step.kind in (StepKind.SEND, StepKind.WAIT_RECEIVED) else None
+        message = partial(
+            Row, kind, name, rank, nbytes=transfer.nbytes, peer=peer, message=number, what=what
+        )
+        copy = partial(Row, EventKind.COPY, rank=rank, nbytes=transfer.nbytes, what=what)
+        if not mid:
+            yield message(start_ns=start, end_ns=end)
+        elif step.kind is StepKind.SEND:
+            yield copy(name=f"pack {what} for rank {peer}", start_ns=start, end_ns=mid)
+            yield message(start_ns=mid, end_ns=end)
+        else:
+            yield message(start_ns=start, end_ns=mid)
+            yield copy(name=f"unpack {what} from rank {peer}", start_ns=mid, end_ns=end)
+
+
+# One record an event ------------------------------------------------------------------------------
+
+
+@dataclass
+class _Numbers:
+    """Messages between two ranks keep their order, and collectives theirs: the k-th sent is the
+    k-th received.
+    """
+
+    seen: Counter[tuple[bool, int, int]] = field(default_factory=Counter[tuple[bool, int, int]])
+    numbers: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+
+    def of_pair(self, sends: bool, source: int, dest: int) -> int:
+        k = self.seen[sends, source, dest]
+        self.seen[sends, source, dest] += 1
+        return self._number(source, dest, k)
+
+    def of_collective(self, number: int) -> int:
+        return self._number(number)
+
+    def _number(self, *key: int) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+
+@dataclass(frozen=True)
+class EventLog:
+    """Reads what the ownership runtime leaves: int64 (events, EVENT_WORDS), by `EVENT_FIELDS`."""
+
+    phases: Sequence[str]
+    storages: Sequence[Storage]
+
+    def rows(self, logs: Mapping[int, np.ndarray], clock: Clock) -> Iterator[Row]:
+        numbers = _Numbers()
+        for rank, raw in logs.items():
+            log = raw.copy()
+            for column in (3, 4, 5):
+                there = log[:, column] != 0
+                log[there, column] = clock(rank, log[there, column])
+            for row in log.tolist():
+                yield from self._event(numbers, rank, row)
+
+    def _event(self, numbers: _Numbers, rank: int, row: Sequence[int]) -> Iterator[Row]:
+        (k, turn, code, start, mid, end, nbytes, peer, array, count, low, high, number) = row
+        phase = self.phases[k]
+        logged = RunEvent(code % EVENT_PARTIAL)
+        kind, shared = LOGGED[logged], logged.collective
+        if kind is EventKind.TASK:
+            yield Row(kind, phase, rank, start, end, CPU.device_name(rank), turn=turn)
+            return
+        if kind is EventKind.BARRIER:
+            yield Row(kind, f"barrier after {phase}", rank, start, end, turn=turn)
+            return
+        storage = self.storages[array] if array >= 0 and count > 0 else None
+        what = "" if storage is None else _part(storage, count, low, high)
+        name, copied = _words(phase, code, peer, "" if storage is None else storage.name)
+        if kind is EventKind.COPY:
+            yield Row(kind, copied, rank, start, end, "", nbytes, None, None, what, turn)
+            return
+        sends = kind is EventKind.SEND
+        if shared:
+            message = numbers.of_collective(number)
+        else:
+            message = numbers.of_pair(sends, rank if sends else peer, peer if sends else rank)
+        # A copy comes before the sending, or after the waiting.
+        first, last = (mid, end) if mid and sends else (start, mid or end)
+        if mid and sends:
+            yield Row(EventKind.COPY, copied, rank, start, mid, "", nbytes, None, None, what, turn)
+        other = peer if peer >= 0 else None
+        yield Row(kind, name, rank, first, last, "", nbytes, other, message, what, turn)
+        if mid and not sends:
+            yield Row(EventKind.COPY, copied, rank, mid, end, "", nbytes, None, None, what, turn)
+
+
+@lru_cache(maxsize=4096)
+def _words(phase: str, code: int, peer: int, storage: str) -> tuple[str, str]:
+    """What an event is called, and the copy that is part of it."""
+    combining, kind = code >= EVENT_PARTIAL, LOGGED[RunEvent(code % EVENT_PARTIAL)]
+    part = "partial " * combining + (f"{storage} " if storage else "")
+    other = f"rank {peer}" if peer >= 0 else "all ranks"
+    if kind is EventKind.COPY:
+        return "", f"copy {part}for {phase}"
+    if kind is EventKind.SEND:
+        return f"send {part}to {other} for {phase}", f"pack {part}for {phase}"
+    verb = "combine" if combining else "unpack"
+    wait = f"wait for {part}from {other}, for {phase}"
+    return wait, f"{verb} {part}for {phase}"
+
+
+def _part(storage: Storage, count: int, low: int, high: int) -> str:
+    """What a message carries: `A`, and as far as it is told `A[49:50, …]`."""
+    more = f" and {count - 1} more" if count > 1 else ""
+    if high < low:
+        return f"{storage.name}{more}"
+    rest = ", …" if len(storage.shape) > 1 else ""
+    return f"{storage.name}[{low}:{high}{rest}]{more}"

@@ -1,0 +1,247 @@
+"""What an engine, and whoever watches one, has to know of a binary.
+
+Schedule, or the plan of a program of loops -> Manifest. It is of one of two types: the messages are
+known when the program is compiled, or the ownership runtime derives them while it runs. Everybody
+else asks the interface.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
+from avial_lab.core.buffers import Buffer, Number, Storage
+from avial_lab.core.table import PRINTED_ROWS, Table, left_out
+from avial_lab.core.words import brief, count, listed
+from avial_lab.machine.devices import CPU
+from avial_lab.planning.schedule import Piece, RankProgram, Schedule, Step, StepKind, Transfer
+
+_STEPS = (
+    "The number is a message's. send, post: begin to send it, to receive it; "
+    "sent, received: wait until that is done."
+)
+
+
+class Log(Protocol):
+    """Reads what the ranks wrote down."""
+
+    def rows(self, logs: Mapping[int, np.ndarray], clock: Clock) -> Iterator[Row]: ...
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a rank has come: at event `step` of `steps`; how often it has begun each task, and
+    the bytes that it has sent.
+    """
+
+    step: int
+    steps: int
+    begun: Mapping[str, int]
+    sent_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(ABC):
+    """What an engine has to know to run the shared object.
+
+    The entry takes one memref descriptor for each of `storages`, in that order, and `numbers`
+    behind them: those that are no constants in the code. `results` are those foreseen. `kinds` are
+    those of the devices that tasks are placed on, by the devices' names.
+
+    `edited` is the stage that was changed by hand, empty for a program as it was compiled.
+    `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
+
+    A `mark` is what a rank keeps in its journal of where it is; -1 before the first event.
+    """
+
+    entry: str
+    ranks: int
+    buffers: tuple[Buffer, ...]
+    storages: tuple[Storage, ...]
+    inputs: tuple[Piece, ...]
+    results: tuple[Piece, ...]
+    devices: Mapping[str, str] = field(default_factory=dict[str, str])
+    uses_mpi: bool = True
+    edited: str = ""
+    instruction_sets: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def summary(self) -> str:
+        """`3 ranks, arrays a, b`."""
+        arrays = listed([buffer.name for buffer in self.buffers if not buffer.temporary])
+        what = f"arrays {arrays}" if arrays else "no arrays"
+        return f"{count(self.ranks, 'rank')}, {what}"
+
+    def device_of(self, task: str, rank: int) -> str:
+        return self.devices.get(task, CPU.device_name(rank))
+
+    @property
+    @abstractmethod
+    def sparse(self) -> bool:
+        """Whether a rank may touch a small part of an array alone, so that memory is to be taken
+        page by page as it is touched.
+        """
+
+    @property
+    @abstractmethod
+    def log(self) -> Log:
+        """What reads the ranks' logs."""
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Iterable[tuple[str, int]]:
+        """Every task or phase, and how often it will be begun; 0 where only the run knows."""
+
+    @property
+    @abstractmethod
+    def planned_bytes(self) -> int | None:
+        """What the ranks will send in all; None where only the run knows."""
+
+    @abstractmethod
+    def at(self, rank: int, mark: int) -> Step | None:
+        """The event that the rank is in; None before the first."""
+
+    @abstractmethod
+    def message(self, step: Step) -> Transfer | None:
+        """What the event sends, receives or waits for; None where it is none of these."""
+
+    @abstractmethod
+    def standing(self, rank: int, mark: int, begun: Sequence[int], sent: int) -> Standing:
+        """How far the rank has come. begun, sent: what it has counted itself. A mark past the last
+        event is that of a rank that is through.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownMessages(Manifest):
+    """Tasks alone: `programs[r]` are the steps of rank r, `transfers` every message.
+
+    The mark is the index of the step, which writes its start and end to the slot of that number.
+    `devices[task]` is the device's name.
+    """
+
+    programs: tuple[RankProgram, ...]
+    transfers: tuple[Transfer, ...] = ()
+
+    @staticmethod
+    def of(schedule: Schedule) -> KnownMessages:
+        return KnownMessages(
+            entry="main",
+            ranks=len(schedule.programs),
+            buffers=schedule.graph.buffers,
+            storages=schedule.graph.storages,
+            programs=schedule.programs,
+            transfers=schedule.transfers,
+            inputs=schedule.inputs,
+            results=schedule.results,
+            devices={placed.task: placed.device for placed in schedule.placements},
+            uses_mpi=len(schedule.programs) > 1,
+            kinds=schedule.device_kinds,
+        )
+
+    @property
+    def sparse(self) -> bool:
+        return False
+
+    @property
+    def log(self) -> StepLog:
+        return StepLog(self.programs, self.transfers, self.devices)
+
+    @property
+    def tasks(self) -> Iterable[tuple[str, int]]:
+        steps = (step for program in self.programs for step in program)
+        return ((step.task, 1) for step in steps if step.kind is StepKind.RUN)
+
+    @property
+    def planned_bytes(self) -> int | None:
+        return sum(transfer.nbytes for transfer in self.transfers)
+
+    def at(self, rank: int, mark: int) -> Step | None:
+        program = self.programs[rank]
+        return program[mark] if 0 <= mark < len(program) else None
+
+    def message(self, step: Step) -> Transfer | None:
+        return self.transfers[step.transfer] if step.transfer >= 0 else None
+
+    def standing(self, rank: int, mark: int, begun: Sequence[int], sent: int) -> Standing:
+        """Steps are done in order: what comes before the mark is over."""
+        program = self.programs[rank]
+        done = program[: max(mark, 0)]
+        over = sum(self.transfers[s.transfer].nbytes for s in done if s.kind is StepKind.SEND)
+        here = (*done, *program[max(mark, 0) : mark + 1])
+        tasks = {step.task: 1 for step in here if step.kind is StepKind.RUN}
+        return Standing(len(done), len(program), tasks, over)
+
+    def __str__(self) -> str:
+        """What each rank does."""
+        rows = tuple(
+            (str(rank), f"{len(steps):,}", listed([str(step) for step in steps[:9]], most=9))
+            for rank, steps in enumerate(self.programs[:PRINTED_ROWS])
+        )
+        numbers = frozenset({"rank", "steps"})
+        notes = (left_out(len(self.programs), "rank", PRINTED_ROWS), _STEPS * bool(self.transfers))
+        note = " ".join(filter(None, notes))
+        return Table(self.summary, ("rank", "steps", "the first"), rows, numbers, note).to_text()
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {self.summary}: {count(sum(map(len, self.programs)), 'step')}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DerivedMessages(Manifest):
+    """Loops: every rank goes through the same `phases`, each as often as the others, and the
+    ownership runtime (`native/ownership`) finds what has to be sent for them, and where results
+    are.
+
+    The mark is the phase's number. `rounds` is how often each is planned to be begun and
+    `planned` the bytes planned to be sent; nothing and None where control depends on data.
+    """
+
+    phases: tuple[str, ...]
+    rounds: tuple[int, ...] = ()
+    planned: int | None = None
+
+    @property
+    def sparse(self) -> bool:
+        return True
+
+    @property
+    def log(self) -> EventLog:
+        return EventLog(self.phases, self.storages)
+
+    @property
+    def tasks(self) -> Iterable[tuple[str, int]]:
+        return zip(self.phases, self.rounds or (0,) * len(self.phases), strict=True)
+
+    @property
+    def planned_bytes(self) -> int | None:
+        return self.planned
+
+    def at(self, rank: int, mark: int) -> Step | None:
+        if not 0 <= mark < len(self.phases):
+            return None
+        return Step(StepKind.RUN, self.phases[mark], times=self.rounds[mark] if self.rounds else 0)
+
+    def message(self, step: Step) -> Transfer | None:
+        return None
+
+    def standing(self, rank: int, mark: int, begun: Sequence[int], sent: int) -> Standing:
+        """The runtime counts what it begins and sends."""
+        counted = dict(zip(self.phases, begun, strict=False))
+        here = sum(counted.values())
+        return Standing(here, max(sum(self.rounds), here), counted, sent)
+
+    def __str__(self) -> str:
+        """Its phases."""
+        phases = f"phases: {listed(self.phases, most=PRINTED_ROWS)}"
+        return f"{self.summary}\n{phases}; which messages they need is found while they run"
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {self.summary}: {count(len(self.phases), 'phase')}")

@@ -1,0 +1,1 @@
+"""What all else is built on: errors, boxes, buffers, element types, cache, files, tools."""

@@ -1,0 +1,176 @@
+"""What was built before, on disk: bytes by the SHA-256 of everything they were made from.
+
+Key -> bytes, or nothing. A damaged entry, a full or unwritable disk count as nothing there: a build
+never fails for its cache. Any number of processes may read and write at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+from avial_lab.machine.devices import DeviceKind
+
+LIMIT_BYTES = 512 * 1024 * 1024
+"""Above this the entries not used for longest go."""
+
+_log = logging.getLogger(__name__)
+
+
+def digest(*parts: str | bytes) -> str:
+    """SHA-256 over the parts, each with its length, so that no two lists of parts read the same."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        hashed.update(f"{len(data)}:".encode())
+        hashed.update(data)
+    return hashed.hexdigest()
+
+
+def spelled(value: object) -> str:
+    """All there is in `value`, for a key: dataclasses field by field, whatever their `repr` leaves
+    out for people to read; what there is one object of by its name.
+
+    TypeError for what has no text of its own: a key may not hang on an address.
+
+    >>> from avial_lab.core.regions import Box
+    >>> spelled({"box": Box((0,), (20,)), "factor": 0.1})
+    "{'box': Box((0,), (20,)), 'factor': 0.1}"
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return repr(value)
+    if isinstance(value, Enum | DeviceKind):
+        return f"{kind.__name__}.{value.name}"
+    if isinstance(value, tuple):
+        name = "" if kind is tuple else kind.__name__
+        return f"{name}({_listed(cast('tuple[object, ...]', value))})"
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [f"{name}={spelled(getattr(value, name))}" for name in _names_of(kind)]
+        return f"{kind.__name__}({', '.join(parts)})"
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return f"{{{', '.join(f'{spelled(k)}: {spelled(v)}' for k, v in items)}}}"
+    raise TypeError(f"{kind.__name__} cannot be part of a key")
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+
+
+@lru_cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def _listed(values: tuple[object, ...]) -> str:
+    """As Python writes a tuple: one value has a comma behind it."""
+    return ", ".join(map(spelled, values)) + ("," if len(values) == 1 else "")
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The entries in `folder`: files named by their key, their own SHA-256 in the first line.
+
+    The folder is the user's alone (mode 0700). One that others own or may write to is not used:
+    what lies there ends up as code in this user's processes.
+    """
+
+    folder: Path
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes stored under `key`; None where there are none, or not the ones that were
+        stored.
+        """
+        path = self.folder / key
+        if not self._is_ours():
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        head, _, payload = data.partition(b"\n")
+        if head != hashlib.sha256(payload).hexdigest().encode():
+            _log.warning("a damaged entry of the build cache was dropped: %s", key)
+            _remove(path)
+            return None
+        _touch(path)
+        return payload
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Store `payload`; whoever reads meanwhile sees the old entry, the new one or none, never
+        half of it.
+        """
+        temporary = ""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_ours():
+                return
+            handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+            Path(temporary).replace(self.folder / key)
+        except OSError as error:
+            _log.warning("the build cache was not written: %s", error.strerror)
+            if temporary:
+                _remove(Path(temporary))
+            return
+        self._prune()
+
+    def _is_ours(self) -> bool:
+        try:
+            facts = self.folder.lstat()
+        except OSError:
+            return False
+        ours = (
+            stat.S_ISDIR(facts.st_mode)
+            and facts.st_uid == os.getuid()
+            and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        )
+        if not ours:
+            _log.warning("the build cache is not used: others may write to its folder")
+        return ours
+
+    def _prune(self) -> None:
+        entries = list(_files_in(self.folder))
+        total = sum(facts.st_size for facts, _ in entries)
+        for facts, path in sorted(entries, key=lambda entry: entry[0].st_mtime):
+            if total <= LIMIT_BYTES:
+                return
+            _remove(path)
+            total -= facts.st_size
+
+
+def _files_in(folder: Path) -> Iterator[tuple[os.stat_result, Path]]:
+    """Each file with its facts; another process may remove some meanwhile."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                facts = path.lstat()
+                if stat.S_ISREG(facts.st_mode):
+                    yield facts, path
+
+
+def _remove(path: Path) -> None:
+    """As far as it can be: on a read-only disk a bad entry stays, and is found bad again."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.debug("an entry of the build cache was not removed: %s", error.strerror)
+
+
+def _touch(path: Path) -> None:
+    """Remember that the entry was used; a cache on a read-only disk still serves."""
+    try:
+        os.utime(path)
+    except OSError as error:
+        _log.debug("the time of use was not noted: %s", error.strerror)

@@ -1,0 +1,148 @@
+"""What a user is told when something is wrong: what, where (the cell's own line and column), what
+now.
+
+Text and a place in it -> exceptions that print themselves and travel between processes.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+
+from avial_lab.core.words import brief
+
+
+@dataclass(frozen=True)
+class CellSpan:
+    """A place in what the user typed: `cell` as the user names it (`In [4]`, `deck.avial`), 1-based
+    line and column.
+
+    `text` is the source as the user's editor counts its lines; it may be empty when only the place
+    is known.
+    """
+
+    cell: str
+    text: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.cell}:{self.line}:{self.column}"
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
+
+    def excerpt(self) -> str:
+        r"""The place, the line there and a caret below its column.
+
+        >>> print(CellSpan("In [4]", "a\n  b = c", 2, 7).excerpt())
+        In [4]:2:7
+          b = c
+              ^
+        """
+        lines = self.text.splitlines()
+        if not 1 <= self.line <= len(lines):
+            return str(self)
+        line = lines[self.line - 1]
+        # A tab moves the caret as far as it moves the text above it.
+        indent = "".join("\t" if char == "\t" else " " for char in line[: self.column - 1])
+        return f"{self}\n{line}\n{indent}^"
+
+
+class AvialError(Exception):
+    """What went wrong (`message`), where (`span`), and what to do about it (`hint`)."""
+
+    def __init__(
+        self, message: str, *, span: CellSpan | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.span = span
+        self.hint = hint
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.span is not None:
+            parts.append(self.span.excerpt())
+        if self.hint is not None:
+            parts.append(f"Hint: {self.hint}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.span, self.hint)
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython's hook: a user's mistake is shown without the frames that found it."""
+        return f"{type(self).__name__}: {self}".splitlines()
+
+
+def _rebuild(
+    kind: type[AvialError], message: str, span: CellSpan | None, hint: str | None
+) -> AvialError:
+    return kind(message, span=span, hint=hint)
+
+
+class ParseError(AvialError):
+    """The text is neither the notation nor MLIR."""
+
+
+class VerifyError(AvialError):
+    """The text parses, but what it says cannot be right: an undeclared write, an unknown buffer."""
+
+
+class BindError(AvialError):
+    """The caller's arrays do not fit the program's buffers (missing, shape, dtype, read-only)."""
+
+
+class ScheduleError(AvialError):
+    """No legal placement: a target without a device, more ranks asked for than there are."""
+
+
+class PassError(AvialError):
+    """A pass was given IR it cannot work on, or that this version does not lower yet."""
+
+
+class RunError(AvialError):
+    """A rank failed while the program ran; nothing was copied into the caller's arrays."""
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C, or the stop button, ended a run; says what it was doing, and that nothing is lost."""
+
+    def _render_traceback_(self) -> list[str]:
+        return f"KeyboardInterrupt: {self}".splitlines()
+
+
+class CheckError(AvialError):
+    """The run's values differ from the sequential reference's, or the program leaves its arrays."""
+
+
+class ClusterError(AvialError):
+    """Engines could not be started, died, or are of the wrong number."""
+
+
+class CompilerCrash(AvialError):
+    """The compiler's process died or was stopped; the caller's process and arrays are untouched."""
+
+
+class CompilerTimeout(CompilerCrash):
+    """The compiler took longer than it was allowed."""
+
+
+class FaultWarning(UserWarning):
+    """One of our passes failed on a program, which was compiled without it: slower, and right."""
+
+
+class InternalError(AvialError):
+    """A fault in avial_lab, not in the user's cell; it keeps its traceback."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\nThis is a fault in avial_lab, not in your program."
+
+    def _render_traceback_(self) -> list[str]:
+        """A fault of ours is loud: the ordinary traceback, not the short form of `AvialError`."""
+        # (None instead of a method would not do: IPython calls whatever stands under this name.)
+        return [line.rstrip("\n") for line in traceback.format_exception(self)]

@@ -1,0 +1,92 @@
+"""Something known of each element of an array: boxes with a value, found by overlap.
+
+Boxes with values -> those that overlap a box, in the order of their first dimension.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from itertools import count
+from typing import Generic, TypeVar
+
+from avial_lab.core.regions import Box
+
+Value = TypeVar("Value")
+
+
+class PieceMap(Generic[Value]):
+    """Boxes of one array with a value each. Boxes may overlap when the caller adds them so.
+
+    Sorted by where they start in dimension 0, in one list for each order of magnitude of their
+    length there: a search looks at a neighbourhood as wide as the longest piece of a list, and a
+    few long pieces do not widen that of many short ones. O(log n + k) for k pieces found in
+    arrays that are cut along dimension 0.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        # By bit length of the extent: (start, when it was added, box, value), sorted. The second
+        # keeps ties apart and stable.
+        self._lists: dict[int, list[tuple[int, int, Box, Value]]] = {}
+        self._added = count()
+
+    def __iter__(self) -> Iterator[tuple[Box, Value]]:
+        entries = sorted((e for pieces in self._lists.values() for e in pieces), key=_start_and_age)
+        return ((box, value) for _, _, box, value in entries)
+
+    def add(self, box: Box, value: Value) -> None:
+        if box.empty:
+            return
+        start, extent = (box.start[0], box.stop[0] - box.start[0]) if self._rank else (0, 1)
+        pieces = self._lists.setdefault(extent.bit_length(), [])
+        entry = (start, next(self._added), box, value)
+        # Programs mostly walk arrays upwards: the end is the common place.
+        if not pieces or pieces[-1][0] <= start:
+            pieces.append(entry)
+        else:
+            insort(pieces, entry, key=_start_and_age)
+
+    def overlapping(self, box: Box) -> list[tuple[Box, Value]]:
+        """(the part inside `box`, value) of every piece that overlaps it."""
+        found = [
+            (entry, common)
+            for pieces, first, last in self._windows(box)
+            for entry in pieces[first:last]
+            if (common := entry[2].intersection(box)) is not None
+        ]
+        found.sort(key=lambda pair: (pair[0][0], pair[0][1]))
+        return [(common, entry[3]) for entry, common in found]
+
+    def remove(self, box: Box) -> None:
+        """Forget what is known inside `box`; pieces that stick out keep their rest."""
+        rests: list[tuple[Box, Value]] = []
+        for pieces, first, last in self._windows(box):
+            kept: list[tuple[int, int, Box, Value]] = []
+            for entry in pieces[first:last]:
+                if not entry[2].overlaps(box):
+                    kept.append(entry)
+                elif not box.contains(entry[2]):
+                    rests.extend((rest, entry[3]) for rest in entry[2].difference(box))
+            if len(kept) != last - first:
+                pieces[first:last] = kept
+        for rest, value in rests:
+            self.add(rest, value)
+
+    def _windows(self, box: Box) -> Iterator[tuple[list[tuple[int, int, Box, Value]], int, int]]:
+        """In every list, the positions between which pieces may overlap `box`."""
+        for magnitude, pieces in self._lists.items():
+            if not pieces:
+                continue
+            if not self._rank:
+                yield pieces, 0, len(pieces)
+                continue
+            # Every piece here is shorter than 2 ** magnitude.
+            first = bisect_left(pieces, (box.start[0] - (1 << magnitude) + 2,))
+            last = bisect_left(pieces, (box.stop[0],), first)
+            if first < last:
+                yield pieces, first, last
+
+
+def _start_and_age(piece: tuple[int, int, Box, object]) -> tuple[int, int]:
+    return piece[0], piece[1]

@@ -1,0 +1,1 @@
+"""What a program runs on: topology, CPU, ceilings, and what is measured of them."""

@@ -1,0 +1,85 @@
+"""What is taken for known of a machine: rates, latencies, and what a core has of everything.
+
+Nothing -> numbers, with their units in their names, each with where it was measured or taken from.
+What a machine tells of itself (vectors, caches, cores) is in `cpu.py`; what is measured when
+somebody asks is in `machine/measure.py` and `machine/roofline.py`.
+
+These decide between ways that are factors apart (one rank or several, threads or none), so that
+they need not be exact. Where programs are named, the number comes from timing them, on virtual
+machines with two cores of AMD EPYC or Intel Xeon; `git log -S NAME` finds the tables.
+"""
+
+from __future__ import annotations
+
+# -- a core ----------------------------------------------------------------------------------------
+
+CLOCK_HZ = 2.5e9
+"""A core's cycles in a second, where nobody tells: server cores with all of them at work."""
+
+VECTOR_UNITS = 2
+"""Vector instructions of arithmetic that a core can begin in a cycle: x86-64 since Haswell and Zen,
+most AArch64 (uops.info; vendors' optimisation guides)."""
+
+FMA_LATENCY_CYCLES = 4
+"""From a product and a sum to the next that needs it (uops.info, VFMADD: 4 on Intel since Skylake
+and on AMD since Zen 3, 5 on Zen and Zen 2)."""
+
+REACHED_OF_PEAK = 0.5
+"""The part of what a core can compute that loops reach (gemver, deriche)."""
+
+# -- memory ----------------------------------------------------------------------------------------
+
+LINE_BYTES = 64
+"""Of a line of the cache; no vector lies across two where an array begins with one. The same for
+x86-64 and most AArch64."""
+
+PAGE_BYTES = 4096
+"""In which a core's prefetcher looks for a stream: it follows none across (Intel's optimisation
+manual, "data prefetching")."""
+
+WRITE_COMBINING_STREAMS = 4
+"""Streams of stores past the caches that a core puts lines together for, at once, where a store is
+less than a line (Intel's optimisation manual: 4 to 6 buffers that can be counted on)."""
+
+REQUESTS_IN_FLIGHT = 12
+"""Lines that a core waits for at once: its line fill buffers (Intel since Skylake: 12). Row and
+column sums of 2000 × 2000 f64 by 1, 4, 8, 12, 16 rows at once: 1099, 684, 584, 527, 577 µs."""
+
+CORE_CACHE_BYTES_PER_S = 60e9
+"""What a loop goes through in a core's own caches (gemver, deriche)."""
+
+LAST_CACHE_BYTES_PER_S = 25e9
+"""The same in the last cache, by one core."""
+
+MEMORY_BYTES_PER_S = 12e9
+"""The same in memory, by one core."""
+
+CORES_THAT_FILL_MEMORY = 3
+"""So many cores have all that memory can give to a machine, and more of them no more."""
+
+# -- ranks -----------------------------------------------------------------------------------------
+
+MESSAGE_BYTES_PER_S = 2.5e9
+"""Of what a rank is sent while it sends as much, between ranks of one node: packed, sent and
+unpacked (MPICH: deriche)."""
+
+MESSAGE_LATENCY_S = 5e-6
+"""Until the first byte of a message is there, with what begins a phase (MPICH)."""
+
+# -- threads: what is done while they wake and meet, which takes two to five µs (libomp, awake) ----
+
+ADDITIONS_WORTH_THREADS = 200_000
+"""Operations (in additions, `weights.py`) from which on threads share a nest: some twenty µs. Half
+of the arrays then come from the cache of a core that had all of them (trisolv LARGE: 0.91 of the
+time from there on)."""
+
+TERMS_WHILE_THREADS_MEET = 1 << 14
+"""Of a sum: a few microseconds."""
+
+BYTES_WHILE_THREADS_MEET = 1 << 17
+"""Of arrays in a cache: a few microseconds, and not much more than what begins and ends a phase
+(jacobi-1d: from 0.54 ms to 0.33)."""
+
+BYTES_OF_A_SHORT_STEP = 1 << 19
+"""Loaded and stored in some ten microseconds: what begins and ends phases is a good part of that
+(jacobi-1d)."""

@@ -1,0 +1,200 @@
+"""The CPU that programs are compiled for: its vector registers, caches, instructions, and cores.
+
+This machine, as its kernel describes it -> Cpu. Sizes in passes come from here, who runs on which
+core, and whether machine code of another machine would run on this one.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from avial_lab.core.errors import ClusterError
+
+SYSTEM = Path("/sys/devices/system/cpu")
+CACHES = SYSTEM / "cpu0/cache"
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """Bytes of the caches that a core has or shares, bytes and number of its vector registers;
+    `fma`: a product and a sum rounded once, in hardware. `cores`: those that programs may have.
+    `halves`: a vector goes through its units in two halves, so that those of half the bytes are as
+    fast. `long_integers`: vectors of 64-bit integers are multiplied and converted in hardware.
+    """
+
+    vector_bytes: int = 16
+    vector_registers: int = 16
+    fma: bool = False
+    l1_bytes: int = 32 * KIB
+    l2_bytes: int = 512 * KIB
+    last_bytes: int = 8 * KIB * KIB
+    cores: int = 1
+    halves: bool = False
+    long_integers: bool = False
+
+    def lanes(self, itemsize: int) -> int:
+        """Elements of that many bytes in one vector register."""
+        return max(1, self.vector_bytes // itemsize)
+
+
+@cache
+def this_cpu() -> Cpu:
+    """The one we run on. What the kernel does not tell is taken to be small."""
+    known = cpu_of(platform.machine(), _flags(), data_caches(CACHES))
+    return replace(known, cores=len(cores_of(allowed())), halves=has_halves())
+
+
+def cpu_of(
+    machine: str, flags: frozenset[str], caches: dict[int, tuple[int, int]] | None = None
+) -> Cpu:
+    """The CPU of that architecture with these instruction sets, as the kernel of Linux names them.
+
+    `caches`: what `data_caches` tells.
+
+    >>> cpu_of("x86_64", frozenset({"avx", "fma"})).vector_bytes
+    32
+    >>> cpu_of("aarch64", frozenset({"asimd"})).vector_registers
+    32
+    """
+    sizes = {level: nbytes for level, (nbytes, _) in (caches or {}).items()}
+    l1, l2 = sizes.get(1, Cpu.l1_bytes), sizes.get(2, Cpu.l2_bytes)
+    last = sizes[max(sizes)] if sizes else Cpu.last_bytes
+    wide, registers, fma = _vectors(machine, flags)
+    long_integers = "avx512dq" in flags
+    return Cpu(wide, registers, fma, l1, l2, max(last, l2), long_integers=long_integers)
+
+
+def _vectors(machine: str, flags: frozenset[str]) -> tuple[int, int, bool]:
+    if machine.lower() in ("aarch64", "arm64"):
+        return 16, 32, True
+    if "avx512f" in flags:
+        return 64, 32, True
+    if "avx" in flags:
+        return 32, 16, "fma" in flags
+    return 16, 16, "fma" in flags
+
+
+USED = re.compile(
+    # x86-64
+    r"pni|ssse3|sse4_[12]|cx16|movbe|popcnt|abm|bmi[12]|adx|f16c|fma|avx\w*|gfni|vaes|vpclmulqdq"
+    # AArch64
+    r"|asimd\w*|atomics|fphp|jscvt|fcma|i?lrcpc|flagm2?|frint|i8mm|bf16|sve\w*|sme\w*"
+)
+"""Instruction sets, as Linux names them, that a compiler may use for loops over numbers; the others
+are for the kernel or for cryptography.
+"""
+
+
+def instruction_sets() -> frozenset[str]:
+    """What machine code made for this CPU may use of it; empty where the kernel does not tell."""
+    return frozenset(flag for flag in _flags() if USED.fullmatch(flag))
+
+
+def check_instruction_sets(needed: Iterable[str]) -> None:
+    """ClusterError for machine code that this CPU does not understand; it would die of SIGILL."""
+    here = instruction_sets()
+    missing = sorted(set(needed) - here)
+    if here and missing:
+        raise ClusterError(
+            f"the CPU of {platform.node()} has no {', '.join(missing)}, "
+            "and the program was compiled for one that has",
+            hint="compile it on that machine, or run it on machines like the one that compiled it",
+        )
+
+
+def has_slow_gathers() -> bool:
+    """Whether this CPU loads the lanes of a vector faster one by one than with the instruction for
+    it, which AMD's do (Zen 5: 4 times, for 8 lanes that are in L1 and L2).
+    """
+    return re.search(r"^vendor_id\s*: (AuthenticAMD|HygonGenuine)$", _cpuinfo(), re.M) is not None
+
+
+def has_halves() -> bool:
+    """Whether this CPU's vectors of 512 bits go through units of 256, as a Zen 4's do."""
+    family = re.search(r"^vendor_id\s*: AuthenticAMD\ncpu family\s*: 25$", _cpuinfo(), re.M)
+    return family is not None and "avx512f" in _flags()
+
+
+@cache
+def _flags() -> frozenset[str]:
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(), re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()
+
+
+@cache
+def _cpuinfo() -> str:
+    """What Linux tells of the first processor; "" elsewhere."""
+    try:
+        return Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    except OSError:
+        return ""
+
+
+def data_caches(folder: Path) -> dict[int, tuple[int, int]]:
+    """Bytes of the cache of each level that holds data, and how many hardware threads share it, as
+    a CPU's folder in Linux's `/sys` tells.
+    """
+    levels: dict[int, tuple[int, int]] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            if (index / "type").read_text().strip() == "Instruction":
+                continue
+            level = int((index / "level").read_text())
+            size = re.fullmatch(r"(\d+)([KMG]?)", (index / "size").read_text().strip())
+            shared = _count((index / "shared_cpu_list").read_text())
+        except (OSError, ValueError):
+            continue
+        if size is not None:
+            levels[level] = int(size[1]) * KIB ** " KMG".index(size[2] or " "), shared
+    return levels
+
+
+def _count(cores: str) -> int:
+    """Of a list such as `0-3,8`.
+
+    >>> _count("0-3,8")
+    5
+    """
+    ends = [part.split("-") for part in cores.strip().split(",")]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+
+
+Core = tuple[int, ...]
+"""The hardware threads of a core, by the numbers that the system has for them."""
+
+
+def allowed() -> tuple[int, ...]:
+    """The hardware threads that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+@cache
+def cores_of(threads: tuple[int, ...], system: Path = SYSTEM) -> tuple[Core, ...]:
+    """These hardware threads, core by core."""
+    cores: dict[str, list[int]] = {}
+    for thread in threads:
+        try:
+            core = (system / f"cpu{thread}/topology/thread_siblings_list").read_text()
+        except OSError:
+            core = str(thread)
+        cores.setdefault(core, []).append(thread)
+    return tuple(map(tuple, cores.values()))
+
+
+def in_turn(cores: Sequence[Core]) -> tuple[int, ...]:
+    """Their hardware threads in the order in which work is given to them: one of each core first.
+
+    >>> in_turn([(0, 4), (1,), (2, 6)])
+    (0, 1, 2, 4, 6)
+    """
+    deepest = max(map(len, cores), default=0)
+    return tuple(core[k] for k in range(deepest) for core in cores if k < len(core))

@@ -1,0 +1,87 @@
+"""What this machine can do at most: arithmetic in registers, and memory and caches that stream.
+
+Threads, element type -> Ceilings, measured here and now by `ceilings.c`, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from avial_lab.core.element_types import ELEMENT_TYPES
+from avial_lab.core.errors import AvialError
+from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.host import Machine, pinned_environment, pins, this_machine
+from avial_lab.race.native import any_compiler, loaded
+
+_LEAST_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cache of most machines
+_CACHE_BYTES = 1 << 26  # so much is moved in each measure of a cache
+_ROUNDS = 200_000  # some milliseconds: the best of many short ones is one without a neighbour
+_LIMIT_S = 120.0
+
+
+def measure_ceilings(threads: int, element: str) -> Ceilings:
+    """Some seconds. `element` is a float: integers have the ceilings of the one as wide, which is
+    close.
+
+    Raises AvialError where there is no C compiler with OpenMP.
+    """
+    cores = pins(threads)
+    command = [sys.executable, "-m", "avial_lab.machine.measure", element, str(threads)]
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | pinned_environment(cores),
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise AvialError("the machine's ceilings could not be measured in time") from None
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise AvialError(f"the machine's ceilings could not be measured: {said}")
+    found = json.loads(done.stdout)
+    caches = tuple((int(level), float(rate)) for level, rate in found["caches"])
+    return Ceilings(threads, element, found["flops"], found["triad"], found["vector_bits"], caches)
+
+
+def _measured(element: str, threads: int, machine: Machine) -> dict[str, object]:
+    kind, itemsize = ELEMENT_TYPES[element].c_type, ELEMENT_TYPES[element].nbytes
+    text = Path(__file__).with_name("measure.c").read_text(encoding="utf-8")
+    source = f"#define T {kind}\n#define NAMED(name) name\n{text}"
+    library = loaded(any_compiler(extra=["-ffast-math"]).build(source))
+    library.omp_set_num_threads(threads)
+    peak, triad = library.peak_flops, library.triad_bytes
+    peak.restype = triad.restype = ctypes.c_double
+
+    def streamed(total_bytes: int, moved_bytes: int, times: int) -> float:
+        """Over three arrays for each thread, of `total_bytes` for all threads together."""
+        elements = max(total_bytes // (3 * threads * itemsize), 64)
+        rounds = max(moved_bytes // (3 * elements * itemsize * threads), 1)
+        return triad(ctypes.c_long(elements), ctypes.c_long(rounds), ctypes.c_long(times))
+
+    # Half of a cache: the other half is for what else is there.
+    caches = [
+        (c.level, streamed(c.nbytes * max(threads // c.shared_by, 1) // 2, _CACHE_BYTES, 20))
+        for c in machine.caches
+        if c.level > 1
+    ]
+    last = max((c.nbytes for c in machine.caches), default=0)
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    return {
+        "flops": max(peak(ctypes.c_long(_ROUNDS)) for _ in range(40)),
+        "triad": streamed(min(max(_LEAST_TRIAD_BYTES, 6 * last), room), 0, 16),
+        "vector_bits": library.vector_bits(),
+        "caches": caches,
+    }
+
+
+if __name__ == "__main__":
+    found = _measured(sys.argv[1], int(sys.argv[2]), this_machine())
+    os.write(1, json.dumps(found).encode())

@@ -1,0 +1,165 @@
+"""The machine: devices, which rank drives each, and what a target may be placed on.
+
+Ranks, GPUs -> Topology. A device is the unit of placement (design.md, decision 9): a CPU rank with
+its cores, or one GPU, real or emulated.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from avial_lab.core.table import PRINTED_ROWS, Table, left_out
+from avial_lab.core.words import brief, count, names_range
+from avial_lab.machine.devices import (
+    CPU,
+    GPU_FAMILY,
+    KINDS,
+    DeviceKind,
+    accepts,
+    kind_for,
+    runnable_gpu,
+)
+from avial_lab.machine.devices.cpu import canonical_cpu
+
+
+@dataclass(frozen=True)
+class Target:
+    """A constraint on the device, from `avial.target {arch = …, node = …}`; `name` is its SSA name
+    without the %.
+    """
+
+    name: str
+    arch: str = "cpu"
+    node: str | None = None
+
+    @property
+    def kind(self) -> DeviceKind:
+        """What it asks for; where it is placed may be an emulated one of the same family."""
+        return kind_for(self.arch)
+
+    def __str__(self) -> str:
+        return self.arch if self.node is None else f"{self.arch} on {self.node}"
+
+    def __repr__(self) -> str:
+        return brief(self, f"%{self.name}: {self}")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device of the machine, driven by MPI rank `rank`.
+
+    arch is the CPU's (`x86_64`, `aarch64`) or the GPU's compute capability (`sm_90`); an emulated
+    GPU has arch `gpu` and satisfies every GPU target.
+    """
+
+    name: str
+    kind: DeviceKind
+    rank: int
+    arch: str
+    node: str = "localhost"
+
+    @property
+    def emulated(self) -> bool:
+        return self.kind.emulated
+
+    def satisfies(self, target: Target) -> bool:
+        """Whether a task with that target may run here."""
+        here = target.node is None or target.node == self.node
+        return here and accepts(self.kind, self.arch, target.arch)
+
+    def __str__(self) -> str:
+        emulated = ", emulated" if self.emulated else ""
+        return f"{self.name} ({self.arch}{emulated}, rank {self.rank} on {self.node})"
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
+
+
+@dataclass(frozen=True)
+class Topology:
+    """All devices of one run; `ranks` MPI ranks, numbered from 0."""
+
+    ranks: int
+    devices: tuple[Device, ...]
+
+    @staticmethod
+    def local(
+        ranks: int, *, gpus: int = 0, node: str = "localhost", arch: str | None = None
+    ) -> Topology:
+        """`ranks` CPU ranks on this machine; the last `gpus` of them each drive an emulated GPU as
+        well.
+
+        >>> [str(device) for device in Topology.local(2, gpus=1, arch="x86_64").devices]
+        ... # doctest: +NORMALIZE_WHITESPACE
+        ['cpu0 (x86_64, rank 0 on localhost)', 'cpu1 (x86_64, rank 1 on localhost)',
+         'gpu0 (gpu, emulated, rank 1 on localhost)']
+        """
+        arch = canonical_cpu(arch or platform.machine())
+        cpus = tuple(Device(CPU.device_name(r), CPU, r, arch, node) for r in range(ranks))
+        return Topology(ranks, cpus + gpus_driven([(r, node) for r in range(ranks - gpus, ranks)]))
+
+    @property
+    def gpus(self) -> int:
+        """How many of the devices are GPUs, real or emulated."""
+        return sum(device.kind.family == GPU_FAMILY for device in self.devices)
+
+    def satisfying(self, target: Target) -> tuple[Device, ...]:
+        return tuple(device for device in self.devices if device.satisfies(target))
+
+    def device(self, name: str) -> Device:
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Device]:
+        return {device.name: device for device in self.devices}
+
+    @property
+    def kinds(self) -> str:
+        """`2 CPUs, 1 GPU (emulated)`."""
+        found = Counter(device.kind for device in self.devices)
+        return ", ".join(
+            count(found[kind], kind.noun) + " (emulated)" * kind.emulated
+            for kind in KINDS
+            if found[kind]
+        )
+
+    @property
+    def summary(self) -> str:
+        """`2 CPUs, 1 GPU (emulated) on localhost (x86_64)`: what times and places are of."""
+        nodes = list(dict.fromkeys(device.node for device in self.devices))
+        where = names_range(nodes) if 0 < len(nodes) < 3 else f"{len(nodes):,} nodes"
+        arches = dict.fromkeys(device.arch for device in self.devices if not device.emulated)
+        return f"{self.kinds} on {where} ({', '.join(list(arches)[:4])})"
+
+    @property
+    def table(self) -> Table:
+        """The first devices, one a row."""
+        rows = tuple(
+            (each.name, each.arch + ", emulated" * each.emulated, str(each.rank), each.node)
+            for each in self.devices[:PRINTED_ROWS]
+        )
+        head = ("device", "architecture", "rank", "node")
+        note = left_out(len(self.devices), "device", PRINTED_ROWS)
+        title = f"{count(self.ranks, 'rank')}: {self.summary}"
+        return Table(title, head, rows, frozenset({"rank"}), note)
+
+    def __str__(self) -> str:
+        return self.table.to_text()
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {count(self.ranks, 'rank')}: {self.summary}")
+
+
+def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:
+    """A GPU for each of these ranks, given with their nodes: in this version an emulated one, also
+    where the machine has a GPU.
+    """
+    kind = runnable_gpu()
+    return tuple(
+        Device(kind.device_name(k), kind, rank, kind.family, node)
+        for k, (rank, node) in enumerate(ranks)
+    )

@@ -1,0 +1,1 @@
+"""Starting and watching ranks: clusters, plain `mpiexec`, live views, traces."""

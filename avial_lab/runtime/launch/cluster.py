@@ -1,0 +1,572 @@
+"""Cluster: engines that stay, and runs of Binaries on them.
+
+Binary, arrays, Cluster -> the arrays written in place, Trace. A run that fails, hangs or is
+interrupted costs the engines, never the arrays: the set is killed at once and the next one starts
+while the caller reads the error.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import enum
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import ipyparallel
+import numpy as np
+from ipyparallel.error import EngineError, RemoteError
+
+from avial_lab.binary import Binary
+from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
+from avial_lab.core.words import brief, count
+from avial_lab.machine.devices import CPU
+from avial_lab.machine.devices.cpu import canonical_cpu
+from avial_lab.machine.topology import Device, Topology, gpus_driven
+from avial_lab.runtime.launch.engines import (
+    EngineSet,
+    EngineSpec,
+    Progress,
+    attach_engines,
+    spec_of,
+    start_engines,
+    take_up_engines,
+)
+from avial_lab.runtime.launch.progress import Teller
+from avial_lab.runtime.launch.registry import clusters
+from avial_lab.runtime.launch.traces import trace_of
+from avial_lab.runtime.native.loader import digest
+from avial_lab.runtime.rank.engine import Facts, Load, Run, outcome_of
+from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays
+from avial_lab.runtime.rank.job import Options
+from avial_lab.runtime.rank.journal import Entry, RankState
+from avial_lab.runtime.rank.outcome import (
+    GRACE_S,
+    Failure,
+    Outcome,
+    Spans,
+    interrupted,
+    rank_died,
+    ranks_failed,
+    results_of,
+    timed_out,
+)
+from avial_lab.runtime.rank.parcels import pack
+from avial_lab.runtime.rank.threads import Threads
+from avial_lab.trace import Trace
+
+Answer = TypeVar("Answer")
+
+_POLL_S = 0.05
+"""How often dead ranks are looked for during a run; a finished one is noticed at once."""
+
+_WITNESS_S = 1.0
+"""How long a rank's witness may take to write down what it saw."""
+
+
+class ClusterState(enum.Enum):
+    READY = "ready"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    BROKEN = "broken"
+    STOPPED = "stopped"
+
+
+_WAITING = {
+    ClusterState.RESTARTING: "fresh engines: the last run cost the old ones",
+    ClusterState.RUNNING: "another run on this cluster",
+}
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """What a cluster is at the moment; `facts` are its engines', by rank."""
+
+    state: ClusterState
+    facts: tuple[Facts, ...]
+    topology: Topology
+
+    def __str__(self) -> str:
+        lines = [f"cluster of {self.topology.ranks} engines, {self.state.value}"]
+        for fact in self.facts:
+            devices = ", ".join(
+                f"{device.name} ({device.arch}{', emulated' if device.emulated else ''})"
+                for device in self.topology.devices
+                if device.rank == fact.rank
+            )
+            lines.append(
+                f"  rank {fact.rank}  {devices}  on {fact.node}, pid {fact.pid}, "
+                f"{fact.cores} cores, {fact.memory_bytes / 2**30:.0f} GiB"
+                + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
+            )
+        lines += [
+            f"  {ranks} ranks share {cores} cores on {node}: runs take longer than with a core each"
+            for node, (ranks, cores) in self._crowded().items()
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.state.value}: {self.topology.summary}")
+
+    def _crowded(self) -> dict[str, tuple[int, int]]:
+        """Ranks and cores of every machine that has more ranks than cores."""
+        ranks = Counter(fact.node for fact in self.facts)
+        return {
+            fact.node: (ranks[fact.node], fact.cores)
+            for fact in self.facts
+            if ranks[fact.node] > fact.cores
+        }
+
+
+class Cluster:
+    """Engines for runs, one run at a time; another thread's run waits for its turn.
+
+    Made by `Cluster.start` or `Cluster.connect`; a context manager that stops it. Stops by itself
+    when Python exits.
+    """
+
+    def __init__(self, engines: EngineSet, *, spec: EngineSpec | None, gpus: int) -> None:
+        self._spec = spec
+        self._gpus = gpus
+        self._engines: Future[EngineSet] = Future()
+        self._engines.set_result(engines)
+        self._turn = threading.Lock()
+        self._runs = 0
+        self._stopped = False
+        self.topology = topology_of(engines.facts, gpus=gpus)
+        self._facts = engines.facts
+        self._at_exit = _stop_at_exit(self)
+
+    @classmethod
+    def start(
+        cls,
+        cpu: int = 2,
+        gpu: int = 1,
+        *,
+        profile: str | None = None,
+        timeout: float = 60.0,
+        keep_s: float = 0.0,
+        progress: Progress | None = None,
+    ) -> Cluster:
+        """`cpu` engines for CPU work and `gpu` more that drive a GPU each, as cpu + gpu MPI ranks.
+
+        A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI
+        world. timeout, in seconds, is for the engines to come up; `progress` is told what is being
+        waited for. Where this process ends without `stop`, and not in the middle of a run, the
+        engines wait `keep_s` seconds for another that connects to them by the cluster's `id`.
+        """
+        if cpu < 0 or gpu < 0 or cpu + gpu < 1:
+            raise ClusterError(
+                f"a cluster of {cpu} CPU and {gpu} GPU engines cannot be",
+                hint="ask for at least one engine",
+            )
+        spec = EngineSpec(cpu + gpu, profile, timeout, gpu, keep_s)
+        engines = start_engines(spec, progress=progress or _quiet)
+        return cls(engines, spec=spec, gpus=gpu)
+
+    @classmethod
+    def connect(
+        cls,
+        cluster_id: str = "",
+        *,
+        profile: str | None = None,
+        client: ipyparallel.Client | None = None,
+        gpu: int = 0,
+    ) -> Cluster:
+        """The cluster of that id: one of ours that an earlier process left behind (`avial-lab
+        cluster list`), which is then this process's.
+
+        Or one of ipyparallel's (`ipcluster list`), or that behind `client`, whose last `gpu` ranks
+        drive a GPU. It is not ours: `stop` leaves it running, and engines lost in a failed run stay
+        lost. Only one process at a time may run programs on it.
+        """
+        if client is None and not profile:
+            left = [record for record in clusters() if record.id == cluster_id]
+            if left:
+                return cls(take_up_engines(left[0]), spec=spec_of(left[0]), gpus=left[0].gpus)
+        if client is None:
+            try:
+                found = ipyparallel.Cluster.from_file(cluster_id=cluster_id, profile=profile or "")
+                client = cast("ipyparallel.Client", found.connect_client_sync())
+            except OSError as error:
+                raise ClusterError(
+                    f"no cluster '{cluster_id}' is known: {error}",
+                    hint="`ipcluster list` shows those there are",
+                ) from None
+            return cls(attach_engines(client, close=True), spec=None, gpus=gpu)
+        return cls(attach_engines(client, close=False), spec=None, gpus=gpu)
+
+    @property
+    def id(self) -> str:
+        """What `connect` and `avial-lab cluster` call it; empty for one that is not ours."""
+        return self._spec.id if self._spec is not None else ""
+
+    @property
+    def status(self) -> ClusterStatus:
+        return ClusterStatus(self._state(), self._facts, self.topology)
+
+    def __str__(self) -> str:
+        return str(self.status)
+
+    def __repr__(self) -> str:
+        number = count(self.topology.ranks, "engine")
+        return brief(self, f"of {number}, {self._state().value}: {self.topology.summary}")
+
+    def stop(self) -> None:
+        """End every engine, the controller and their files; a run in another thread fails. May be
+        called again.
+        """
+        self._stopped = True
+        atexit.unregister(self._at_exit)
+        if self._engines.exception() is None:  # a start that failed left nothing to end
+            self._engines.result().end()
+
+    def leave(self) -> None:
+        """As `stop`, but engines that were started with `keep_s`, and have no run, are left for
+        another process to connect to.
+        """
+        kept = self._spec is not None and self._spec.keep_s > 0
+        if not kept or self._state() is not ClusterState.READY:
+            self.stop()
+            return
+        self._stopped = True
+        atexit.unregister(self._at_exit)
+        self._engines.result().leave()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @contextlib.contextmanager
+    def turn(self) -> Generator[tuple[EngineSet, int]]:
+        """The engines for one run, and the run's number; waits for other runs and for a restart.
+
+        Whatever is raised inside costs the engines: MPI does not forget a run that stopped halfway.
+        """
+        with self._turn:
+            if self._stopped:
+                raise ClusterError(
+                    "the cluster is stopped", hint="start another one: Cluster.start()"
+                )
+            try:
+                engines = self._living()
+            except KeyboardInterrupt as error:
+                raise RunInterrupted(
+                    "the run was stopped before it began; the engines go on starting"
+                ) from error
+            self._runs += 1
+            try:
+                engines.begin_run()
+                yield engines, self._runs
+                engines.end_run()
+            except _Harmless as harmless:
+                engines.end_run()
+                raise harmless.error from None
+            except BaseException as error:
+                self._stopped |= not engines.folder.exists()  # ended from outside
+                self._replace(engines)
+                if self._stopped and isinstance(error, RunError):
+                    raise ClusterError("the cluster was stopped during the run") from None
+                raise
+
+    def _living(self) -> EngineSet:
+        """The engines; fresh ones where some were killed since the last run."""
+        engines = self._engines.result()
+        if not engines.folder.exists():
+            self.stop()
+            raise ClusterError(
+                "the cluster was stopped from outside", hint="start another one: Cluster.start()"
+            )
+        if self._spec is not None and engines.lost():
+            self._replace(engines)
+        return self._engines.result()
+
+    def _state(self) -> ClusterState:
+        if self._stopped:
+            return ClusterState.STOPPED
+        if not self._engines.done():
+            return ClusterState.RESTARTING
+        if self._engines.exception() is not None:
+            return ClusterState.BROKEN
+        return ClusterState.RUNNING if self._turn.locked() else ClusterState.READY
+
+    def _replace(self, engines: EngineSet) -> None:
+        """Kill the set now, so that nothing of the failed run goes on; start the next one in the
+        background.
+        """
+        following: Future[EngineSet] = Future()
+        self._engines = following
+        try:
+            engines.end()
+        finally:
+            if self._spec is None:
+                following.set_exception(
+                    ClusterError(
+                        "the last run failed, and its engines may still be in it",
+                        hint="restart the cluster you connected to, and connect again",
+                    )
+                )
+            elif not self._stopped:
+                threading.Thread(
+                    target=self._start_into, args=(following, self._spec), daemon=True
+                ).start()
+            else:
+                following.set_exception(ClusterError("the cluster is stopped"))
+
+    def _start_into(self, future: Future[EngineSet], spec: EngineSpec) -> None:
+        try:
+            engines = start_engines(spec, progress=_quiet)
+        except (
+            BaseException
+        ) as error:  # the boundary of a thread: whoever waits for the engines gets it
+            future.set_exception(error)
+            return
+        self._facts = engines.facts
+        future.set_result(engines)
+
+
+def run(
+    binary: Binary,
+    arrays: Mapping[str, np.ndarray],
+    cluster: Cluster,
+    *,
+    timeout: float | None = None,
+    spans: Spans | None = None,
+    options: Options | None = None,
+    teller: Teller | None = None,
+) -> Trace:
+    """Run the binary on the first `binary.manifest.ranks` engines; results are written into
+    `arrays`.
+
+    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell;
+    `teller` tells how the run goes. Whatever goes wrong (RunError, ClusterError,
+    KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
+    """
+    manifest = binary.manifest
+    caller = caller_arrays(manifest, arrays)
+    teller = teller or Teller(manifest)
+    waiting = _WAITING.get(cluster.status.state)
+    if waiting:
+        teller.wait_for(waiting)
+    with cluster.turn() as (engines, number):
+        if manifest.ranks > engines.ranks:
+            raise _Harmless(
+                ClusterError(
+                    f"the program needs {manifest.ranks} ranks, "
+                    f"and the cluster has {engines.ranks} engines",
+                    hint=f"start a larger one, or compile for {engines.ranks} ranks",
+                )
+            )
+        options = options or Options()
+        try:
+            _check_threads(options.threads, engines.facts[: manifest.ranks])
+        except ClusterError as error:
+            raise _Harmless(error) from None
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        watch = _Watch(engines, binary, deadline, timeout or 0.0, spans or {}, number, teller)
+        teller.begin(engines.folder, watch.entry if engines.in_reach(manifest.ranks) else None)
+        try:
+            watch.load()
+            outcomes = watch.run(caller, options)
+        except KeyboardInterrupt as error:
+            stopped = interrupted(
+                manifest, teller.elapsed_s, watch.steps(range(manifest.ranks)),
+                then="fresh engines start" if cluster.id else "",
+            )  # fmt: skip
+            teller.end(stopped)
+            raise stopped from error
+        except BaseException as error:
+            teller.end(error)  # as long as the journals are there
+            raise
+        # Every rank has finished: only now the caller's arrays are touched.
+        caller.write_results(results_of(outcomes))
+        teller.end()
+    return trace_of(manifest, outcomes)
+
+
+def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
+    """Raises ClusterError where an engine could not have as many; before any of them begins."""
+    for node in dict.fromkeys(fact.node for fact in facts):
+        masks = [fact.mask for fact in facts if fact.node == node]
+        for place in range(len(masks)):
+            threads.on(masks, place)
+
+
+def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
+    """One CPU device a rank, and a GPU device for each of the last `gpus` ranks."""
+    cpus = [
+        Device(CPU.device_name(f.rank), CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
+    ]
+    drivers = [(f.rank, f.node) for f in facts[len(facts) - gpus :]]
+    return Topology(len(facts), (*cpus, *gpus_driven(drivers)))
+
+
+class _Harmless(Exception):
+    """An error before any rank has begun: the engines are as good as before."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """One run on a set of engines, followed from here."""
+
+    engines: EngineSet
+    binary: Binary
+    deadline: float
+    timeout_s: float
+    spans: Spans
+    number: int
+    teller: Teller
+
+    def load(self) -> None:
+        """Give the program to the engines that do not have it."""
+        key, manifest = self.binary.key, self.binary.manifest
+        lacking = [r for r in range(manifest.ranks) if key not in self.engines.loaded[r]]
+        if not lacking:
+            return
+        call = Load(key, digest(self.binary.shared_object), self.binary.shared_object, manifest)
+        failures = self._gather({rank: self.engines.submit(rank, call) for rank in lacking})
+        failed = {rank: failure for rank, failure in failures.items() if failure is not None}
+        self.engines.loaded |= {
+            rank: self.engines.loaded[rank] | {key} for rank in lacking if rank not in failed
+        }
+        if failed:
+            raise _Harmless(ranks_failed(manifest, failed, self.spans))
+
+    def run(self, caller: CallerArrays, options: Options) -> list[Outcome]:
+        """The Outcomes of all ranks; the first failure is raised, whatever the others do."""
+        manifest = self.binary.manifest
+        answers = {
+            rank: self.engines.submit(
+                rank,
+                Run(self.binary.key, rank, self.number, options),
+                *pack(caller.inputs_of(rank)),
+            )
+            for rank in range(manifest.ranks)
+        }
+        outcomes = self._gather(answers, failing=_failure_in)
+        return [outcome_of(manifest, outcomes[rank]) for rank in range(manifest.ranks)]
+
+    def _gather(
+        self,
+        answers: Mapping[int, Future[Answer]],
+        *,
+        failing: Callable[[Answer], Failure | None] | None = None,
+    ) -> dict[int, Answer]:
+        """What every rank answers; the first failure is raised while the others may hang.
+
+        `failing` finds the failure in an answer. Each rank has a message of its own: one message to
+        all of them would be answered only when all are done.
+        """
+        done: dict[int, Answer] = {}
+        failures: dict[int, Failure] = {}
+        patience = float("inf")
+        while len(done) < len(answers) and time.monotonic() < patience:
+            pending = [future for rank, future in answers.items() if rank not in done]
+            wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            for rank, future in answers.items():
+                # Of what comes after a failure only other failures matter, not what died of it.
+                if rank not in done and future.done() and not (failures and future.exception()):
+                    done[rank] = self._answer(rank, future)
+                    failure = failing(done[rank]) if failing else None
+                    if failure is not None:
+                        failures[rank] = failure
+                        self.teller.failed[rank] = failure.step
+                        patience = min(patience, time.monotonic() + GRACE_S)
+            if not failures:
+                self._look_for_trouble([rank for rank in answers if rank not in done])
+            self.teller.look()
+        if failures:
+            raise ranks_failed(self.binary.manifest, failures, self.spans)
+        self.engines.forget(list(answers.values()))
+        return done
+
+    def _answer(self, rank: int, future: Future[Answer]) -> Answer:
+        try:
+            return future.result()
+        except EngineError:
+            raise self._died(rank) from None
+        except RemoteError as error:
+            failure = Failure(f"{error.ename}: {error.evalue}", traceback=str(error.traceback))
+            raise ranks_failed(self.binary.manifest, {rank: failure}, self.spans) from None
+
+    def _look_for_trouble(self, pending: Sequence[int]) -> None:
+        if not pending:
+            return
+        lost = self.engines.lost()
+        if lost:
+            raise self._died(*lost)
+        if time.monotonic() > self.deadline:
+            raise timed_out(self.binary.manifest, self.timeout_s, self.steps(pending), self.spans)
+
+    def steps(self, ranks: Iterable[int]) -> dict[int, int | None]:
+        """Where each of the ranks is that has not finished; None if that is not known."""
+        return {rank: self._step(rank) for rank in ranks if not self._is_over(rank)}
+
+    def _is_over(self, rank: int) -> bool:
+        entry = self.entry(rank)
+        return entry is not None and entry.state is RankState.FINISHED
+
+    def entry(self, rank: int) -> Entry | None:
+        """What its journal says of this run."""
+        entry = self.engines.entry(rank)
+        return entry if entry is not None and entry.run == self.number else None
+
+    def _died(self, *lost: int) -> Exception:
+        """The error for the one of the lost ranks that died by itself."""
+        patience = time.monotonic() + _WITNESS_S
+        while not (deaths := {r: d for r in lost if (d := self.engines.death(r))}):
+            if time.monotonic() > patience:
+                break
+            time.sleep(0.005)
+        rank = next(iter(deaths), lost[0])
+        if rank >= self.binary.manifest.ranks:
+            return ClusterError(
+                f"engine {rank}, which has no part in the run, died"
+                + (f" of {deaths[rank]}" if rank in deaths else "")
+            )
+        step = self._step(rank)
+        self.teller.failed[rank] = -1 if step is None else step
+        death = self.teller.cause(deaths.get(rank))
+        return rank_died(self.binary.manifest, rank, step, death, self.spans)
+
+    def _step(self, rank: int) -> int | None:
+        """Where the rank is in this run; -1 if it has not begun."""
+        entry = self.engines.entry(rank)
+        if entry is None:
+            return None
+        mine = entry.run == self.number and entry.state is not RankState.IDLE
+        return entry.step if mine else -1
+
+
+def _failure_in(answer: Sequence[Any]) -> Failure | None:
+    """The failure in what `Run` answers."""
+    return answer[0].failure
+
+
+def _quiet(_: str) -> None:
+    """Tells nobody."""
+
+
+def _stop_at_exit(cluster: Cluster) -> Callable[[], None]:
+    """Registers a stop at Python's exit that does not keep the cluster alive until then."""
+    reference = weakref.ref(cluster)
+
+    def stop() -> None:
+        alive = reference()
+        if alive is not None:
+            alive.stop()
+
+    atexit.register(stop)
+    return stop

@@ -1,0 +1,472 @@
+"""A set of engines: one MPI world that ipyparallel drives, from its start to its end.
+
+A number of ranks -> EngineSet. A set is never repaired: when a rank is lost or stuck, the set is
+killed and another one takes its place, so no engine is ever in doubt.
+
+    this process ──zmq──► controller ──zmq──► engine = MPI rank 0
+          │                            └────► engine = MPI rank 1 …
+          └── guardian: kills mpiexec and the controller when this process dies
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import ipyparallel
+import numpy as np
+import psutil
+from ipyparallel.error import EngineError, RemoteError
+
+from avial_lab.core.errors import ClusterError
+from avial_lab.core.toolchain import tool
+from avial_lab.runtime.launch.guardian import Guardian
+from avial_lab.runtime.launch.ports import held_ports
+from avial_lab.runtime.launch.processes import (
+    environment,
+    is_alive,
+    kill_all,
+    last_lines,
+    mpiexec_options,
+    private_folder,
+    refuse_crowd,
+    start_hint,
+)
+from avial_lab.runtime.launch.registry import Known, Record, new_folder, this_owner, write_record
+from avial_lab.runtime.rank.engine import Facts, Probe
+from avial_lab.runtime.rank.journal import Entry, read_death, read_journal, witnessed
+from avial_lab.runtime.rank.output import output_path
+
+Progress = Callable[[str], None]
+"""Is told, in a few words, what is being waited for."""
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Call(Protocol[Answer]):
+    """What an engine is asked to do; travels by its class's name and its fields."""
+
+    def __call__(self, *arguments: np.ndarray) -> Answer: ...
+
+
+_POLL_S = 0.03
+_TELL_S = 0.5
+"""How often those who wait hear the same again, so that they see that something goes on."""
+
+_HEARTBEAT_MS = 250
+"""ipyparallel takes an engine in after two beats: with its own 3 s, starting takes 6 s longer."""
+
+_ANSWER_S = 3.0
+"""How long a controller is waited for before it is asked again, and whether it is still there."""
+
+_PORTS = 18
+"""As many as a controller listens on."""
+
+_ADDRESS_TAKEN = "Address already in use"
+_STARTS = 3
+"""How often a start is tried where somebody else took an address: the next ones are others."""
+
+_LOG = logging.getLogger("avial_lab.cluster")
+_LOG.addHandler(logging.NullHandler())
+_LOG.propagate = False  # what matters is raised; ipyparallel's own words would land in the cell
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """What to start: `ranks` engines, here, or where ipyparallel's `profile` says (Slurm, SSH).
+
+    Every set of a cluster has its `id`. keep_s: seconds they wait for another owner when theirs is
+    gone; `gpus` is for that one to know.
+    """
+
+    ranks: int
+    profile: str | None = None
+    timeout_s: float = 60.0
+    gpus: int = 0
+    keep_s: float = 0.0
+    id: str = field(default_factory=lambda: secrets.token_hex(2))
+
+
+@dataclass
+class EngineSet:
+    """Live engines. `facts[r]` and `views[r]` belong to MPI rank r; `loaded[r]` holds the keys of
+    its programs.
+
+    `processes` are those of the ranks on this machine, `owned` those this set was started as,
+    `groups` what the guardian watches. `launcher` is there where ipyparallel's profile started it.
+    """
+
+    client: ipyparallel.Client
+    folder: Path
+    facts: tuple[Facts, ...] = ()
+    views: tuple[Any, ...] = ()
+    processes: dict[int, psutil.Process] = field(default_factory=dict)
+    loaded: dict[int, set[str]] = field(default_factory=dict)
+    owned: list[psutil.Process] = field(default_factory=list)
+    groups: set[int] = field(default_factory=set)
+    launcher: ipyparallel.Cluster | None = None
+    guardian: Guardian | None = None
+    close_client: bool = True
+
+    @property
+    def ranks(self) -> int:
+        return len(self.facts)
+
+    def submit(self, rank: int, call: Call[Answer], *arguments: np.ndarray) -> Future[Answer]:
+        """`call(*arguments)` on that rank; arrays among the arguments travel uncopied."""
+        return self.views[rank].apply_async(call, *arguments)
+
+    def forget(self, answers: Sequence[Future[Any]]) -> None:
+        """Drop the results that ipyparallel keeps of calls that are done."""
+        self.client.purge_local_results(list(answers))
+        self.client.history.clear()
+        for view in self.views:
+            view.history.clear()
+
+    def lost(self) -> list[int]:
+        """Ranks on this machine whose process is gone."""
+        return [rank for rank, process in self.processes.items() if not is_alive(process)]
+
+    def in_reach(self, ranks: int) -> bool:
+        """Whether the journals of the first `ranks` are files here."""
+        return all(rank in self.processes for rank in range(ranks))
+
+    def entry(self, rank: int) -> Entry | None:
+        return read_journal(self.folder, rank)
+
+    def death(self, rank: int) -> str | None:
+        """What the rank died of, where that is known."""
+        return read_death(self.folder, rank)
+
+    def end(self) -> None:
+        """No process is left, nor file. May be called again."""
+        if self.launcher is not None:
+            # Started through the user's profile: elsewhere, perhaps, and known to ipyparallel
+            # alone.
+            self.launcher.stop_cluster_sync()
+        ours = self.launcher is not None or self.guardian is not None
+        kill_all([*self.owned, *(self.processes.values() if ours else ())])
+        if self.guardian is not None:
+            for group in self.groups:
+                self.guardian.release(group)
+            self.guardian.close()
+            self.guardian = None
+        if self.close_client:
+            self.client.close(linger=0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def begin_run(self) -> None:
+        """From now on they end with their owner: nobody else could take up the middle of a run."""
+        if self.guardian is not None:
+            self.guardian.busy()
+
+    def end_run(self) -> None:
+        """They may be kept again."""
+        if self.guardian is not None:
+            self.guardian.idle()
+
+    def leave(self) -> None:
+        """Let go of engines whose guardian keeps them for another owner."""
+        assert self.guardian is not None
+        self.client.close(linger=0)
+        self.guardian.leave()
+
+
+def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
+    """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
+    if not spec.profile:
+        refuse_crowd(spec.ranks)
+    starts = 0
+    while True:
+        starting, starts = _Starting(spec, new_folder(spec.id), progress), starts + 1
+        try:
+            return starting.start()
+        except BaseException as error:
+            again = isinstance(error, ClusterError) and starting.address_taken()
+            starting.abandon()
+            if not again or starts == _STARTS:
+                raise
+
+
+def attach_engines(client: ipyparallel.Client, *, close: bool) -> EngineSet:
+    """The engines somebody else started; `end` leaves them running. `close`: the client is ours."""
+    folder = private_folder("avial-journals-")
+    engines = EngineSet(client, folder, close_client=close)
+    try:
+        _probe(engines)
+    except BaseException:
+        engines.end()
+        raise
+    return engines
+
+
+def take_up_engines(record: Record) -> EngineSet:
+    """The engines of a cluster of ours that an earlier owner left; ClusterError where it has an
+    owner.
+    """
+    guardian = Guardian.joined(record.folder)
+    if isinstance(guardian, str):
+        raise ClusterError(
+            f"cluster '{record.id}' cannot be taken up: {guardian}",
+            hint="one process at a time owns a cluster; `avial-lab cluster list` shows all",
+        )
+    (file,) = record.folder.glob("profile/security/*-client.json")
+    client = ipyparallel.Client(str(file), profile_dir=str(record.folder / "profile"))
+    launchers = [process for known in record.launchers if (process := known.found())]
+    engines = EngineSet(client, record.folder, guardian=guardian, owned=launchers)
+    try:
+        _probe(engines)
+    except BaseException:
+        engines.end()
+        raise
+    _keep(engines, spec_of(record), started_s=record.started_s)
+    return engines
+
+
+def spec_of(record: Record) -> EngineSpec:
+    """What would start the like of it."""
+    return EngineSpec(
+        record.ranks, timeout_s=record.timeout_s, gpus=record.gpus, keep_s=record.keep_s,
+        id=record.id,
+    )  # fmt: skip
+
+
+def _keep(engines: EngineSet, spec: EngineSpec, *, started_s: float) -> None:
+    """Make them known as this process's, which they may outlive."""
+    assert engines.guardian is not None
+    # The ranks' own groups as well: of what mpiexec leaves behind when it is killed, a rank in the
+    # middle of a computation would be the last to notice.
+    ranks = (os.getpgid(process.pid) for process in engines.processes.values())
+    engines.groups = {process.pid for process in engines.owned} | set(ranks)
+    for group in engines.groups:
+        engines.guardian.watch(group)
+    owner, name = this_owner()
+    write_record(
+        Record(
+            id=spec.id, folder=engines.folder, gpus=spec.gpus, keep_s=spec.keep_s,
+            timeout_s=spec.timeout_s, started_s=started_s, owner=owner, owner_name=name,
+            launchers=tuple(map(Known.of, engines.owned)),
+            engines=tuple(Known.of(engines.processes[rank]) for rank in range(engines.ranks)),
+        )
+    )  # fmt: skip
+    engines.guardian.keep()
+
+
+@dataclass
+class _Starting:
+    """A set on its way up, so that what is there already can be taken down again."""
+
+    spec: EngineSpec
+    folder: Path
+    progress: Progress
+    cluster: ipyparallel.Cluster | None = None
+    client: ipyparallel.Client | None = None
+    guardian: Guardian | None = None
+
+    def start(self) -> EngineSet:
+        if self.spec.profile:
+            return self._start(_profile_cluster(self.spec))
+        with held_ports(_PORTS) as ports:
+            return self._start(_local_cluster(self.folder, ports))
+
+    def _start(self, given: ipyparallel.Cluster) -> EngineSet:
+        spec, self.cluster = self.spec, given
+        cluster: Any = given  # its `_sync` methods are made at run time
+        self.progress("starting the controller")
+        self._step(cluster.start_controller_sync)
+        if not spec.profile:
+            self.guardian = Guardian(self.folder, keep_s=spec.keep_s)
+            self.guardian.watch(cluster.controller.pid)
+        self.progress(f"starting {spec.ranks} engines")
+        options = _launch_options(spec, self.folder)
+        self._step(lambda: cluster.start_engines_sync(spec.ranks, **options))
+        if self.guardian:
+            self.guardian.watch(cluster.engine_set.pid)
+        self.client = client = self._step(self._connected)
+        self._wait_for_engines()
+        if self.address_taken():
+            # The engines are there, and what is said over that address is lost.
+            raise self._failed("the controller could not listen on one of its addresses")
+        engines = EngineSet(
+            client, self.folder, launcher=cluster if spec.profile else None,
+            guardian=self.guardian, owned=self._processes(),
+        )  # fmt: skip
+        self.progress("asking the engines what they are")
+        _probe(engines)
+        if not spec.profile:
+            _keep(engines, spec, started_s=time.time())
+        return engines
+
+    def address_taken(self) -> bool:
+        """Whether the controller, started here, found another where it was to listen: one that had
+        chosen the port before it was held.
+        """
+        if self.spec.profile or self.cluster is None or self.cluster.controller is None:
+            return False
+        controller = self.cluster.controller
+        try:
+            said = Path(controller.output_file).read_text(errors="replace")
+        except FileNotFoundError:
+            said = controller.get_output()  # where it has ended; before, what it said so far stays
+        return _ADDRESS_TAKEN in said
+
+    def abandon(self) -> None:
+        if self.spec.profile and self.cluster is not None:
+            self.cluster.stop_cluster_sync()
+        # mpiexec takes its ranks with it.
+        kill_all(self._processes())
+        if self.guardian is not None:
+            self.guardian.close()
+        if self.client is not None:
+            self.client.close(linger=0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _processes(self) -> list[psutil.Process]:
+        """mpiexec and the controller, where they were started here."""
+        if self.cluster is None or self.spec.profile:
+            return []
+        launchers = [*self.cluster.engines.values(), self.cluster.controller]
+        return [launcher.process for launcher in launchers if launcher and launcher.process]
+
+    def _step(self, call: Callable[[], Answer]) -> Answer:
+        try:
+            return call()
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise self._failed(str(error)) from error
+
+    def _connected(self) -> ipyparallel.Client:
+        """The controller writes down where it listens before it does; on a busy machine long
+        before.
+        """
+        cluster: Any = self.cluster
+        deadline = time.monotonic() + self.spec.timeout_s
+        while True:
+            try:
+                return cluster.connect_client_sync(timeout=_ANSWER_S)
+            except TimeoutError:
+                dead = not all(map(is_alive, self._processes()))
+                if dead or time.monotonic() > deadline:
+                    raise
+
+    def _wait_for_engines(self) -> None:
+        assert self.client is not None
+        deadline = time.monotonic() + self.spec.timeout_s
+        there, told_s = -1, 0.0
+        while there < self.spec.ranks:
+            if len(self.client.ids) != there or time.monotonic() > told_s + _TELL_S:
+                there, told_s = len(self.client.ids), time.monotonic()
+                self.progress(f"waiting for engines: {there} of {self.spec.ranks}")
+            if not all(map(is_alive, self._processes())):
+                raise self._failed("the engines stopped while they were starting")
+            if time.monotonic() > deadline:
+                raise self._failed(
+                    f"{there} of {self.spec.ranks} engines came up in {self.spec.timeout_s:g} s"
+                )
+            time.sleep(_POLL_S)
+
+    def _failed(self, reason: str) -> ClusterError:
+        """`reason`, with the end of what controller and engines printed."""
+        launchers = (
+            [*self.cluster.engines.values(), self.cluster.controller] if self.cluster else []
+        )
+        said: dict[str, str] = {}
+        for rank in range(self.spec.ranks):
+            path = output_path(self.folder, rank)
+            if path.exists() and path.stat().st_size:
+                said[f"rank {rank}"] = path.read_text(errors="replace")
+                break  # they start alike, and so fail alike
+        said |= {one.identifier: one.get_output() for one in launchers if one is not None}
+        output = "\n".join(f"--- {who}\n{last_lines(text)}" for who, text in said.items())
+        hint = (
+            f"try the profile alone: `ipcluster start --profile={self.spec.profile}`"
+            if self.spec.profile
+            else start_hint(self.spec.ranks)
+        )
+        return ClusterError(f"the cluster did not start: {reason}\n{output}".rstrip(), hint=hint)
+
+
+def _local_cluster(folder: Path, ports: Sequence[int]) -> ipyparallel.Cluster:
+    """A cluster on this machine, with a profile of its own: no start-up files are run."""
+    listed = ",".join(map(str, ports))
+    return ipyparallel.Cluster(
+        engines="mpi",
+        config=ipyparallel.cluster.cluster.Config(),
+        load_profile=False,
+        profile_dir=str(folder / "profile"),
+        controller_ip="127.0.0.1",
+        controller_args=[
+            f"--IPController.ports={listed}",
+            "--IPController.use_threads=True",  # one process instead of six
+            "--IPController.db_class=NoDB",  # the default keeps every array that passed
+            f"--HeartMonitor.period={_HEARTBEAT_MS}",
+            "--HeartMonitor.max_heartmonitor_misses=240",
+        ],
+        delay=0.0,
+        log=_LOG,
+        shutdown_atexit=False,  # `end` and the guardian see to it
+    )
+
+
+def _profile_cluster(spec: EngineSpec) -> ipyparallel.Cluster:
+    return ipyparallel.Cluster(
+        profile=spec.profile, n=spec.ranks, log=_LOG, engine_timeout=int(spec.timeout_s)
+    )
+
+
+def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
+    if spec.profile:
+        return {}
+    return {
+        "mpi_cmd": [str(tool("mpiexec"))],
+        "mpi_args": list(mpiexec_options()),
+        "engine_cmd": witnessed([sys.executable, "-m", "ipyparallel.engine"], folder),
+        # Nannies watch for engines that die; here their processes are watched directly.
+        # Where a rank prints, its engine is to be quiet.
+        "engine_args": [
+            "--IPEngine.enable_nanny=False",
+            "--IPEngine.log_level=ERROR",
+            f"--IPEngine.timeout={spec.timeout_s}",  # they wait for the controller as we for them
+        ],
+        "environment": environment(spec.ranks),
+    }
+
+
+def _probe(engines: EngineSet) -> None:
+    """Ask every engine what it is, and put them in the order of their MPI ranks."""
+    views = [engines.client[k] for k in sorted(engines.client.ids)]
+    if not views:
+        raise ClusterError("the cluster has no engines", hint="start some: `ipcluster engines`")
+    answers = [view.apply_async(Probe(str(engines.folder))) for view in views]
+    try:
+        facts: list[Facts] = [answer.get(timeout=60) for answer in answers]
+    except (RemoteError, EngineError, TimeoutError) as error:
+        raise ClusterError(
+            f"an engine does not answer: {error}",
+            hint="engines need avial_lab, mpi4py and a directory for temporary files",
+        ) from error
+    engines.forget(answers)
+    order = sorted(range(len(facts)), key=lambda k: facts[k].rank)
+    if [facts[k].rank for k in order] != list(range(len(facts))):
+        raise ClusterError(
+            f"the {len(facts)} engines are not the ranks of one MPI world",
+            hint="start them with mpiexec: `ipcluster start --engines=mpi`, "
+            "or c.Cluster.engine_launcher_class = 'mpi' in the profile",
+        )
+    engines.facts = tuple(facts[k] for k in order)
+    engines.views = tuple(views[k] for k in order)
+    engines.loaded = {rank: set() for rank in range(len(facts))}
+    for fact in engines.facts:
+        # The same machine only if the journal it opened is the file seen here.
+        entry = engines.entry(fact.rank)
+        if fact.node == socket.gethostname() and entry is not None and entry.pid == fact.pid:
+            engines.processes[fact.rank] = psutil.Process(fact.pid)

@@ -1,0 +1,239 @@
+"""Running a Binary under plain mpiexec: no cluster, the ranks live for one run.
+
+Binary, arrays -> the arrays written in place, Trace.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from avial_lab.artifact.manifest import Manifest
+from avial_lab.binary import Binary
+from avial_lab.core.errors import ClusterError
+from avial_lab.core.toolchain import tool
+from avial_lab.runtime.launch.guardian import Guardian
+from avial_lab.runtime.launch.processes import (
+    environment,
+    kill_all,
+    last_lines,
+    mpiexec_options,
+    private_folder,
+    refuse_crowd,
+    start_hint,
+)
+from avial_lab.runtime.launch.progress import Teller
+from avial_lab.runtime.launch.traces import trace_of
+from avial_lab.runtime.rank.exchange import caller_arrays
+from avial_lab.runtime.rank.job import Options, read_outcome, write_inputs, write_job
+from avial_lab.runtime.rank.journal import read_death, read_journal, witnessed
+from avial_lab.runtime.rank.outcome import (
+    GRACE_S,
+    Outcome,
+    Spans,
+    interrupted,
+    rank_died,
+    ranks_failed,
+    results_of,
+    timed_out,
+)
+from avial_lab.runtime.rank.output import output_path
+from avial_lab.runtime.rank.threads import cores
+from avial_lab.trace import Trace
+
+_POLL_S = 0.02
+
+
+def run(
+    binary: Binary,
+    arrays: Mapping[str, np.ndarray],
+    *,
+    timeout: float | None = None,
+    spans: Spans | None = None,
+    options: Options | None = None,
+    teller: Teller | None = None,
+) -> Trace:
+    """Run the binary on `binary.manifest.ranks` ranks of this machine; results are written into
+    `arrays`.
+
+    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell;
+    `teller` tells how the run goes.
+    Whatever goes wrong (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and
+    no process is left.
+    """
+    manifest = binary.manifest
+    caller = caller_arrays(manifest, arrays)
+    refuse_crowd(manifest.ranks)
+    options = options or Options()
+    options.threads.on([cores()] * manifest.ranks, 0)
+    with _folder() as directory:
+        try:
+            write_job(directory, binary, options)
+            for rank in range(manifest.ranks):
+                write_inputs(directory, rank, caller.inputs_of(rank))
+        except OSError as error:
+            raise _no_room(error) from None
+        program = [sys.executable, "-m", "avial_lab.runtime.rank.engine", str(directory)]
+        teller = teller or Teller(manifest)
+        teller.begin(directory, lambda rank: read_journal(directory, rank))
+        try:
+            with _started(program, manifest.ranks, directory) as ranks:
+                outcomes = _await(ranks, manifest, teller, timeout=timeout, spans=spans or {})
+        except KeyboardInterrupt as error:
+            steps = {rank: _step(directory, rank) for rank in range(manifest.ranks)}
+            stopped = interrupted(manifest, teller.elapsed_s, steps)
+            teller.end(stopped)
+            raise stopped from error
+        except BaseException as error:
+            teller.end(error)
+            raise
+        # Every rank has finished: only now the caller's arrays are touched.
+        caller.write_results(results_of(outcomes))
+        teller.end()
+        return trace_of(manifest, outcomes)
+
+
+@contextmanager
+def _folder() -> Generator[Path]:
+    """A folder for one run, of this user alone (0700)."""
+    try:
+        folder = private_folder("avial-run-")
+    except OSError as error:
+        raise _no_room(error) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _no_room(error: OSError) -> ClusterError:
+    return ClusterError(
+        f"the files of the run cannot be written to {tempfile.gettempdir()}: {error.strerror}",
+        hint="make room there, or set TMPDIR to another folder",
+    )
+
+
+@dataclass
+class _Ranks:
+    """The processes of one run; `processes` fills as the ranks tell their pids.
+
+    The guardian watches mpiexec and the ranks it leaves behind when it is killed.
+    """
+
+    process: subprocess.Popen[bytes]
+    guardian: Guardian
+    directory: Path
+    log: Path
+    ranks: int
+    processes: dict[int, psutil.Process] = field(default_factory=dict[int, psutil.Process])
+
+    def printed(self) -> str:
+        """The end of what mpiexec and the ranks printed."""
+        logs = [self.log, *(output_path(self.directory, rank) for rank in range(self.ranks))]
+        texts = [log.read_text(errors="replace") for log in logs if log.exists()]
+        return last_lines("\n".join(text for text in texts if text))
+
+    def find(self) -> None:
+        """Look for ranks that have come up since."""
+        for rank in range(self.ranks):
+            if rank in self.processes:
+                continue
+            entry = read_journal(self.directory, rank)
+            if entry is not None:
+                try:
+                    self.processes[rank] = psutil.Process(entry.pid)
+                    self.guardian.watch(os.getpgid(entry.pid))
+                except (psutil.NoSuchProcess, ProcessLookupError):
+                    continue
+
+
+@contextmanager
+def _started(program: Sequence[str], ranks: int, directory: Path) -> Generator[_Ranks]:
+    """The ranks; none is left on the way out, whichever way that is."""
+    log = directory / "log"
+    command = [tool("mpiexec"), "-n", str(ranks), *mpiexec_options()]
+    with closing(Guardian(directory)) as guardian:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*command, *witnessed(program, directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=os.environ | environment(ranks),
+                cwd=directory,  # not the caller's: a numpy.py there would be imported
+                start_new_session=True,  # Ctrl-C comes to the caller, who then kills
+            )
+        started = _Ranks(process, guardian, directory, log, ranks)
+        try:
+            guardian.watch(process.pid)
+            yield started
+        finally:
+            if process.poll() is None:
+                kill_all([psutil.Process(process.pid)])
+                process.wait()
+            started.find()
+            kill_all(list(started.processes.values()))
+            guardian.release(process.pid)
+
+
+def _await(
+    ranks: _Ranks, manifest: Manifest, teller: Teller, *, timeout: float | None, spans: Spans
+) -> list[Outcome]:
+    """The Outcomes of all ranks, or RunError with the first failure."""
+    deadline = time.monotonic() + timeout if timeout is not None else float("inf")
+    patience = float("inf")
+    while True:
+        teller.look()
+        try:
+            ranks.process.wait(_POLL_S)
+            ended = True
+        except subprocess.TimeoutExpired:
+            ended = False
+        ranks.find()
+        outcomes = {
+            rank: outcome
+            for rank in range(manifest.ranks)
+            if (outcome := read_outcome(ranks.directory, manifest, rank)) is not None
+        }
+        failures = {r: o.failure for r, o in outcomes.items() if o.failure is not None}
+        if failures:
+            teller.failed = {rank: failure.step for rank, failure in failures.items()}
+            patience = min(patience, time.monotonic() + GRACE_S)
+            if len(outcomes) == manifest.ranks or ended or time.monotonic() > patience:
+                raise ranks_failed(manifest, failures, spans)
+            continue
+        if ended and len(outcomes) == manifest.ranks:
+            return list(outcomes.values())
+        for rank in range(manifest.ranks):
+            death = read_death(ranks.directory, rank)
+            # A journal says that the rank was there; its process may have gone before we looked.
+            step = _step(ranks.directory, rank)
+            if death is not None and step is not None:
+                teller.failed[rank] = step
+                raise rank_died(manifest, rank, step, teller.cause(death), spans)
+        if ended:
+            raise ClusterError(
+                f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",
+                hint=start_hint(ranks.ranks),
+            )
+        if time.monotonic() > deadline:
+            assert timeout is not None
+            late = [rank for rank in range(manifest.ranks) if rank not in outcomes]
+            steps = {rank: _step(ranks.directory, rank) for rank in late}
+            raise timed_out(manifest, timeout, steps, spans)
+
+
+def _step(directory: Path, rank: int) -> int | None:
+    entry = read_journal(directory, rank)
+    return None if entry is None else entry.step

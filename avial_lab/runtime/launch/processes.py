@@ -1,0 +1,163 @@
+"""How MPI ranks are started on this machine, and how they are ended.
+
+A number of ranks -> the command and the environment; processes -> none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+import avial_lab
+from avial_lab.core.errors import ClusterError
+from avial_lab.core.toolchain import tool
+from avial_lab.machine.cpu import allowed
+
+_SHM_BYTES = 1 << 20
+"""What MPICH takes of /dev/shm for each rank, about."""
+
+_RANK_BYTES = 100 << 20
+"""What a rank takes of memory with Python, NumPy, MPI and, in a cluster, IPython."""
+
+_FILES_BYTES = 1 << 20
+"""What the files of a run without data take, and some room."""
+
+_LONGEST_PARENT = 60
+"""Characters of a folder's parent: a socket's address has room for about a hundred."""
+
+_KILL_S = 10.0
+"""How long a killed process may take to go; it has to come out of the system call it is in."""
+
+
+@cache
+def mpiexec_options() -> tuple[str, ...]:
+    """What this machine's mpiexec is asked for, besides the number of ranks.
+
+    Hydra (MPICH's) stays off the network: on one machine it does not matter whether the host's name
+    resolves, or which VPNs and firewalls there are.
+    """
+    version = subprocess.run(
+        [tool("mpiexec"), "--version"], capture_output=True, text=True, check=False
+    )
+    loopback = _loopback()
+    if "HYDRA" not in version.stdout.upper() or not loopback:
+        return ()
+    return ("-iface", loopback)
+
+
+def _loopback() -> str:
+    """The interface that leads nowhere but here; empty where there is none."""
+    return next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), "")
+
+
+def environment(ranks: int) -> dict[str, str]:
+    """What ranks on this machine get on top of the caller's environment."""
+    package_root = str(Path(avial_lab.__file__).parent.parent)
+    paths = [path for path in (os.environ.get("PYTHONPATH"), package_root) if path]
+    changes = {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "UCX_HANDLE_ERRORS": "none",  # a crash is reported by us, not in a page of C frames
+        "UCX_LOG_LEVEL": "fatal",
+        # One thread of a rank talks to MPI; the locks of MPI_THREAD_MULTIPLE, mpi4py's default,
+        # cost a fifth of a small message.
+        "MPI4PY_RC_THREAD_LEVEL": "funneled",
+    }
+    if loopback := _loopback():
+        changes["UCX_NET_DEVICES"] = loopback  # UCX would listen on the network's address too
+    if ranks > len(allowed()):
+        # MPICH waits in a busy loop, and even its yielding keeps cores from ranks that compute.
+        # Sleeping instead costs 0.1 ms a message while cores are free, and saves 1 ms when not.
+        changes |= {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "10"}
+    return changes
+
+
+def refuse_crowd(ranks: int) -> None:
+    """ClusterError for more ranks than this machine has room for; trying would stall it."""
+    room = max(psutil.virtual_memory().total // _RANK_BYTES, 1)
+    if ranks > room:
+        raise ClusterError(
+            f"{ranks} ranks do not fit on this machine: its memory has room for about {room}",
+            hint="use fewer ranks, or a cluster of several machines (an ipyparallel profile)",
+        )
+
+
+def start_hint(ranks: int) -> str:
+    """What to do when ranks do not come up."""
+    folder = tempfile.gettempdir()
+    if shutil.disk_usage(folder).free < _FILES_BYTES:
+        return f"{folder} is full: make room there, or set TMPDIR to a folder that has some"
+    try:
+        free = shutil.disk_usage("/dev/shm").free
+    except FileNotFoundError:
+        free = None
+    if free is not None and free < _SHM_BYTES * (ranks + 1):
+        return (
+            f"/dev/shm has {free / 2**20:.1f} MiB left, and MPI shares memory through it: make it "
+            "larger (docker run --shm-size=256m), or remove what is in it"
+        )
+    return "run `avial-lab doctor`; it tries MPI with two ranks and says what is missing"
+
+
+def private_folder(prefix: str) -> Path:
+    """A new folder of this user alone (0700), with a path short enough for a socket's address."""
+    long = len(tempfile.gettempdir()) > _LONGEST_PARENT
+    return Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp" if long else None))
+
+
+def last_lines(text: str, *, count: int = 20) -> str:
+    """The end of what a program printed."""
+    return "\n".join(text.splitlines()[-count:]) or "(no output)"
+
+
+def memory_kills() -> int:
+    """How often the system has killed a process of this machine because memory had run out; 0 where
+    it does not say.
+    """
+    try:
+        counters = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0  # not Linux
+    return next((int(line.split()[1]) for line in counters if line.startswith("oom_kill ")), 0)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it still runs; a zombie, which only waits to be collected, does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill_all(processes: Sequence[psutil.Process]) -> None:
+    """SIGKILL for the processes and all they started; returns when they are gone.
+
+    A rank blocked in MPI heeds nothing less.
+    """
+    family = [member for process in processes for member in _family(process)]
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    deadline = time.monotonic() + _KILL_S
+    while any(map(is_alive, family)):
+        if time.monotonic() > deadline:
+            pids = [process.pid for process in family if is_alive(process)]
+            raise ClusterError(f"the processes {pids} survive SIGKILL", hint="restart this machine")
+        time.sleep(0.005)
+
+
+def _family(process: psutil.Process) -> list[psutil.Process]:
+    """The process and its descendants; only itself where it is gone."""
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,1 @@
+"""What one rank runs: the engine and what it needs. No compiler, no cluster's client."""

@@ -1,0 +1,408 @@
+"""Engine: runs a Binary on one MPI rank.
+
+Binary, this rank's pieces of the arrays -> Outcome. Lives in an ipyparallel engine (its calls
+arrive as `Probe`, `Load` and `Run`, objects that unpickle by name), or alone under mpiexec: `python
+-m avial_lab.runtime.rank.engine JOB`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import mmap
+import os
+import platform
+import socket
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from avial_lab.artifact.manifest import Manifest
+from avial_lab.core.buffers import Storage
+from avial_lab.core.errors import AvialError
+from avial_lab.core.runtime_constants import EVENT_WORDS
+from avial_lab.core.words import brief, format_bytes
+from avial_lab.machine.cpu import Core, check_instruction_sets
+from avial_lab.machine.devices.cuda import chip_named
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
+from avial_lab.runtime.rank.clock import Notes
+from avial_lab.runtime.rank.exchange import piece_sizes, pieces_of, storage_table
+from avial_lab.runtime.rank.job import Options, read_job, read_parcels, write_outcome
+from avial_lab.runtime.rank.journal import Journal
+from avial_lab.runtime.rank.outcome import Failure, Outcome
+from avial_lab.runtime.rank.parcels import (
+    ALIGNMENT,
+    aligned_empty,
+    as_bytes,
+    mapped_bytes,
+    pack,
+    unpack,
+)
+from avial_lab.runtime.rank.sessions import Seat, session_of
+from avial_lab.runtime.rank.threads import Masks, cores, team
+
+if TYPE_CHECKING:  # imports mpi4py, which starts MPI
+    from avial_lab.runtime.rank.world import Communicator
+
+
+FIRST_EVENTS = 10_000
+"""Of a rank, for which there is memory before it begins: 1 MB."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`), `mask` the
+    hardware threads of its cores.
+    """
+
+    rank: int
+    ranks: int
+    pid: int
+    node: str
+    arch: str
+    cores: int
+    memory_bytes: int
+    gpus: tuple[str, ...]
+    mpi: str
+    mask: tuple[Core, ...] = ()
+
+    def __repr__(self) -> str:
+        gpus = f", GPU {' '.join(self.gpus)}" if self.gpus else ""
+        machine = f"{self.cores} cores, {format_bytes(self.memory_bytes)}{gpus}"
+        return brief(self, f"of rank {self.rank} on {self.node}, pid {self.pid}: {machine}")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Asks an engine for its Facts, and tells it where its journal goes."""
+
+    journals: str
+
+    def __call__(self, *_: np.ndarray) -> Facts:
+        from mpi4py import MPI
+
+        from avial_lab.runtime.rank.world import release_shared_memory
+
+        world = MPI.COMM_WORLD
+        line_buffered()
+        # The journal first: everything after it may crash.
+        _here.journal = Journal(Path(self.journals), world.rank, pid=os.getpid())
+        release_shared_memory()
+        return Facts(
+            rank=world.rank,
+            ranks=world.size,
+            pid=os.getpid(),
+            node=socket.gethostname(),
+            arch=platform.machine(),
+            cores=len(cores()),
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            gpus=_gpus(),
+            mpi=MPI.Get_library_version().splitlines()[0],
+            mask=cores(),
+        )
+
+
+@dataclass(frozen=True)
+class Load:
+    """Gives an engine a program, once; runs then name it by its key. Returns what went wrong."""
+
+    key: str
+    sha256: str
+    shared_object: bytes = field(repr=False)
+    manifest: Manifest = field(repr=False)
+
+    def __call__(self, *_: np.ndarray) -> Failure | None:
+        try:
+            program = load(self.shared_object, self.sha256, self.manifest)
+        except Exception as error:  # the boundary of the engine: it travels as data
+            return _failure(error)
+        _here.programs[self.key] = (program, self.manifest)
+        return None
+
+
+@dataclass(frozen=True)
+class Run:
+    """Runs a loaded program: parcels of inputs -> (Outcome without results, *result parcels)."""
+
+    key: str
+    rank: int
+    number: int
+    options: Options
+
+    def __call__(self, *parcels: np.ndarray) -> tuple[object, ...]:
+        program, manifest = _here.programs[self.key]
+        assert _here.journal is not None, "an engine is probed before it runs"
+        sizes = piece_sizes(manifest, pieces_of(manifest.inputs, self.rank))
+        inputs = unpack(parcels, sizes)
+        outcome = run(
+            program, manifest, self.rank, inputs,
+            journal=_here.journal, number=self.number, options=self.options,
+            kept=_here.keep(self.key),
+        )  # fmt: skip
+        return (replace(outcome, results=()), *pack(outcome.results))
+
+
+def outcome_of(manifest: Manifest, answer: Sequence[Any]) -> Outcome:
+    """What `Run` answered, as the Outcome it was."""
+    outcome, *parcels = answer
+    sizes = piece_sizes(manifest, outcome.pieces)
+    return replace(outcome, results=tuple(unpack(parcels, sizes)))
+
+
+def load(shared_object: bytes, sha256: str, manifest: Manifest) -> LoadedProgram:
+    """The program in this process, with MPI's symbols there for it to find.
+
+    Raises ClusterError where this CPU lacks what the program was compiled for.
+    """
+    check_instruction_sets(manifest.instruction_sets)
+    if manifest.uses_mpi:
+        from avial_lab.runtime.rank import world
+
+        world.make_symbols_global()
+    return load_program(shared_object, sha256, entry=manifest.entry)
+
+
+def run(
+    program: LoadedProgram,
+    manifest: Manifest,
+    rank: int,
+    inputs: Sequence[np.ndarray],
+    *,
+    journal: Journal,
+    options: Options,
+    number: int = 1,
+    kept: dict[str, np.ndarray] | None = None,
+) -> Outcome:
+    """One run of the program as `rank`; what goes wrong is in the Outcome.
+
+    `inputs` are the flat bytes of the rank's input pieces; a piece that is a whole storage may
+    become it, uncopied. `kept` is memory of an earlier run to use again, and gets this run's: fresh
+    pages can cost more than the messages.
+    """
+    journal.begin(number)
+    notes = Notes(options.traced, options.most_events)
+    try:
+        with notes.aside("put the inputs in place", sum(data.nbytes for data in inputs)):
+            memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
+        seat = Seat(program, rank, memory, journal, notes, _here.room_for_events)
+        session = session_of(manifest, seat)
+        with team(program, options.threads, *_neighbours(manifest)) as hands:
+            session.set_up()
+            communicator = _set_globals(program, manifest, journal, notes)
+            session.run()
+        failure = session.failure()
+        if failure is not None:
+            return Outcome(rank, failure=failure, team=hands)
+        notes.read_clock(communicator)
+        pieces = tuple(pieces_of(session.pieces(), rank))
+        contents = _contents(manifest, memory, pieces, notes)
+        return Outcome(rank, session.times(), pieces, contents, session.moves(), team=hands)
+    except Exception as error:  # the boundary of the engine: it travels as data
+        return Outcome(rank, failure=_failure(error))
+    finally:
+        _standard_library().fflush(
+            None
+        )  # what compiled code printed, to the end of the line or not
+        journal.finish()
+
+
+def _neighbours(manifest: Manifest) -> tuple[Masks, int]:
+    """The cores that each of the ranks on this machine may use, and which of them we are."""
+    if not manifest.uses_mpi:
+        return [cores()], 0
+    from avial_lab.runtime.rank import world
+
+    return world.neighbours(manifest.ranks)
+
+
+def _contents(
+    manifest: Manifest, memory: Mapping[str, np.ndarray], pieces: Sequence[Piece], notes: Notes
+) -> tuple[np.ndarray, ...]:
+    """The flat bytes of `pieces`, as they lie in this rank's memory now."""
+    storages = storage_table(manifest)
+    with notes.aside("take the results", sum(piece_sizes(manifest, pieces))):
+        return tuple(
+            as_bytes(_elements(memory[piece.storage], storages[piece.storage])[piece.box.slices])
+            for piece in pieces
+        )
+
+
+APART = 5 * ALIGNMENT
+"""Bytes into a page by which each array begins after the one before. Where two begin alike, a
+processor takes a load from one for a load of what it has just stored to the other, whose addresses
+end in the same twelve bits, and waits.
+"""
+
+
+def allocate(
+    manifest: Manifest,
+    rank: int,
+    inputs: Sequence[np.ndarray],
+    *,
+    poison: bool = False,
+    kept: dict[str, np.ndarray] | None = None,
+) -> dict[str, np.ndarray]:
+    """Flat bytes for every storage, in the manifest's order, with the rank's input pieces in place.
+
+    Where nothing was given the memory is undefined, or with `poison` NaN for floats and 0xA5 for
+    the rest.
+    """
+    kept = {} if kept is None else kept
+    storages = storage_table(manifest)
+    pieces = pieces_of(manifest.inputs, rank)
+    memory: dict[str, np.ndarray] = {}
+    usable = {
+        piece.storage: data for piece, data in zip(pieces, inputs, strict=True) if _usable(data)
+    }
+    for storage in manifest.storages:
+        whole = usable.get(storage.name)
+        if whole is not None and whole.nbytes == storage.nbytes:
+            memory[storage.name] = whole
+            continue
+        if storage.name not in kept:
+            empty = mapped_bytes if manifest.sparse else aligned_empty
+            skip = (len(kept) + 1) * APART % mmap.PAGESIZE
+            kept[storage.name] = empty(storage.nbytes + skip)[skip:]
+        memory[storage.name] = kept[storage.name]
+        if poison:
+            memory[storage.name].fill(_poison_byte(manifest, storage))
+    for piece, data in zip(pieces, inputs, strict=True):
+        if memory[piece.storage] is not data:
+            elements = _elements(memory[piece.storage], storages[piece.storage])
+            elements[piece.box.slices] = data.view(elements.dtype).reshape(piece.box.shape)
+    return memory
+
+
+@dataclass
+class _Here:
+    """What this process keeps between calls; an engine is a process, so there is one."""
+
+    journal: Journal | None = None
+    programs: dict[str, tuple[LoadedProgram, Manifest]] = field(default_factory=dict)
+    events: np.ndarray = field(default_factory=lambda: np.zeros((0, EVENT_WORDS), np.int64))
+    kept_for: str = ""
+    kept: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def keep(self, key: str) -> dict[str, np.ndarray]:
+        """The memory of the last run where that was of the same program; no other's is kept."""
+        if key != self.kept_for:
+            before = self.programs.get(self.kept_for)
+            if before is not None:
+                before[0].drop_memory()
+            self.kept_for, self.kept = key, {}
+        return self.kept
+
+    def room_for_events(self, rows: int) -> np.ndarray:
+        """Memory for so many, which costs only what is used; that of the last run is used again.
+
+        The first of it is touched here: what the kernel does for a fresh page takes longer than an
+        event, and would be seen in the times.
+        """
+        if len(self.events) < rows:
+            self.events = mapped_bytes(rows * EVENT_WORDS * 8).view(np.int64)
+            self.events = self.events.reshape(-1, EVENT_WORDS)
+            self.events[:FIRST_EVENTS] = 0
+        return self.events[:rows]
+
+
+_here = _Here()
+
+
+def _set_globals(
+    program: LoadedProgram, manifest: Manifest, journal: Journal, notes: Notes
+) -> Communicator | None:
+    """Everything compiled code reads of its surroundings; what the ranks share, if they do."""
+    program.set_globals({"avial_journal": journal.step_address})
+    if not manifest.uses_mpi:
+        return None
+    from avial_lab.runtime.rank import world
+
+    communicator = world.communicator(manifest.ranks)
+    program.set_globals({**world.handles(), "avial_comm": world.handle(communicator.comm)})
+    notes.read_clock(communicator)
+    # All start together: what a rank then waits for is the program's doing, not the launch's.
+    communicator.comm.Barrier()
+    return communicator
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, AvialError):
+        return Failure(error.message, hint=error.hint)
+    if isinstance(error, MemoryError):
+        return Failure("out of memory", hint="the arrays are too large for this rank's machine")
+    return Failure(f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+
+
+def _usable(data: np.ndarray) -> bool:
+    """Whether compiled code may work in this memory: writable, aligned for every element type."""
+    return data.flags.writeable and data.flags.c_contiguous and data.ctypes.data % ALIGNMENT == 0
+
+
+def _elements(memory: np.ndarray, storage: Storage) -> np.ndarray:
+    """The storage in its own index space; elements are opaque, so that every dtype is alike."""
+    return memory.view(np.dtype((np.void, storage.itemsize))).reshape(storage.shape)
+
+
+def _poison_byte(manifest: Manifest, storage: Storage) -> int:
+    elements = {buffer.element for buffer in manifest.buffers if buffer.storage == storage.name}
+    # All ones is a NaN in every floating-point format.
+    return 0xFF if all("f" in element for element in elements) else 0xA5
+
+
+@cache
+def _standard_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def line_buffered() -> None:
+    """What compiled code prints is written line by line, so that it survives the rank's death."""
+    name = "__stdoutp" if sys.platform == "darwin" else "stdout"
+    stdout = ctypes.c_void_p.in_dll(_standard_library(), name)
+    line_by_line = 1  # _IOLBF, on Linux and macOS
+    _standard_library().setvbuf(stdout, None, line_by_line, ctypes.c_size_t(0))
+
+
+def _gpus() -> tuple[str, ...]:
+    if importlib.util.find_spec("cupy") is None:
+        return ()
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return ()  # the library without a driver or a device
+    return tuple(chip_named(cupy.cuda.Device(k).compute_capability) for k in range(count))
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run the job in the directory `argv[0]` as this process's rank; its Outcome goes there."""
+    from mpi4py import MPI
+
+    from avial_lab.runtime.rank.world import release_shared_memory
+
+    directory, rank = Path(argv[0]), MPI.COMM_WORLD.rank
+    line_buffered()
+    journal = Journal(directory, rank, pid=os.getpid())
+    release_shared_memory()
+    binary, options = read_job(directory)
+    manifest = binary.manifest
+    sizes = piece_sizes(manifest, pieces_of(manifest.inputs, rank))
+    inputs = unpack(read_parcels(directory, rank), sizes)
+    try:
+        program = load(binary.shared_object, digest(binary.shared_object), manifest)
+    except Exception as error:  # as in `Load`
+        outcome = Outcome(rank, failure=_failure(error))
+    else:
+        outcome = run(program, manifest, rank, inputs, journal=journal, options=options)
+    write_outcome(directory, outcome)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

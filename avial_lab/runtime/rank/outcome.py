@@ -1,0 +1,188 @@
+"""How a run ended on each rank, and what that means to the caller.
+
+A failed or dead rank -> RunError with its task, rank and cell line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from avial_lab.artifact.manifest import Manifest
+from avial_lab.core.errors import CellSpan, RunError, RunInterrupted
+from avial_lab.core.words import brief, count
+from avial_lab.machine.devices import CPU, kind_named
+from avial_lab.planning.schedule import Piece, StepKind
+from avial_lab.runtime.rank.clock import Times
+from avial_lab.runtime.rank.output import ranks_text
+from avial_lab.runtime.rank.threads import Team
+from avial_lab.trace import Move
+
+Spans = Mapping[str, CellSpan]
+"""Where each task stands in the cell, by its name."""
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+GRACE_S = 0.2
+"""How long the other ranks may take to say that they failed as well, before all are ended."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong on a rank that lived to tell; `step` indexes its program, -1 before the
+    first.
+    """
+
+    message: str
+    step: int = -1
+    hint: str | None = None
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one rank brings back.
+
+    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. times: None
+    where it did not come to its end. team: the threads it ran on.
+    """
+
+    rank: int
+    times: Times | None = None
+    pieces: tuple[Piece, ...] = ()
+    results: tuple[np.ndarray, ...] = ()
+    moves: tuple[Move, ...] = ()
+    failure: Failure | None = None
+    team: Team = field(default_factory=Team)
+
+    def __repr__(self) -> str:
+        how = "done" if self.failure is None else self.failure.message
+        return brief(self, f"of rank {self.rank}: {how}, {count(len(self.pieces), 'result')}")
+
+
+def results_of(outcomes: Iterable[Outcome]) -> Iterator[tuple[Piece, np.ndarray]]:
+    """Every result piece of every rank, with its flat bytes."""
+    for outcome in outcomes:
+        yield from zip(outcome.pieces, outcome.results, strict=True)
+
+
+def ranks_failed(manifest: Manifest, failures: Mapping[int, Failure], spans: Spans) -> RunError:
+    """The error for ranks that reported a failure, the first of them first; equal ones are one."""
+    alike: dict[tuple[str, str], dict[int, Failure]] = {}
+    for rank, failure in failures.items():
+        place = describe_step(manifest, rank, failure.step)
+        # MPI's words hold addresses, which are each rank's own.
+        alike.setdefault((place, _ADDRESS.sub("", failure.message)), {})[rank] = failure
+    lines = [
+        f"{_ranks_words(list(those))} of {manifest.ranks} failed {place}: "
+        + next(iter(those.values())).message
+        for (place, _), those in alike.items()
+    ]
+    rank, first = next(iter(failures.items()))
+    lines += [first.traceback] if first.traceback else []  # only where nobody foresaw it
+    return RunError(
+        "\n".join(lines).rstrip(),
+        span=_span(manifest, rank, first.step, spans),
+        hint=first.hint,
+    )
+
+
+def _ranks_words(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks_text(ranks)}"
+
+
+def rank_died(
+    manifest: Manifest, rank: int, step: int | None, death: str | None, spans: Spans
+) -> RunError:
+    """The error for a rank that is gone; `step` and `death` where they are known."""
+    how = f"died of {death}" if death else "died"
+    step = -1 if step is None else step
+    return RunError(
+        f"rank {rank} of {manifest.ranks} {how} {describe_step(manifest, rank, step)}",
+        span=_span(manifest, rank, step, spans),
+        hint=DEATH_HINTS.get(death or "", "the engines' log may say more"),
+    )
+
+
+def timed_out(
+    manifest: Manifest, seconds: float, steps: Mapping[int, int | None], spans: Spans
+) -> RunError:
+    """The error for a run past its time limit; `steps[rank]` is where each unfinished rank is, None
+    if unknown.
+    """
+    lines = [
+        f"  rank {rank} is {describe_step(manifest, rank, step)}" if step is not None else
+        f"  rank {rank} tells nothing"
+        for rank, step in steps.items()
+    ]  # fmt: skip
+    # A rank inside a task is the likely culprit: the others wait for it.
+    busy = ((r, s) for r, s in steps.items() if s is not None and _is_task(manifest, r, s))
+    rank, step = next(busy, (0, -1))
+    return RunError(
+        "\n".join([f"the run did not finish within {seconds:g} s", *lines]),
+        span=_span(manifest, rank, step, spans),
+        hint="give it more time with timeout=…, or look for a loop that never ends",
+    )
+
+
+def describe_step(manifest: Manifest, rank: int, step: int) -> str:
+    """Where a rank is, to stand after a verb: `in task 'mul' on cpu1`, `receiving c[0:20] from rank
+    0 (of task 'add')`.
+    """
+    here = manifest.at(rank, step)
+    if here is None:
+        return "before its first task"
+    if here.kind is StepKind.RUN:
+        device = manifest.device_of(here.task, rank)
+        emulated = " (emulated)" * kind_named(manifest.kinds.get(device, CPU.name)).emulated
+        return f"in task '{here.task}' on {device}{emulated}"
+    transfer = manifest.message(here)
+    if transfer is None:
+        return "at a barrier"
+    what = f"{transfer.storage}{transfer.box}"
+    if here.kind in (StepKind.SEND, StepKind.WAIT_SENT):
+        return f"sending {what} to rank {transfer.dest} (for task '{transfer.consumer}')"
+    return f"receiving {what} from rank {transfer.source} (of task '{transfer.producer}')"
+
+
+MEMORY = "SIGKILL: memory ran out"
+"""The death of a rank that the system ended so that others could go on."""
+
+DEATH_HINTS = {
+    MEMORY: "use smaller arrays, or more machines; fewer ranks on one need less together",
+    "SIGSEGV": "an index out of bounds is the usual reason; run with --check to find it",
+    "SIGBUS": "an index out of bounds, or /dev/shm is full",
+    "SIGFPE": "an integer division by zero is the usual reason",
+    "SIGABRT": "the C library or MPI stopped the process; its message is in the engines' log",
+    "SIGKILL": "somebody killed it: you, or an administrator's limit",
+    "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
+}
+
+
+def interrupted(
+    manifest: Manifest, elapsed_s: float, steps: Mapping[int, int | None], *, then: str = ""
+) -> RunInterrupted:
+    """The end of a run by Ctrl-C; `steps` as in `timed_out`, `then` is what happens now."""
+    lines = [
+        f"  rank {rank} was {describe_step(manifest, rank, -1 if step is None else step)}"
+        for rank, step in steps.items()
+    ]
+    head = f"the run was stopped after {elapsed_s:.1f} s; the arrays are as they were before it"
+    head += f"; {then}" if then else ""
+    return RunInterrupted("\n".join([head, *lines]))
+
+
+def _is_task(manifest: Manifest, rank: int, step: int) -> bool:
+    here = manifest.at(rank, step)
+    return here is not None and here.kind is StepKind.RUN
+
+
+def _span(manifest: Manifest, rank: int, step: int, spans: Spans) -> CellSpan | None:
+    here = manifest.at(rank, step)
+    if here is None:
+        return None
+    transfer = manifest.message(here)
+    return spans.get(here.task if transfer is None else transfer.consumer)

@@ -1,0 +1,172 @@
+"""A run on one rank: what compiled code is told before, and what it has to say after.
+
+A loaded program and its manifest -> Session. There is one for each type of manifest; the engine
+treats both alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Protocol
+
+import numpy as np
+
+from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.native.loader import LoadedProgram
+from avial_lab.runtime.native.ownership import Ownership, own_error
+from avial_lab.runtime.rank.clock import Notes, Times
+from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
+from avial_lab.runtime.rank.outcome import Failure
+from avial_lab.trace import Move
+
+
+@dataclass(frozen=True)
+class Seat:
+    """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
+    room: memory for so many events.
+    """
+
+    program: LoadedProgram
+    rank: int
+    memory: Mapping[str, np.ndarray]
+    journal: Journal
+    notes: Notes
+    room: Callable[[int], np.ndarray]
+
+
+class Session(Protocol):
+    """In this order: `set_up`, `run`, `failure`, and where there was none the rest."""
+
+    def set_up(self) -> None: ...
+
+    def run(self) -> None: ...
+
+    def failure(self) -> Failure | None: ...
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """Where results are, on any rank."""
+        ...
+
+    def times(self) -> Times: ...
+
+    def moves(self) -> tuple[Move, ...]:
+        """What this rank has sent, as it counted."""
+        ...
+
+
+@singledispatch
+def session_of(manifest: Manifest, seat: Seat) -> Session:
+    """The run of a program of that type."""
+    raise TypeError(f"no rank can run a {type(manifest).__name__}")
+
+
+@dataclass
+class StepSession:
+    """The steps stand in the code, which stamps the slot of each."""
+
+    manifest: KnownMessages
+    seat: Seat
+
+    def __post_init__(self) -> None:
+        self._rows = np.zeros((2 * len(self.manifest.programs[self.seat.rank]) + 2, 2), np.int64)
+
+    def set_up(self) -> None:
+        traced = self.seat.notes.traced
+        self.seat.program.set_globals({"avial_trace": address(self._rows) if traced else 0})
+        if self.manifest.uses_mpi:
+            self.seat.program.set_globals({"avial_error": 0})
+
+    def run(self) -> None:
+        self.seat.program.call(self.manifest.storages, list(self.seat.memory.values()))
+
+    def failure(self) -> Failure | None:
+        """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
+        error = self.seat.program.get_global("avial_error") if self.manifest.uses_mpi else 0
+        return Failure(_mpi_words(error), step=error >> 32) if error else None
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return self.manifest.results
+
+    def times(self) -> Times:
+        return self.seat.notes.times(self._rows)
+
+    def moves(self) -> tuple[Move, ...]:
+        return ()
+
+
+@dataclass
+class OwnedSession:
+    """The ownership runtime in the program keeps books of what is where, and logs events."""
+
+    manifest: DerivedMessages
+    seat: Seat
+    done_ns: int = 0
+    events: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        manifest, notes = self.manifest, self.seat.notes
+        temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
+        self._books = Ownership(self.seat.program, manifest.storages, temporary, manifest.phases)
+        most = -(-notes.most_events // manifest.ranks) if notes.traced else 0
+        self.events = self.seat.room(most)
+
+    def set_up(self) -> None:
+        seat, events = self.seat, self.events
+        seat.program.set_globals(
+            {
+                "avial_events": address(events),
+                "avial_events_capacity": len(events),
+                "avial_counts": seat.journal.counts_address,
+                "avial_counts_capacity": MOST_PHASES,
+            }
+        )
+        addresses = [data.ctypes.data for data in seat.memory.values()]
+        self._books.setup(self.manifest.ranks, seat.rank, addresses)
+        self._books.give(self.manifest.inputs)
+
+    def run(self) -> None:
+        if not self._books.error:
+            manifest, memory = self.manifest, list(self.seat.memory.values())
+            self.seat.program.call(manifest.storages, memory, manifest.numbers)
+            self._books.finish()
+        self.done_ns = time.monotonic_ns()
+
+    def failure(self) -> Failure | None:
+        """As of steps, where the code may be one of the ownership runtime; up is the phase."""
+        error = self._books.error
+        return Failure(own_error(error) or _mpi_words(error), step=error >> 32) if error else None
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return self._books.results()
+
+    def times(self) -> Times:
+        program, books = self.seat.program, self._books
+        return self.seat.notes.times(
+            self.events[: program.get_global("avial_events_count")].copy(),
+            totals=books.totals(),
+            turns=tuple((count.phase, count.begun) for count in books.counts() if count.begun),
+            dropped=program.get_global("avial_events_dropped"),
+            done_ns=self.done_ns,
+        )
+
+    def moves(self) -> tuple[Move, ...]:
+        return self._books.moves()
+
+
+session_of.register(KnownMessages, StepSession)
+session_of.register(DerivedMessages, OwnedSession)
+
+
+def address(array: np.ndarray) -> int:
+    """Where it begins; 0 where there is nothing."""
+    return array.ctypes.data if array.size else 0
+
+
+def _mpi_words(error: int) -> str:
+    from avial_lab.runtime.rank import world
+
+    return world.error_string(error & 0xFFFFFFFF)
