@@ -16,37 +16,37 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from avial_lab.core.errors import AvialError
-    from avial_lab.exercise import check
+    from avial_lab.lessons.exercise import check
     from avial_lab.machine.measure import measure_ceilings
     from avial_lab.machine.topology import Topology
     from avial_lab.notebook import load_ipython_extension
-    from avial_lab.one_process import OneProcess, start_or_reference
-    from avial_lab.plot.film import Film
-    from avial_lab.plot.roofline import Point, Roofline
-    from avial_lab.program import Namespace, Program, analyse, compile
+    from avial_lab.plot.run.film import Film
+    from avial_lab.plot.run.roofline import Point, Roofline
+    from avial_lab.program.program import Namespace, Program, analyse, compile
+    from avial_lab.program.reference_run import OneProcess, start_or_reference
+    from avial_lab.program.timing import Timing, timed
     from avial_lab.runtime.launch.cluster import Cluster
-    from avial_lab.timing import Timing, timed
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AvialError": "core.errors",
     "Cluster": "runtime.launch.cluster",
-    "Film": "plot.film",
-    "Namespace": "program",
-    "OneProcess": "one_process",
-    "Point": "plot.roofline",
-    "Program": "program",
-    "Roofline": "plot.roofline",
-    "Timing": "timing",
+    "Film": "plot.run.film",
+    "Namespace": "program.program",
+    "OneProcess": "program.reference_run",
+    "Point": "plot.run.roofline",
+    "Program": "program.program",
+    "Roofline": "plot.run.roofline",
+    "Timing": "program.timing",
     "Topology": "machine.topology",
-    "analyse": "program",
-    "check": "exercise",
-    "compile": "program",
+    "analyse": "program.program",
+    "check": "lessons.exercise",
+    "compile": "program.program",
     "load_ipython_extension": "notebook",
     "measure_ceilings": "machine.measure",
-    "start_or_reference": "one_process",
-    "timed": "timing",
+    "start_or_reference": "program.reference_run",
+    "timed": "program.timing",
 }
 
 __all__ = [

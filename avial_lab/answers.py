@@ -1,6 +1,6 @@
 """What the compiler's process knows: one answer for each kind of question.
 
-Questions (`messages.py`) -> answers or AvialErrors whose places carry the cell's own text.
+Questions (`compiler/requests.py`) -> answers or AvialErrors whose places carry the cell's own text.
 """
 
 from __future__ import annotations
@@ -23,11 +23,7 @@ from avial_lab.building import (
     taken_apart,
     with_text,
 )
-from avial_lab.core.errors import AvialError, InternalError
-from avial_lab.dialects.program import is_structured, program_function
-from avial_lab.inside.look import look_at_text, look_inside
-from avial_lab.inside.steps import PassLog
-from avial_lab.messages import (
+from avial_lab.compiler.requests import (
     Analyse,
     Analysis,
     Answer,
@@ -45,6 +41,10 @@ from avial_lab.messages import (
     RunReference,
     Violation,
 )
+from avial_lab.core.errors import AvialError, InternalError
+from avial_lab.dialects.program import is_structured, program_function
+from avial_lab.inside.look import look_at_text, look_inside
+from avial_lab.inside.steps import PassLog
 from avial_lab.nests import nests_on
 from avial_lab.parse import is_plain, print_explained, print_module
 from avial_lab.resumption import edited_build, is_program, resumed, watched_stages

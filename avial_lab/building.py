@@ -20,7 +20,8 @@ from avial_lab.artifact.explanation import Verdict
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
 from avial_lab.binary import Binary, MachineCode, binary_of
-from avial_lab.catalogue import WHOLE
+from avial_lab.compiler.catalogue import WHOLE
+from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
 from avial_lab.core.buffers import Number
 from avial_lab.core.cache import digest, spelled
 from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
@@ -32,7 +33,6 @@ from avial_lab.inside.demand import demands_in
 from avial_lab.inside.steps import PassLog
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
-from avial_lab.messages import ANY_SIZE, Build, Built, Source
 from avial_lab.parse import is_plain, parse_cell
 from avial_lab.parse.arguments import bind_arguments
 from avial_lab.passes.contract_products import ContractProducts

@@ -32,14 +32,7 @@ from avial_lab.binary import (
     compile_llvm_ir,
     has_fma,
 )
-from avial_lab.catalogue import (
-    ARITHMETIC,
-    HOST,
-    LLVM_FACTS,
-    SELECT,
-    TO_LLVM_DIALECT,
-    rows,
-)
+from avial_lab.compiler.catalogue import ARITHMETIC, HOST, LLVM_FACTS, SELECT, TO_LLVM_DIALECT, rows
 from avial_lab.core.errors import AvialError, InternalError, PassError
 from avial_lab.dialects import register
 from avial_lab.dialects.places import span_of

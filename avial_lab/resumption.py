@@ -25,13 +25,13 @@ from avial_lab.binary import (
     verify_command,
 )
 from avial_lab.building import Stopwatch, build_apart, build_program, graph_of, with_code
+from avial_lab.compiler.requests import Build, Built, Resume
 from avial_lab.core.errors import AvialError, CellSpan, ParseError
 from avial_lab.core.toolchain import find_tool, tool
 from avial_lab.dialects import register
 from avial_lab.dialects.program import PROGRAMS, scheduled_function, tasks_of
 from avial_lab.dialects.verify import verify_program
 from avial_lab.machine.devices.cuda import chip_in_ptx
-from avial_lab.messages import Build, Built, Resume
 from avial_lab.notation.source import Source as Text
 from avial_lab.parse.foreign import name_printed
 from avial_lab.passes.place_tasks import PlaceTasks

@@ -19,7 +19,7 @@ from avial_lab.artifact.explanation import Verdict
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.stages import Stage
 from avial_lab.binary import Binary, MachineCode, binary_of
-from avial_lab.catalogue import (
+from avial_lab.compiler.catalogue import (
     GROUP_PHASES,
     LOOPS,
     PHASES_TO_MPI,
@@ -27,11 +27,11 @@ from avial_lab.catalogue import (
     TASKS_TO_MPI,
     WRITTEN,
 )
+from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Number
 from avial_lab.dialects.places import span_of
 from avial_lab.dialects.program import PROGRAMS, is_plain, program_function
 from avial_lab.machine.topology import Topology
-from avial_lab.options import CompileOptions
 from avial_lab.pass_rows import Given
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.passes.fuse_phases import fused_in

@@ -16,8 +16,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from avial_lab import passes, pipelines
-from avial_lab.__main__ import main
-from avial_lab.catalogue import (
+from avial_lab.cli.main import main
+from avial_lab.compiler.catalogue import (
     ARITHMETIC,
     CATALOGUE,
     GROUP_PHASES,
@@ -34,9 +34,9 @@ from avial_lab.catalogue import (
     WRITTEN,
     rows,
 )
+from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.errors import InternalError, PassError
 from avial_lab.machine.topology import Topology
-from avial_lab.options import CompileOptions
 from avial_lab.pass_rows import Pipeline, Row, documentation
 from avial_lab.passes import normalise, normalise_tasks
 from avial_lab.pipelines import OURS, TO_HOST, TO_LLVM, arithmetic, parse_passes

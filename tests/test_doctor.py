@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from avial_lab import doctor
-from avial_lab.doctor import Finding, Verdict
+from avial_lab.cli import doctor
+from avial_lab.cli.doctor import Finding, Verdict
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def versions(**known: str) -> Callable[[str], str | None]:
 def test_this_environment_is_whole() -> None:
     """One real examination, in a process of its own: nothing FAILs, and it loads no MLIR itself."""
     code = (
-        "import sys; from avial_lab import doctor; findings = doctor.diagnose();"
+        "import sys; from avial_lab.cli import doctor; findings = doctor.diagnose();"
         "assert not {'mlir', 'mpi4py', 'ipyparallel'} & set(sys.modules), 'loaded by the doctor';"
         "print(doctor.to_json(findings)); sys.exit(doctor.exit_code(findings))"
     )

@@ -18,21 +18,26 @@ WITHOUT_MLIR = (
     "avial_lab.core.buffers",
     "avial_lab.planning.task_graph",
     "avial_lab.planning.schedule",
-    "avial_lab.catalogue",
+    "avial_lab.compiler.catalogue",
     "avial_lab.binary",
-    "avial_lab.doctor",
+    "avial_lab.cli.doctor",
     "avial_lab.plot",
-    "avial_lab.plot.passes",
-    "avial_lab.program",
+    "avial_lab.plot.page.passes",
+    "avial_lab.program.program",
     "avial_lab.runtime.rank.engine",
     "avial_lab.runtime.launch.cluster",
     "avial_lab.notebook",
-    "avial_lab.__main__",
+    "avial_lab.cli.main",
 )
 
 #: What starts within a few tenths of a second: a cluster's client and the colours of code are
 #: loaded where they are used.
-QUICK = ("avial_lab.__main__", "avial_lab.program", "avial_lab.one_process", "avial_lab.timing")
+QUICK = (
+    "avial_lab.cli.main",
+    "avial_lab.program.program",
+    "avial_lab.program.reference_run",
+    "avial_lab.program.timing",
+)
 
 #: What an engine does without: it starts fast, and runs where neither is installed.
 ENGINE = "avial_lab.runtime.rank.engine"

@@ -15,17 +15,11 @@ from typing import Any
 import pytest
 
 import avial_lab
-from avial_lab import compilation, program
-from avial_lab import options as options_module
-from avial_lab.__main__ import main
 from avial_lab.artifact.stages import Stage
-from avial_lab.catalogue import OPTIONAL, SIZES
-from avial_lab.compiler import save_reproducer
-from avial_lab.core.errors import AvialError, PassError, ScheduleError
-from avial_lab.machine.topology import Topology
-from avial_lab.messages import Build, Source
-from avial_lab.notebook.magics import AvialMagics, _parse
-from avial_lab.options import (
+from avial_lab.cli.main import main
+from avial_lab.compiler import options as options_module
+from avial_lab.compiler.catalogue import OPTIONAL, SIZES
+from avial_lab.compiler.options import (
     OPTIONS,
     CompileOptions,
     Keywords,
@@ -34,9 +28,15 @@ from avial_lab.options import (
     keywords,
     tuning_key,
 )
+from avial_lab.compiler.requests import Build, Source
+from avial_lab.core.errors import AvialError, PassError, ScheduleError
+from avial_lab.machine.topology import Topology
+from avial_lab.notebook.magics import AvialMagics, _parse
 from avial_lab.pipelines import parse_passes
-from avial_lab.program import _command, _tuning_key
-from avial_lab.reproducer import reproducer
+from avial_lab.program import cached_build, program
+from avial_lab.program.compiler_client import save_reproducer
+from avial_lab.program.program import _command, _tuning_key
+from avial_lab.program.reproducer import reproducer
 
 # -- each option on every way that it goes ---------------------------------------------------------
 
@@ -160,9 +160,9 @@ def key_of(options: CompileOptions, monkeypatch: pytest.MonkeyPatch) -> str:
         keys.append(key)
         raise AskedError("asked")
 
-    monkeypatch.setattr(compilation, "made_once", once)
+    monkeypatch.setattr(cached_build, "made_once", once)
     with pytest.raises(AskedError):
-        compilation.build(Build(Source(TEXT, "cell"), options=options), None)
+        cached_build.build(Build(Source(TEXT, "cell"), options=options), None)
     return keys[0]
 
 
@@ -229,9 +229,9 @@ def test_the_models_sizes_are_asked_for_and_built_like_any(
 
 @pytest.mark.parametrize("name", ["OPTIONAL", "SIZES"])
 def test_the_old_home_of_the_optional_passes_says_where_they_are(name: str) -> None:
-    from avial_lab import catalogue, effort
+    from avial_lab.compiler import catalogue, effort
 
-    with pytest.warns(DeprecationWarning, match=f"avial_lab.catalogue.{name}"):
+    with pytest.warns(DeprecationWarning, match=f"avial_lab.compiler.catalogue.{name}"):
         assert getattr(effort, name) is getattr(catalogue, name)
     with warnings.catch_warnings(), pytest.raises(AttributeError, match="Effort"):
         _ = effort.Effort

@@ -14,7 +14,7 @@ from IPython.display import display
 from avial_lab.core.errors import AvialError
 from avial_lab.notebook.clusters import open_cluster
 from avial_lab.notebook.display import Note
-from avial_lab.one_process import OneProcess
+from avial_lab.program.reference_run import OneProcess
 from avial_lab.runtime.launch.cluster import Cluster
 
 

@@ -22,7 +22,7 @@ from IPython.display import DisplayHandle
 from avial_lab.core.errors import AvialError
 from avial_lab.notebook.display import Note
 from avial_lab.notebook.live import widgets_there
-from avial_lab.one_process import OneProcess, start_or_reference
+from avial_lab.program.reference_run import OneProcess, start_or_reference
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.registry import (
     Record,

@@ -20,6 +20,8 @@ from IPython.core.completer import (
 )
 from IPython.core.interactiveshell import InteractiveShell
 
+from avial_lab.benchmarks.kernel_suite import kernel_names
+from avial_lab.compiler.options import OPTIONS
 from avial_lab.core.element_types import ELEMENT_TYPES, ElementKind
 from avial_lab.machine.devices import KINDS
 from avial_lab.machine.devices.cpu import canonical_cpu
@@ -28,8 +30,6 @@ from avial_lab.notebook.magic_lines import complete_line
 from avial_lab.notebook.magics import AvialMagics, line_parser
 from avial_lab.notebook.operations import FIRST, operation_names, usages
 from avial_lab.notebook.surroundings import Surroundings, surroundings
-from avial_lab.options import OPTIONS
-from avial_lab.suite import kernel_names
 
 TYPES = (
     *(row.name for row in ELEMENT_TYPES.values() if row.kind is not ElementKind.COMPLEX),

@@ -18,21 +18,21 @@ from avial_lab.artifact.explanation import Choice, Explanation, Nest, Verdict
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.stages import Stage, Stages
 from avial_lab.binary import Binary
+from avial_lab.compiler.requests import Analysis
 from avial_lab.core.table import ROW_LIMIT, Table
 from avial_lab.core.words import brief, count
 from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.topology import Topology
-from avial_lab.messages import Analysis
-from avial_lab.one_process import OneProcess
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
-from avial_lab.program import Program
+from avial_lab.program.program import Program
+from avial_lab.program.reference_run import OneProcess
+from avial_lab.program.timing import Timing
 from avial_lab.runtime.native.ownership import Plan
-from avial_lab.timing import Timing
 from avial_lab.trace import Trace
 
 PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")
@@ -342,6 +342,6 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
 RENDERERS_BY_NAME: dict[tuple[str, str], Callable[[Any], Bundle]] = {
     ("avial_lab.runtime.launch.cluster", "Cluster"): show_printed,
     ("avial_lab.runtime.launch.cluster", "ClusterStatus"): show_printed,
-    ("avial_lab.race.table", "Sheet"): show_printed,
+    ("avial_lab.benchmarks.table", "Sheet"): show_printed,
 }
 """By module and name: types that are shown only once somebody has loaded them."""

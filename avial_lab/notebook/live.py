@@ -18,7 +18,7 @@ from IPython.display import DisplayHandle, display
 from avial_lab.notebook.display import Note, escape_lines
 from avial_lab.plot.svg import escape
 from avial_lab.plot.views.live import live_data, live_figure, live_state
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch.progress import RunState
 
 if TYPE_CHECKING:

@@ -23,6 +23,8 @@ from IPython.display import display
 from traitlets import Float
 
 import avial_lab
+from avial_lab.benchmarks.kernel_suite import SIZES, kernel_program
+from avial_lab.compiler.options import arguments, given
 from avial_lab.core.errors import AvialError, CheckError, InternalError
 from avial_lab.core.words import format_bytes
 from avial_lab.notebook.background import BackgroundStart
@@ -35,12 +37,10 @@ from avial_lab.notebook.clusters import (
 from avial_lab.notebook.display import PARTS, Note, View, program_table
 from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
-from avial_lab.options import arguments, given
-from avial_lab.program import Namespace, Program
+from avial_lab.program.program import Namespace, Program
+from avial_lab.program.tuning import TUNE
 from avial_lab.runtime.launch.registry import clusters, stop_clusters
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
-from avial_lab.suite import SIZES, kernel_program
-from avial_lab.tuning import TUNE
 
 DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
 SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"

@@ -20,7 +20,7 @@ from avial_lab.core.errors import AvialError
 from avial_lab.notebook.diagnostics import Diagnostics
 from avial_lab.notebook.display import View
 from avial_lab.notebook.magics import AvialMagics
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster, ClusterState
 
 TARGET = "avial"

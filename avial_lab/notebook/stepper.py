@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from avial_lab.core.errors import AvialError
 from avial_lab.plot.views.stepper import language_of, stepper_data, text_data
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 
 if TYPE_CHECKING:
     from avial_lab.notebook.stepper_widget import StepperWidget

@@ -16,7 +16,7 @@ from avial_lab.plot import views
 
 if TYPE_CHECKING:
     from avial_lab.notebook.stepper import Stepping
-    from avial_lab.program import Program
+    from avial_lab.program.program import Program
 
 _SCRIPT, _STYLE = views.source("stepper")
 _ASKING = Path(__file__).with_name("asking.js").read_text("utf-8")

@@ -19,7 +19,7 @@ from typing import Any
 from mlir import ir, passmanager
 
 from avial_lab.accesses.memory import LOADS
-from avial_lab.catalogue import NORMALISE
+from avial_lab.compiler.catalogue import NORMALISE
 from avial_lab.core.errors import PassError, VerifyError
 from avial_lab.dialects.places import span_of
 from avial_lab.passes.operations import operations_in

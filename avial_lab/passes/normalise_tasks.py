@@ -14,7 +14,7 @@ from typing import Any
 
 from mlir import ir, passmanager
 
-from avial_lab.catalogue import PLAIN
+from avial_lab.compiler.catalogue import PLAIN
 from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.dialects.program import symbol_of
 from avial_lab.passes.arrays_apart import SHARED, ArraysApart, arrays_apart

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from avial_lab.catalogue import KERNELS, OUTLINE
+from avial_lab.compiler.catalogue import KERNELS, OUTLINE
 from avial_lab.core.toolchain import tool
 from avial_lab.machine.devices.cuda import DEFAULT_CHIP, chip_of
 

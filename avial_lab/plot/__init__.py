@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from avial_lab.artifact.plan_facts import plan_text, split_table
     from avial_lab.artifact.stages import stage_text
     from avial_lab.planning.graph_facts import graph_text
-    from avial_lab.plot.code import highlighted, stage_html
-    from avial_lab.plot.dag import dag_svg
-    from avial_lab.plot.dot import dag_dot
-    from avial_lab.plot.explained import explained_html, explained_table
-    from avial_lab.plot.export import FORMATS, exported
-    from avial_lab.plot.figure import (
+    from avial_lab.plot.graph.dag import dag_svg
+    from avial_lab.plot.graph.dot import dag_dot
+    from avial_lab.plot.graph.graph_file import graph_from_json, graph_json
+    from avial_lab.plot.graph.lanes import lanes_svg
+    from avial_lab.plot.loops.explained import explained_html, explained_table
+    from avial_lab.plot.loops.space import nest_svg, worth_drawing
+    from avial_lab.plot.loops.split import split_svg
+    from avial_lab.plot.page.code import highlighted, stage_html
+    from avial_lab.plot.page.export import FORMATS, exported
+    from avial_lab.plot.page.figure import (
         dag_figure,
         figure_html,
         held_figure,
@@ -32,60 +36,56 @@ if TYPE_CHECKING:
         split_figure,
         timeline_figure,
     )
-    from avial_lab.plot.film import Film, film_figure, film_text
-    from avial_lab.plot.graph_file import graph_from_json, graph_json
-    from avial_lab.plot.lanes import lanes_svg
-    from avial_lab.plot.messages import held_svg, messages_svg
-    from avial_lab.plot.report import Told, report_html
-    from avial_lab.plot.roofline import Point, Roofline, roofline_svg, roofline_text
-    from avial_lab.plot.space import nest_svg, worth_drawing
-    from avial_lab.plot.split import split_svg
-    from avial_lab.plot.timeline import timeline_svg
+    from avial_lab.plot.page.report import Told, report_html
+    from avial_lab.plot.run.film import Film, film_figure, film_text
+    from avial_lab.plot.run.messages import held_svg, messages_svg
+    from avial_lab.plot.run.roofline import Point, Roofline, roofline_svg, roofline_text
+    from avial_lab.plot.run.timeline import timeline_svg
     from avial_lab.trace.run_facts import trace_text
 
 _HOME = {  # in this package; with a dot in front, beside it
-    "FORMATS": "export",
-    "Film": "film",
-    "Point": "roofline",
-    "Roofline": "roofline",
-    "Told": "report",
-    "dag_dot": "dot",
-    "dag_figure": "figure",
-    "dag_svg": "dag",
+    "FORMATS": "page.export",
+    "Film": "run.film",
+    "Point": "run.roofline",
+    "Roofline": "run.roofline",
+    "Told": "page.report",
+    "dag_dot": "graph.dot",
+    "dag_figure": "page.figure",
+    "dag_svg": "graph.dag",
     "dependence_table": ".artifact.explanation",
-    "explained_html": "explained",
-    "explained_table": "explained",
-    "exported": "export",
-    "figure_html": "figure",
-    "film_figure": "film",
-    "film_text": "film",
-    "graph_from_json": "graph_file",
-    "graph_json": "graph_file",
+    "explained_html": "loops.explained",
+    "explained_table": "loops.explained",
+    "exported": "page.export",
+    "figure_html": "page.figure",
+    "film_figure": "run.film",
+    "film_text": "run.film",
+    "graph_from_json": "graph.graph_file",
+    "graph_json": "graph.graph_file",
     "graph_text": ".planning.graph_facts",
-    "held_figure": "figure",
-    "held_svg": "messages",
-    "highlighted": "code",
-    "lanes_figure": "figure",
-    "lanes_svg": "lanes",
-    "messages_figure": "figure",
-    "messages_svg": "messages",
-    "nest_figure": "figure",
-    "nest_svg": "space",
+    "held_figure": "page.figure",
+    "held_svg": "run.messages",
+    "highlighted": "page.code",
+    "lanes_figure": "page.figure",
+    "lanes_svg": "graph.lanes",
+    "messages_figure": "page.figure",
+    "messages_svg": "run.messages",
+    "nest_figure": "page.figure",
+    "nest_svg": "loops.space",
     "nest_text": ".artifact.explanation",
     "plan_text": ".artifact.plan_facts",
-    "report_html": "report",
-    "roofline_figure": "figure",
-    "roofline_svg": "roofline",
-    "roofline_text": "roofline",
-    "split_figure": "figure",
-    "split_svg": "split",
+    "report_html": "page.report",
+    "roofline_figure": "page.figure",
+    "roofline_svg": "run.roofline",
+    "roofline_text": "run.roofline",
+    "split_figure": "page.figure",
+    "split_svg": "loops.split",
     "split_table": ".artifact.plan_facts",
-    "stage_html": "code",
+    "stage_html": "page.code",
     "stage_text": ".artifact.stages",
-    "timeline_figure": "figure",
-    "timeline_svg": "timeline",
+    "timeline_figure": "page.figure",
+    "timeline_svg": "run.timeline",
     "trace_text": ".trace.run_facts",
-    "worth_drawing": "space",
+    "worth_drawing": "loops.space",
 }
 
 __all__ = [

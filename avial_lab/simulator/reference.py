@@ -19,7 +19,7 @@ from mlir import ir
 from mlir.dialects import func, llvm
 
 from avial_lab.binary import compile_llvm_ir
-from avial_lab.catalogue import HOST, SEQUENTIAL, TASKS_TO_MPI
+from avial_lab.compiler.catalogue import HOST, SEQUENTIAL, TASKS_TO_MPI
 from avial_lab.core.buffers import Buffer, Storage, row_major
 from avial_lab.core.errors import CellSpan
 from avial_lab.dialects.program import is_plain, is_structured, program_function, symbol_of

@@ -13,12 +13,12 @@ from mlir import ir
 
 from avial_lab.accesses.buffers import argument_name
 from avial_lab.accesses.views import DYNAMIC, defining
+from avial_lab.compiler.requests import Argument, Scalar, Source
 from avial_lab.core.buffers import Binding, Buffer, Storage, row_major
 from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.core.errors import BindError, PassError, VerifyError
 from avial_lab.dialects.places import name_of, span_of
 from avial_lab.dialects.program import program_function
-from avial_lab.messages import Argument, Scalar, Source
 from avial_lab.parse import parse_cell
 from avial_lab.parse.results import is_result
 from avial_lab.passes.inline_calls import InlineCalls

@@ -6,11 +6,11 @@ from mlir import ir
 
 from avial_lab.artifact.stages import Stage
 from avial_lab.binary import Binary
+from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.regions import Box
 from avial_lab.dialects import register
 from avial_lab.machine.topology import Topology
-from avial_lab.options import CompileOptions
 from avial_lab.pipelines import in_reading_order
 from avial_lab.planning.schedule import (
     Piece,

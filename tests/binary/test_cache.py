@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import avial_lab.core.cache
+from avial_lab.compiler.options import CompileOptions
+from avial_lab.compiler.requests import Build, Source
 from avial_lab.core.cache import Cache, digest, spelled
 from avial_lab.core.files import cache_folder
-from avial_lab.messages import Build, Source
-from avial_lab.options import CompileOptions
 from avial_lab.planning.schedule import Policy, Sync
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab import binary, llvm_parts, suite
+from avial_lab import binary, llvm_parts
+from avial_lab.benchmarks import kernel_suite
 from avial_lab.binary import EXPORTED, compile_llvm_ir
 from avial_lab.core.cache import Cache
 from avial_lab.core.errors import InternalError
@@ -193,7 +194,7 @@ def test_local_labels_follow_on() -> None:
 def test_a_kernel_in_parts_has_the_same_bits(
     kernel: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given = suite.kernel_program(kernel, size="MINI", element="f64")
+    given = kernel_suite.kernel_program(kernel, size="MINI", element="f64")
     program = avial_lab.compile(given.text, arrays=given.arrays, scalars=given.scalars, ranks=1)
     text, storages = program.stages["llvmir"].text, program.graph.storages
     temporary = frozenset(each.storage for each in program.graph.buffers if each.temporary)

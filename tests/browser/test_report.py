@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import avial_lab
-from avial_lab.demo import deck_text
+from avial_lab.lessons.demo import deck_text
 from tests.browser.pages import Watch, serious_faults
 
 

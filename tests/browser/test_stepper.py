@@ -551,7 +551,7 @@ def test_differences_are_no_longer_than_difflib_says_by_much(bare_page: Bare) ->
     assert sum(a1 - a0 for a0, a1, _, _ in hunks) <= 1.1 * (len(a) - equal)
 
 
-DECK = (Path(avial_lab.__file__).parent / "first_light.avial").read_text()
+DECK = (Path(avial_lab.__file__).parent / "lessons" / "first_light.avial").read_text()
 CELLS = (
     "%load_ext avial_lab\nimport numpy as np\n"
     "a = np.arange(20, dtype=np.int32); b = a + 1; c = a * 0; d = a * 0",

@@ -28,8 +28,8 @@ from avial_lab.core.element_types import (
     operation_code,
 )
 from avial_lab.core.runtime_constants import Reduction
-from avial_lab.inputs import parse_inputs
 from avial_lab.parse.cells import parse_cell
+from avial_lab.program.inputs import parse_inputs
 from avial_lab.runtime.launch.cluster import Cluster
 from kernels.kernel import ELEMENTS
 from tests.differential.cases import Arrays, Case, try_case

@@ -11,7 +11,7 @@ import pytest
 import avial_lab
 from avial_lab.core.errors import CellSpan, CheckError
 from avial_lab.planning.task_graph import Dependency, Hazard, TaskKind
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.trace import Event, EventKind, Trace
 from tests.notebook.conftest import recorded_loops, recorded_program
 

@@ -22,7 +22,7 @@ from pygments.token import (
 )
 
 import avial_lab
-from avial_lab.plot.lexers import MLIRLexer
+from avial_lab.plot.page.lexers import MLIRLexer
 
 ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "extensions" / "jupyterlab-avial"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.foreign.cases import CASES, FOLDER, Inputs, inputs_of, text_of
 

@@ -16,11 +16,11 @@ from mlir import ir
 import avial_lab
 from avial_lab import pipelines
 from avial_lab.artifact.stages import PassStep, Stage
+from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.core.toolchain import tool
-from avial_lab.demo import deck_text
 from avial_lab.dialects import register
+from avial_lab.lessons.demo import deck_text
 from avial_lab.predicted_messages import without_messages
-from avial_lab.suite import kernel_program
 from tests.spmd.test_spmd import BY_HAND
 
 SUFFIX = {"mlir": "mlir", "llvm": "ll", "asm": "s", "ptx": "ptx"}

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import kernels
-from avial_lab.race import Answer
-from avial_lab.race.entry import NumbaEntry, peers_module
-from avial_lab.race.native import any_compiler, clocked, loaded, peer_source
-from avial_lab.suite import KernelProgram, kernel_program
+from avial_lab.benchmarks import Answer
+from avial_lab.benchmarks.builders import NumbaEntry, peers_module
+from avial_lab.benchmarks.c_peers import any_compiler, clocked, loaded, peer_source
+from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
 
 KERNELS = [kernels.load(name) for name in kernels.names()]
 CASES = [(kernel, element) for kernel in KERNELS for element in kernel.elements]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from IPython.core.completer import provisionalcompleter
 
+from avial_lab.benchmarks.kernel_suite import kernel_names
 from avial_lab.notebook import operations
-from avial_lab.suite import kernel_names
 from tests.notebook.conftest import Page, recorded_program
 from tests.notebook.operations_table import TABLE, table
 

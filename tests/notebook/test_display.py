@@ -13,13 +13,13 @@ from nbconvert import HTMLExporter
 from avial_lab.artifact.explanation import Choice
 from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.artifact.stages import Stage
+from avial_lab.compiler.requests import Analysis
 from avial_lab.machine.ceilings import Ceilings
-from avial_lab.messages import Analysis
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
-from avial_lab.one_process import OneProcess
 from avial_lab.plot import Film, Point, Roofline
-from avial_lab.program import Program
-from avial_lab.timing import Timing
+from avial_lab.program.program import Program
+from avial_lab.program.reference_run import OneProcess
+from avial_lab.program.timing import Timing
 from avial_lab.trace import Move
 from tests.notebook.conftest import Page, recorded_loops, recorded_program
 from tests.plot import by_hand

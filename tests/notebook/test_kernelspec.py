@@ -13,7 +13,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
-from avial_lab.__main__ import main
+from avial_lab.cli.main import main
 from avial_lab.core.errors import BindError
 from avial_lab.notebook.kernelspec import install_kernel, remove_kernel
 from tests.notebooks.test_kernel_survives import WAIT_S, Session

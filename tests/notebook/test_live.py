@@ -15,7 +15,7 @@ from avial_lab.notebook.live import LiveRun, TerminalRun, watched
 from avial_lab.notebook.live_widget import LiveWidget
 from avial_lab.plot.views import source
 from avial_lab.plot.views.live import live_data, live_figure, live_state
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch.progress import RankNow, RunState, TaskNow, TaskState
 from avial_lab.runtime.rank.output import Printed
 from tests.notebook.conftest import Page

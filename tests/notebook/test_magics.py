@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 
 import avial_lab
 from avial_lab.core.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from tests.notebook.conftest import Page, recorded_program
 
 CELL = "avial.schedule %a {\n}\n"

@@ -15,7 +15,7 @@ from avial_lab.core.errors import CellSpan, ClusterError, ParseError
 from avial_lab.machine.topology import Topology
 from avial_lab.notebook import background
 from avial_lab.notebook.magics import AvialMagics
-from avial_lab.one_process import OneProcess
+from avial_lab.program.reference_run import OneProcess
 from tests.notebook.conftest import Page, recorded_program
 from tests.waiting import LONG_S
 

@@ -12,7 +12,7 @@ from avial_lab.artifact.stages import Inside, PassStep, Stage, StageInside
 from avial_lab.core.errors import CellSpan, VerifyError
 from avial_lab.notebook.magics import AvialMagics
 from avial_lab.notebook.stepper import Stepping, step
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from tests.notebook.conftest import Page, recorded_program
 
 pytest.importorskip("anywidget", reason="the page's widgets need anywidget: the extra `lab`")

@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from avial_lab.__main__ import main
+from avial_lab.cli.main import main
 from avial_lab.notebook import export
 from avial_lab.plot import Film, film_figure
 from tests.notebooks.course import NOTEBOOKS, WIDGET, read, tagged

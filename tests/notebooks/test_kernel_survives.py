@@ -21,7 +21,7 @@ SETUP = """
 import os, signal, threading, time
 import numpy as np
 import avial_lab
-from avial_lab.compiler import shared_compiler
+from avial_lab.program.compiler_client import shared_compiler
 a, b = np.arange(20, dtype=np.int32), np.zeros(20, np.int32)
 precious = {"kept": [1, 2, 3]}
 """

@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 SETUP = '''
 %load_ext avial_lab
 import numpy as np, avial_lab
-from avial_lab.demo import deck_text
+from avial_lab.lessons.demo import deck_text
 arrays = {name: np.zeros(20, np.int32) for name in "abcd"}
 deck = avial_lab.compile(deck_text(), arrays=arrays, ranks=3, cell="deck.avial", name="deck")
 deck.run(avial_lab.OneProcess("for this test", deck.schedule.topology))

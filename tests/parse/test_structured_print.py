@@ -8,8 +8,8 @@ import numpy as np
 from mlir import ir
 
 from avial_lab.answers import answer
+from avial_lab.compiler.requests import PrintBack, Printed, Source
 from avial_lab.core.buffers import bind_arrays
-from avial_lab.messages import PrintBack, Printed, Source
 from avial_lab.parse import parse_cell, print_module
 
 BY_HAND = """\

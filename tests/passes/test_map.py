@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from avial_lab import passes
-from avial_lab.catalogue import rows
+from avial_lab.compiler.catalogue import rows
 
 
 def test_every_module_has_one_place_on_the_map() -> None:

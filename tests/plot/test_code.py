@@ -10,7 +10,7 @@ from pygments.token import Error, Keyword, Name, Number
 
 from avial_lab.artifact.stages import Stage
 from avial_lab.plot import highlighted, stage_html, stage_text
-from avial_lab.plot.lexers import MLIRLexer, PTXLexer
+from avial_lab.plot.page.lexers import MLIRLexer, PTXLexer
 
 MLIR = """\
 %task1 = avial.task %cpu, %a, %b {  // a comment

@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import Hazard, TaskGraph
 from avial_lab.plot import dag_figure, dag_svg, graph_text
-from avial_lab.plot.layout import Box, Line, find_dot, lay_out
+from avial_lab.plot.graph.layout import Box, Line, find_dot, lay_out
 from tests.plot.by_hand import CPU, buffers, edge, layers, machine, schedule_by_hand, task, words
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 
 from avial_lab.artifact.explanation import Explanation
 from avial_lab.plot import explained_html, explained_table
-from avial_lab.plot.explained import SIGNS
+from avial_lab.plot.loops.explained import SIGNS
 from tests.plot.by_hand import HEAT, heat_explanation
 
 

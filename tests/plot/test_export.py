@@ -14,10 +14,10 @@ import pytest
 
 from avial_lab import plot
 from avial_lab.core.errors import BindError, CellSpan
-from avial_lab.demo import deck_text
+from avial_lab.lessons.demo import deck_text
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
-from avial_lab.plot.export import png
+from avial_lab.plot.page.export import png
 from tests.notebook.conftest import recorded_program
 from tests.plot import by_hand
 from tests.plot.by_hand import layers, machine, schedule_by_hand

@@ -13,7 +13,7 @@ import pytest
 
 import avial_lab
 from avial_lab.core.errors import BindError
-from avial_lab.plot.film import LONGEST_S, Film, film_figure, film_png, film_text
+from avial_lab.plot.run.film import LONGEST_S, Film, film_figure, film_png, film_text
 
 FRAMES = [np.full((4, 6), float(k)) for k in range(5)]
 

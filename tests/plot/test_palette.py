@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from avial_lab.plot import svg
-from avial_lab.plot.code import PAPER, PaperStyle
+from avial_lab.plot.page.code import PAPER, PaperStyle
 from avial_lab.plot.palette import (
     LOOKS,
     MESSAGE,

@@ -13,8 +13,8 @@ from inline_snapshot import snapshot
 import avial_lab
 from avial_lab.core.errors import BindError
 from avial_lab.machine.ceilings import Ceilings
-from avial_lab.plot.plane import Plane, spread
-from avial_lab.plot.roofline import Point, Roofline, roofline_svg, roofline_text
+from avial_lab.plot.run.plane import Plane, spread
+from avial_lab.plot.run.roofline import Point, Roofline, roofline_svg, roofline_text
 
 ONE = Ceilings(1, "f64", 50e9, 10e9, 256)
 TWO = Ceilings(2, "f64", 100e9, 12.5e9, 256, ((2, 80e9), (3, 40e9)))

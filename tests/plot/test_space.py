@@ -13,8 +13,8 @@ from inline_snapshot import snapshot
 from avial_lab.artifact.explanation import Cell, Nest, Order, nest_summary
 from avial_lab.planning.task_graph import TaskKind
 from avial_lab.plot import dependence_table, nest_figure, nest_svg, nest_text, worth_drawing
+from avial_lab.plot.loops.space import DASHES
 from avial_lab.plot.palette import BLUE, VERMILION
-from avial_lab.plot.space import DASHES
 from tests.plot.by_hand import heat_nest, words
 
 

@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from avial_lab.planning.schedule import Schedule
 from avial_lab.plot import timeline_figure, timeline_svg, trace_text
-from avial_lab.plot.timeline import GUTTER, WIDTH
+from avial_lab.plot.run.timeline import GUTTER, WIDTH
 from avial_lab.trace import Event, EventKind, Trace
 from avial_lab.trace.run_facts import event_table, rank_table
 from tests.plot import by_hand

@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from avial_lab.agreement import agreement, rounded_elsewhere
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import CheckError
+from avial_lab.program.agreement import agreement, rounded_elsewhere
 
 
 def compare(

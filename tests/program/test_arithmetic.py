@@ -12,7 +12,7 @@ import pytest
 import avial_lab
 from avial_lab.binary import has_fma
 from avial_lab.machine.cpu import this_cpu
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from tests.fused import fma
 
 MULTIPLY_ADD = """

@@ -22,7 +22,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import avial_lab
-from avial_lab.__main__ import main
+from avial_lab.cli.main import main
 from avial_lab.core import toolchain
 from avial_lab.core.errors import (
     AvialError,
@@ -34,9 +34,9 @@ from avial_lab.core.errors import (
     ScheduleError,
     VerifyError,
 )
-from avial_lab.demo import deck_text
+from avial_lab.lessons.demo import deck_text
 from avial_lab.notebook.display import Note, View, show_note, show_view
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.progress import RunState, TaskState
 from tests.waiting import assert_gone, with_limits

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab import compilation
+from avial_lab.program import cached_build
 
 TEXT = """
 func.func @twice(%A: memref<?xf64>, %B: memref<?xf64>) {
@@ -30,7 +30,7 @@ def arrays(n: int) -> dict[str, np.ndarray]:
 
 def test_other_arrays_of_the_same_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     first = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1)
-    monkeypatch.setattr(compilation, "shared_compiler", lambda: pytest.fail("it was asked"))
+    monkeypatch.setattr(cached_build, "shared_compiler", lambda: pytest.fail("it was asked"))
     again = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1)
     assert again.binary.key == first.binary.key
     with pytest.raises(pytest.fail.Exception):  # another shape is another program
@@ -42,8 +42,8 @@ def test_another_process() -> None:
     first = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1, cell="In [3]")
     text = f"""
 import numpy as np, avial_lab
-from avial_lab import compilation
-compilation.shared_compiler = None
+from avial_lab.program import cached_build
+cached_build.shared_compiler = None
 arrays = dict(A=np.ones(31), B=np.ones(31))
 print(avial_lab.compile({TEXT!r}, arrays=arrays, ranks=1, cell="In [3]").binary.key)
 """
@@ -56,7 +56,7 @@ print(avial_lab.compile({TEXT!r}, arrays=arrays, ranks=1, cell="In [3]").binary.
 def test_another_cell_of_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A notebook counts on whenever a cell runs again."""
     first = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1, cell="In [3]")
-    monkeypatch.setattr(compilation, "shared_compiler", lambda: pytest.fail("it was asked"))
+    monkeypatch.setattr(cached_build, "shared_compiler", lambda: pytest.fail("it was asked"))
     again = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1, cell="In [7]")
     assert again.binary.key == first.binary.key
     assert [str(task.span) for task in first.graph.tasks] == ["In [3]:5:3"]
@@ -67,7 +67,7 @@ def test_another_cell_of_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arrays_that_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Off every alignment, in strides, in another order: how they lie is no part of the program."""
     avial_lab.compile(TEXT, arrays=arrays(31), ranks=1)
-    monkeypatch.setattr(compilation, "shared_compiler", lambda: pytest.fail("it was asked"))
+    monkeypatch.setattr(cached_build, "shared_compiler", lambda: pytest.fail("it was asked"))
     raw = np.zeros(31 * 8 + 1, np.uint8)[1:].view(float)
     backwards, apart = np.ones(31)[::-1], np.zeros(62)[::2]
     for other in ({"A": raw, "B": apart}, {"A": backwards, "B": raw}):
@@ -79,7 +79,7 @@ def test_arrays_that_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arrays_that_overlap_are_another_program_once(monkeypatch: pytest.MonkeyPatch) -> None:
     both = np.arange(40.0)
     first = avial_lab.compile(TEXT, arrays={"A": both[:31], "B": both[9:]}, ranks=1)
-    monkeypatch.setattr(compilation, "shared_compiler", lambda: pytest.fail("it was asked"))
+    monkeypatch.setattr(cached_build, "shared_compiler", lambda: pytest.fail("it was asked"))
     other = np.arange(50.0)
     again = avial_lab.compile(TEXT, arrays={"A": other[5:36], "B": other[14:45]}, ranks=1)
     assert again.binary.key == first.binary.key

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from inline_snapshot import snapshot
 
-from avial_lab import suite
-from avial_lab.__main__ import main
+from avial_lab.benchmarks import kernel_suite
+from avial_lab.cli.main import main
 from avial_lab.core.errors import BindError, CheckError
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.trace import EventKind, Trace
@@ -151,7 +151,7 @@ def test_a_mistake_is_told_before_any_rank_starts(
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("program", ["gemm", "kernels/gemm", str(suite._FOLDER / "gemm")])
+@pytest.mark.parametrize("program", ["gemm", "kernels/gemm", str(kernel_suite._FOLDER / "gemm")])
 def test_a_kernel_by_name(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = run(program, "-n", "3", "--check", "-D", "nk=7", "--size", "mini", capsys=capsys)
     assert err == "gemm: NI = 20, NJ = 25, NK = 7, f32, random inputs, seed 0\n"
@@ -173,7 +173,7 @@ def test_a_kernel_is_tuned_and_the_result_is_right(
 
 
 def test_a_kernel_with_numbers_and_arrays_of_ones_own() -> None:
-    program = suite.kernel_program("gemm", size="MINI", element="f64", numbers={"beta": 0})
+    program = kernel_suite.kernel_program("gemm", size="MINI", element="f64", numbers={"beta": 0})
     assert program.scalars["beta"] == 0
     assert "%A: memref<20x30xf64>" in program.text
     program.replace({"A": np.ones((20, 30))})
@@ -199,20 +199,20 @@ def test_a_kernel_that_is_not_there(
     name: str, options: dict[str, object], message: str, hint: str | None
 ) -> None:
     with pytest.raises(BindError) as caught:
-        suite.kernel_program(name, **options)  # type: ignore[arg-type]
+        kernel_suite.kernel_program(name, **options)  # type: ignore[arg-type]
     assert caught.value.message.startswith(message)
     assert caught.value.hint == hint
 
 
 def test_an_installed_package_has_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "_FOLDER", Path("site-packages/kernels").absolute())
+    monkeypatch.setattr(kernel_suite, "_FOLDER", Path("site-packages/kernels").absolute())
     with pytest.raises(BindError, match=r"there is no folder .* of kernels") as caught:
-        suite.kernel_program("gemm")
+        kernel_suite.kernel_program("gemm")
     assert caught.value.hint == "kernels come with the repository, not with the installed package"
 
 
 def test_an_array_that_does_not_fit_a_kernel() -> None:
-    program = suite.kernel_program("gemm", size="MINI")
+    program = kernel_suite.kernel_program("gemm", size="MINI")
     with pytest.raises(BindError, match=r"A of gemm has shape \(20, 30\) and holds float32"):
         program.replace({"A": np.ones((20, 30))})
     with pytest.raises(BindError, match="gemm has no array Z"):

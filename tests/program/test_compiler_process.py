@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from avial_lab.compiler import Compiler
+from avial_lab.compiler.requests import Analyse, Build, Source
 from avial_lab.core.errors import CompilerCrash, VerifyError
 from avial_lab.core.toolchain import ToolError
-from avial_lab.messages import Analyse, Build, Source
+from avial_lab.program.compiler_client import Compiler
 from avial_lab.runtime.launch.processes import is_alive
 from tests.waiting import LONG_S, wait_until, with_limits
 
@@ -133,7 +133,7 @@ def test_nothing_of_a_worker_in_the_middle_of_its_work_is_left_on_disk(
     """Its temporary files, which nobody else would remove."""
     owner = f"""if True:
         import os
-        from avial_lab.compiler import Compiler
+        from avial_lab.program.compiler_client import Compiler
         compiler = Compiler()
         compiler.start()
         folder = compiler._folder
@@ -347,7 +347,7 @@ def test_without_mlir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 CHILD = """
 import os, sys, time
 import avial_lab
-from avial_lab.compiler import shared_compiler
+from avial_lab.program.compiler_client import shared_compiler
 avial_lab.analyse({text!r})
 print(shared_compiler().pid, flush=True)
 sys.stdin.readline()
@@ -382,8 +382,9 @@ def child(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
         ("time.sleep(60)", lambda process: process.kill()),
         # In the middle of a question, which the worker never answers.
         (
-            "os.kill(shared_compiler().pid, 19); shared_compiler().ask(avial_lab.messages.Analyse("
-            "avial_lab.messages.Source('', '')))",
+            "os.kill(shared_compiler().pid, 19); "
+            "shared_compiler().ask(avial_lab.compiler.requests.Analyse("
+            "avial_lab.compiler.requests.Source('', '')))",
             lambda process: (time.sleep(0.2), process.kill()),
         ),
     ],

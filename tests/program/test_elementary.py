@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 
 KINDS = {"f32": np.float32, "f64": np.float64}
 PLAIN = """

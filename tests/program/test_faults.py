@@ -13,8 +13,8 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab import compilation
 from avial_lab.answers import answer
+from avial_lab.compiler.requests import Build, Built
 from avial_lab.core.errors import (
     AvialError,
     CompilerCrash,
@@ -22,10 +22,10 @@ from avial_lab.core.errors import (
     FaultWarning,
     InternalError,
 )
-from avial_lab.messages import Build, Built
 from avial_lab.passes.distribute_loops import DistributeLoops
 from avial_lab.passes.order_loops import OrderLoops
-from avial_lab.program import Program
+from avial_lab.program import cached_build
+from avial_lab.program.program import Program
 
 SUMS = """
 func.func @sums(%A: memref<40x30xf64>, %s: memref<40xf64>) {
@@ -60,7 +60,7 @@ class InThisProcess:
 def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> InThisProcess:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     here = InThisProcess()
-    monkeypatch.setattr(compilation, "shared_compiler", lambda: here)
+    monkeypatch.setattr(cached_build, "shared_compiler", lambda: here)
     return here
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import avial_lab
 from avial_lab.core.errors import BindError, CheckError, PassError, RunError, VerifyError
-from avial_lab.program import Namespace, Program
+from avial_lab.program.program import Namespace, Program
 from tests.parse.test_functions import HELPERS
 from tests.program.test_command_line import GATHER, SUM
 

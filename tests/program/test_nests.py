@@ -11,7 +11,7 @@ import pytest
 import avial_lab
 from avial_lab.artifact.explanation import Cell, Order
 from avial_lab.core.errors import AvialError
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 
 HEAT = """
 func.func @heat(%rod: memref<24xf64>, %new: memref<24xf64>) {

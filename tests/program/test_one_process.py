@@ -10,9 +10,9 @@ import pytest
 import avial_lab
 from avial_lab import plot
 from avial_lab.core.errors import ClusterError
-from avial_lab.demo import deck_text
+from avial_lab.lessons.demo import deck_text
 from avial_lab.notebook.display import show_program, show_trace
-from avial_lab.one_process import OneProcess, start_or_reference
+from avial_lab.program.reference_run import OneProcess, start_or_reference
 
 
 @pytest.fixture(params=["no such launcher", "one that fails"])

@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 import avial_lab
 from avial_lab.core.errors import ScheduleError
-from avial_lab.demo import deck_text
+from avial_lab.lessons.demo import deck_text
 from avial_lab.planning.schedule import Policy, Sync
 from tests.spmd.test_spmd import BY_HAND, HEAT
 

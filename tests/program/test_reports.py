@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.__main__ import main
+from avial_lab.cli.main import main
 from avial_lab.core.errors import AvialError
-from avial_lab.demo import deck_text
-from avial_lab.program import Program
+from avial_lab.lessons.demo import deck_text
+from avial_lab.program.program import Program
 
 
 @pytest.fixture(scope="module")

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab import program as programs
-from avial_lab import tuning
 from avial_lab.artifact.explanation import Choice, Tried
+from avial_lab.benchmarks.kernel_suite import kernel_program
+from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.errors import AvialError, ScheduleError
-from avial_lab.options import CompileOptions
-from avial_lab.program import Program
+from avial_lab.program import program as programs
+from avial_lab.program import tuning
+from avial_lab.program.program import Program
+from avial_lab.program.tuning import Move, Search, checked_budget, moves_for, remember, remembered
 from avial_lab.runtime.launch.trials import Trials
 from avial_lab.runtime.rank.threads import Threads
-from avial_lab.suite import kernel_program
-from avial_lab.tuning import Move, Search, checked_budget, moves_for, remember, remembered
 
 MODEL = CompileOptions()
 

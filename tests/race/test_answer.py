@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from avial_lab.benchmarks import verification as answer_module
+from avial_lab.benchmarks.kernel_suite import kernel_names, kernel_program
+from avial_lab.benchmarks.verification import Answer, native_answer, results
 from avial_lab.core.errors import CheckError
-from avial_lab.race import answer as answer_module
-from avial_lab.race.answer import Answer, native_answer, results
-from avial_lab.suite import kernel_names, kernel_program
 
 QUICK = ("gemm", "correlation", "heat-3d", "mlp", "nussinov", "spmv")
 

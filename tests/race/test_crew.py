@@ -13,13 +13,13 @@ import psutil
 import pytest
 
 import kernels
+from avial_lab.benchmarks.c_peers import mpi_compilers, mpi_source
+from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
+from avial_lab.benchmarks.mpi_builders import CallCrew, CCrew, CrewEntry, Post
+from avial_lab.benchmarks.mpi_workers import Crew
+from avial_lab.benchmarks.verification import Answer
 from avial_lab.core.errors import AvialError, CheckError
-from avial_lab.race.answer import Answer
-from avial_lab.race.crew import Crew
-from avial_lab.race.native import mpi_compilers, mpi_source
-from avial_lab.race.posts import CallCrew, CCrew, CrewEntry, Post
 from avial_lab.runtime.launch.processes import is_alive
-from avial_lab.suite import KernelProgram, kernel_program
 from kernels.shares import ALL, ROWS, TRIANGLE, WITH_HALO, Share, collected, dealt
 
 pytest.importorskip("mpi4py")

@@ -16,20 +16,21 @@ import numpy as np
 import psutil
 import pytest
 
-from avial_lab import program
-from avial_lab import race as race_module
-from avial_lab.__main__ import main
+from avial_lab import benchmarks as race_module
+from avial_lab.benchmarks import Answer, Course, contestants, race
+from avial_lab.benchmarks import rounds as heats
+from avial_lab.benchmarks.builders import CEntry, OwnEntry
+from avial_lab.benchmarks.c_peers import any_compiler, peer_folder, peer_source
+from avial_lab.benchmarks.json_report import sheet_facts
+from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
+from avial_lab.benchmarks.table import ALONE, Heat, Lane, Sheet, means
+from avial_lab.benchmarks.worker import Booth
+from avial_lab.cli.main import main
 from avial_lab.core.errors import AvialError, BindError, CheckError
 from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.machine.measure import measure_ceilings
-from avial_lab.race import Answer, Course, entrants, heats, race
-from avial_lab.race.booth import Booth
-from avial_lab.race.entry import CEntry, OwnEntry
-from avial_lab.race.facts import sheet_facts
-from avial_lab.race.native import any_compiler, peer_folder, peer_source
-from avial_lab.race.table import ALONE, Heat, Lane, Sheet, means
-from avial_lab.suite import KernelProgram, kernel_program
+from avial_lab.program import program
 from tests.waiting import assert_gone
 
 CEILINGS = Ceilings(
@@ -224,7 +225,7 @@ def test_a_booth_goes_with_a_race_that_is_killed(tmp_path: Path) -> None:
     )
     text = f"""
 import pickle, sys
-from avial_lab.race.booth import Booth
+from avial_lab.benchmarks.worker import Booth
 entry, before, places = pickle.load(open({str(tmp_path / "start")!r}, "rb"))
 booth = Booth(entry, before, threads=1, places=places)
 print(booth.process.pid, flush=True)
@@ -279,7 +280,7 @@ def test_a_small_race(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_peer_is_a_lane_without_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = entrants.peer_source
+    source = contestants.peer_source
 
     def broken(*arguments: Any, **options: Any) -> str:
         text = source(*arguments, **options)
@@ -287,7 +288,7 @@ def test_a_wrong_peer_is_a_lane_without_times(monkeypatch: pytest.MonkeyPatch) -
         return text.replace("alpha * first", "first")
 
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
-    monkeypatch.setattr(entrants, "peer_source", broken)
+    monkeypatch.setattr(contestants, "peer_source", broken)
     (only,) = race(["gesummv"], Course(size="MINI", against=("c",))).heats
     ours, *peers = only.lanes
     assert ours.seconds

@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from avial_lab import bench
-from avial_lab.__main__ import main
-from avial_lab.bench import Figure, bench_self, self_facts
+from avial_lab.benchmarks import results_page, self_bench
+from avial_lab.benchmarks.json_report import sheet_facts
+from avial_lab.benchmarks.made import made_by
+from avial_lab.benchmarks.results_page import FOLDER, PAGE, page_of, write_page
+from avial_lab.benchmarks.self_bench import Figure, bench_self, self_facts
+from avial_lab.benchmarks.table import Heat, Lane, Sheet
+from avial_lab.benchmarks.worth_table import Race, Timed, Worth, worth_facts
+from avial_lab.cli.main import main
 from avial_lab.core.errors import BindError
 from avial_lab.machine.host import CacheLevel, Machine
-from avial_lab.race import results_page
-from avial_lab.race.facts import sheet_facts
-from avial_lab.race.made import made_by
-from avial_lab.race.results_page import FOLDER, PAGE, page_of, write_page
-from avial_lab.race.table import Heat, Lane, Sheet
-from avial_lab.race.worth_table import Race, Timed, Worth, worth_facts
 
 MACHINE = Machine("A processor", "x86_64", 2, 4, (CacheLevel(1, 32768, 1),))
 MADE = {
@@ -163,7 +162,7 @@ def test_the_lab_itself_writes_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures = [Figure("an empty task", 0.03, "µs", 1), Figure("a message", 2.0, "×", 1.5)]
-    monkeypatch.setattr(bench, "_figures", lambda: iter(figures))
+    monkeypatch.setattr(self_bench, "_figures", lambda: iter(figures))
     file = tmp_path / "self.json"
     assert main(["bench", "--self", "--json", str(file)]) == 1
     assert "MISS" in capsys.readouterr().out

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from inline_snapshot import snapshot
 
-from avial_lab.__main__ import main
-from avial_lab.catalogue import OPTIONAL
+from avial_lab.benchmarks.subjects import compile_seconds, foreign_names, subject, subject_names
+from avial_lab.benchmarks.worth import Course, code_of, worth
+from avial_lab.benchmarks.worth_table import Race, Timed, Worth, worth_facts, worth_of
+from avial_lab.cli.main import main
+from avial_lab.compiler.catalogue import OPTIONAL
 from avial_lab.core.errors import AvialError, CheckError
 from avial_lab.machine.host import CacheLevel, Machine
-from avial_lab.race.subjects import compile_seconds, foreign_names, subject, subject_names
-from avial_lab.race.worth import Course, code_of, worth
-from avial_lab.race.worth_table import Race, Timed, Worth, worth_facts, worth_of
 
 MACHINE = Machine("A processor", "x86_64", 2, 4, (CacheLevel(1, 32768, 1),))
 PASSES = ("jam-rows", "pack-rows", "tile-time", "share-loads")
@@ -258,7 +258,7 @@ def test_a_foreign_program_is_checked_by_its_reference() -> None:
 
 def test_a_program_that_a_fault_made_plainer_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     plainer = SimpleNamespace(built=SimpleNamespace(fault="a fault in avial_lab (some pass)"))
-    monkeypatch.setattr("avial_lab.program.compile", lambda *_, **__: plainer)
+    monkeypatch.setattr("avial_lab.program.program.compile", lambda *_, **__: plainer)
     with pytest.raises(AvialError, match=r"a fault in avial_lab \(some pass\)"):
         subject("gemm", "MINI", ()).compiled(1)
 

@@ -11,7 +11,7 @@ import pytest
 
 import avial_lab
 from avial_lab.core.errors import AvialError
-from avial_lab.demo import deck_text
+from avial_lab.lessons.demo import deck_text
 
 
 def deck() -> avial_lab.Program:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.core.errors import AvialError, CheckError, ParseError, ScheduleError
-from avial_lab.demo import deck_text
-from avial_lab.suite import kernel_program
+from avial_lab.lessons.demo import deck_text
 
 DECK = ["avial", "placed", "mpi", "gpu", "ptx:task3", "loops", "host", "llvm", "llvmir", "object"]
 LOOPS = ["source", "avial", "placed", "mpi", "loops", "host", "llvm", "llvmir", "object"]

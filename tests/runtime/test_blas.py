@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.benchmarks.kernel_suite import kernel_program
+from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.errors import AvialError, ClusterError, ScheduleError
 from avial_lab.core.toolchain import tool
-from avial_lab.options import CompileOptions
 from avial_lab.passes.block_loops import BlockLoops
 from avial_lab.pipelines import run_passes
-from avial_lab.program import Program
-from avial_lab.program import compile as compile_program
+from avial_lab.program.program import Program
+from avial_lab.program.program import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank import blas, engine
-from avial_lab.suite import kernel_program
 
 needs_blas = pytest.mark.skipif(blas.blas_here() is None, reason="no BLAS is here")
 

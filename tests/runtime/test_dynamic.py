@@ -9,11 +9,11 @@ import pytest
 
 import avial_lab
 from avial_lab import building
+from avial_lab.compiler.options import CompileOptions
+from avial_lab.compiler.requests import Build, Built, Scalar, Source
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import AvialError, BindError, VerifyError
-from avial_lab.messages import Build, Built, Scalar, Source
-from avial_lab.options import CompileOptions
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
 from kernels import load, names
 from kernels.kernel import ELEMENTS

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from avial_lab.__main__ import main
+from avial_lab.cli.main import main
 from avial_lab.core.errors import ClusterError
 from avial_lab.runtime.launch.cluster import Cluster, run
 from avial_lab.runtime.launch.registry import Record, cluster_called, clusters, stop_clusters

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.sums_by_rows import CHANGED, COLUMNS, ROWS, SCALED, both
 

@@ -19,8 +19,8 @@ import kernels
 from avial_lab.binary import Binary
 from avial_lab.core.errors import ClusterError, RunError
 from avial_lab.core.toolchain import run, tool
-from avial_lab.program import Program
-from avial_lab.program import compile as compile_program
+from avial_lab.program.program import Program
+from avial_lab.program.program import compile as compile_program
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.cluster import run as run_on_cluster

@@ -8,8 +8,8 @@ import pytest
 import avial_lab
 from avial_lab.core.errors import RunError
 from avial_lab.machine.topology import Topology
-from avial_lab.one_process import OneProcess
-from avial_lab.timing import Timing, timed
+from avial_lab.program.reference_run import OneProcess
+from avial_lab.program.timing import Timing, timed
 
 TEXT = """
 func.func @add(%x: memref<64xi32>, %y: memref<64xi32>) {

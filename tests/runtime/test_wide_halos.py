@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.program import Program
+from avial_lab.benchmarks.kernel_suite import kernel_program
+from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.suite import kernel_program
 
 THERE_AND_BACK = """
     affine.for %i = 1 to {last} {{ affine.for %j = 1 to 2 {{

@@ -11,7 +11,7 @@ import pytest
 
 import avial_lab
 from avial_lab.machine.cpu import this_cpu
-from avial_lab.program import Program
+from avial_lab.program.program import Program
 
 
 def sweeps(n: int, steps: int, *, between: str = "") -> str:

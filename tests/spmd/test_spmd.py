@@ -9,12 +9,12 @@ import pytest
 from mlir import ir
 
 import avial_lab
+from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.core.errors import ScheduleError, VerifyError
 from avial_lab.dialects import register
 from avial_lab.pipelines import parse_passes, run_passes
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.task_graph import TaskKind
-from avial_lab.suite import kernel_program
 
 HEAT = """
 func.func @heat(%A: memref<40x20xf64>, %B: memref<40x20xf64>) {

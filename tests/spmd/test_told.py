@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import avial_lab
-from avial_lab.program import Program
-from avial_lab.suite import kernel_program
+from avial_lab.benchmarks.kernel_suite import kernel_program
+from avial_lab.program.program import Program
 
 
 def of_kernel(name: str, *, without: str = "", sizes: str = "") -> Program:

@@ -18,7 +18,7 @@ from avial_lab.core.words import format_bytes
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import palette, svg
-from avial_lab.plot.figure import figure_html
+from avial_lab.plot.page.figure import figure_html
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.runtime.launch.progress import RankNow, RunState, TaskNow, TaskState
 

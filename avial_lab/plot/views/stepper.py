@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from avial_lab.artifact.stages import Inside, PassStep, Stage, StageInside
-from avial_lab.plot.code import ink_runs
+from avial_lab.plot.page.code import ink_runs
 
 BUDGET = 250_000
 """Characters of text that the data holds; the rest is loaded when it is asked for, or said to be

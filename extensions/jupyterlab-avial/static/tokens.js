@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The tokens of MLIR and of avial's notation: the same rules in the same order as the Pygments lexer
- * of avial_lab/plot/lexers.py (a test compares what they say of the same texts). No token is longer
+ * of avial_lab/plot/page/lexers.py (a test compares what they say of the same texts). No token is longer
  * than a line.
  */
 

@@ -18,8 +18,8 @@ from pygments.token import Error
 
 from avial_lab import plot
 from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside
-from avial_lab.plot.code import ink_runs
-from avial_lab.plot.lexers import MLIRLexer
+from avial_lab.plot.page.code import ink_runs
+from avial_lab.plot.page.lexers import MLIRLexer
 from avial_lab.plot.views.stepper import lines_of, stepper_data, text_data
 
 CSS = Path(plot.__file__).parent / "views" / "stepper.css"

@@ -1,0 +1,180 @@
+"""`avial-lab bench KERNEL… --against …`: the race as a command.
+
+Arguments -> the table, or JSON, on stdout; every heat on stderr as it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from avial_lab.benchmarks import PEERS, Course, race
+from avial_lab.benchmarks.html_report import sheet_html
+from avial_lab.benchmarks.json_report import sheet_facts
+from avial_lab.benchmarks.kernel_suite import POLYBENCH, SIZES, kernel_names
+from avial_lab.benchmarks.made import made_by
+from avial_lab.benchmarks.table import Heat, Sheet
+from avial_lab.compiler.options import CompileOptions, arguments
+from avial_lab.core.errors import BindError
+from avial_lab.program.tuning import TUNE, checked_budget
+
+
+def race_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the race can be told."""
+    parser.add_argument(
+        "kernels", nargs="*", metavar="KERNEL", help="kernels of this repository; default: all"
+    )
+    parser.add_argument(
+        "--against",
+        type=_peers,
+        default=PEERS,
+        metavar="PEER,…",
+        help=f"whom to race against: {', '.join(PEERS)}; default: all of them",
+    )
+    parser.add_argument(
+        "--ranks",
+        type=_counts("ranks"),
+        default=(1,),
+        metavar="N,…",
+        help="ranks, one race for each number; on several the peers are C and NumPy with MPI",
+    )
+    parser.add_argument(
+        "--threads",
+        type=_counts("threads"),
+        default=(1,),
+        metavar="N,…",
+        help="threads of every contestant, on each rank; one race for each number",
+    )
+    parser.add_argument("--polybench", action="store_true", help="the thirty kernels of PolyBench")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write everything as JSON (its form stands in avial_lab/benchmarks/json_report.py); "
+        "by default, "
+        "or with -, to stdout instead of the table",
+    )
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write tables and pictures into one page"
+    )
+    parser.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")
+    parser.add_argument(
+        "--element",
+        default="",
+        metavar="TYPE,…",
+        help="f32, f64 …; of each kernel the first that it has; default: its own first",
+    )
+    for flags, how in arguments(("without", "strict", "blas")):  # of our own programs
+        parser.add_argument(*flags, **how)
+    parser.add_argument(
+        "--tune", type=float, metavar="S", help=f"{TUNE}; before each race, for our own program"
+    )
+
+
+def race_command(options: argparse.Namespace) -> int:
+    """Race, and print the sheet; 0 where every contestant came home with the right answer."""
+    names = _kernels(options)
+    check_json(options)
+    # What makes no sense is said before anybody races.
+    own = CompileOptions.of(without=options.without, strict=options.strict, blas=options.blas)
+    course = Course(
+        size=options.size,
+        elements=tuple(filter(None, options.element.split(","))),
+        against=options.against,
+        ranks=options.ranks,
+        threads=options.threads,
+        without=",".join(own.without),
+        strict=own.strict,
+        blas=own.blas,
+        tune=None if options.tune is None else checked_budget(options.tune),
+        told=_tell,
+    )
+    sheet = race(names, course)
+    if options.html is not None:
+        write_file(options.html, sheet_html(sheet))
+    if options.json == "-":
+        print(_json(sheet, options))
+    else:
+        if options.json:
+            write_file(Path(options.json), _json(sheet, options))
+        print(sheet)
+    if not sheet.whole:
+        return 130  # as a shell says it of what was interrupted
+    return 1 if sheet.faults else 0
+
+
+def check_json(options: argparse.Namespace) -> None:
+    """BindError where a kernel's name was taken for the file's."""
+    if options.json in kernel_names():
+        raise BindError(
+            f"--json {options.json} would write a file of that name",
+            hint="name the kernels before --json, or write --json -",
+        )
+
+
+def _kernels(options: argparse.Namespace) -> tuple[str, ...]:
+    there = kernel_names()
+    if not there:
+        raise BindError(
+            "there are no kernels to race on",
+            hint="kernels come with the repository, not with the installed package",
+        )
+    chosen = (*options.kernels, *(POLYBENCH if options.polybench else ()))
+    return tuple(dict.fromkeys(chosen)) or there
+
+
+def _json(sheet: Sheet, options: argparse.Namespace) -> str:
+    return json.dumps(sheet_facts(sheet, made_by(options.given)), indent=2)
+
+
+def write_file(path: Path, text: str) -> None:
+    """BindError where it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BindError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _tell(heat: Heat) -> None:
+    """One heat in one line: a long race is watched."""
+    times = ", ".join(
+        f"{lane.contestant} {lane.median_s * 1e3:.3f} ms"
+        if lane.seconds
+        else f"{lane.contestant} !"
+        for lane in heat.lanes
+    )
+    where = f"{heat.kernel} {heat.element}, {heat.ranks} × {heat.threads}"
+    ratio = "" if heat.ratio is None else f"; {heat.ratio:.2f} ×"
+    print(f"{where}: {times}{ratio}", file=sys.stderr, flush=True)
+
+
+def _peers(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"there is no peer '{name}', only {', '.join(PEERS)}")
+    return names
+
+
+def _counts(what: str) -> Callable[[str], tuple[int, ...]]:
+    """Read `1,2` as numbers from 1 to what this machine has."""
+
+    def counts(text: str) -> tuple[int, ...]:
+        most = os.cpu_count() or 1
+        try:
+            numbers = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text} is no list of numbers like 1,2") from None
+        for number in numbers:
+            if not 1 <= number <= most:
+                raise argparse.ArgumentTypeError(
+                    f"{number} {what}: this machine can race from 1 to {most}"
+                )
+        return numbers
+
+    return counts

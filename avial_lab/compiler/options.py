@@ -1,0 +1,489 @@
+"""How a program is compiled: every option once, with its flag, its help, how it is read and how it
+is written.
+
+What a caller gives -> CompileOptions -> keywords of `compile`, a command line, the key of tuning.
+
+A new option is a field of `CompileOptions`, its type in `Keywords`, and the place where it is used:
+the command line, the magics with their completion, `Program.command`, reproducers, the cache and
+what tuning remembers have it by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import inspect
+import operator
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+
+from avial_lab.compiler.catalogue import OPTIONAL, SIZES
+from avial_lab.core.errors import ScheduleError
+from avial_lab.core.words import brief
+from avial_lab.pass_rows import Sizes
+from avial_lab.planning.distribution import CYCLIC, Division
+from avial_lab.planning.schedule import Policy, Sync
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+DEFAULT_RANKS = 2
+
+MOST_RANKS_PER_CORE = 32
+"""Every rank is a Python process: thousands of them take the whole machine down."""
+
+MODEL = "model"
+"""In place of sizes: those that follow from the machine, whatever tuning found."""
+
+MODEL_SIZES: Sizes = ((MODEL, ()),)
+
+Member = TypeVar("Member", bound=enum.Enum)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+# -- reading and writing one of them ---------------------------------------------------------------
+
+
+def _ranks(given: Any) -> int:  # noqa: ANN401 - what a caller gives
+    """As many as one machine can be expected to start as processes."""
+    ranks = operator.index(given)
+    if ranks < 1:
+        raise ScheduleError(f"{ranks} ranks cannot run a program", hint="ask for one rank or more")
+    most = MOST_RANKS_PER_CORE * (os.cpu_count() or 1)
+    if ranks > most:
+        raise ScheduleError(
+            f"{ranks} ranks are more than this machine can start (at most {most})",
+            hint="ask for fewer, or for a topology: compile(…, topology=cluster.topology)",
+        )
+    return ranks
+
+
+def _member(kind: type[Member], what: str) -> Callable[[Any], Member]:
+    """Reads a member of an enum, by itself or by its value."""
+
+    def read(given: Any) -> Member:  # noqa: ANN401 - what a caller gives
+        try:
+            return kind(given)
+        except ValueError:
+            known = ", ".join(member.value for member in kind)
+            raise ScheduleError(f"unknown {what} '{given}'", hint=f"there are: {known}") from None
+
+    return read
+
+
+def _division(given: Division | str) -> Division:
+    return Division.parse(given) if isinstance(given, str) else given
+
+
+def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
+    """The optional passes of these names, in the order of the catalogue: a list, or text with
+    commas; `all` is every one.
+    """
+    names = given.split(",") if isinstance(given, str) else list(given)
+    names = [name.strip() for name in names if name.strip()]
+    for name in names:
+        if name not in (*OPTIONAL, "all"):
+            raise ScheduleError(
+                f"no optional pass is called '{name}'",
+                hint=f"there are: {', '.join(OPTIONAL)}; all",
+            )
+    return tuple(p for p in OPTIONAL if p in names or "all" in names)
+
+
+def _sizes(text: str) -> Sizes:
+    """What `text` says, in the order of the passes and their options."""
+    if text.strip() == MODEL:
+        return MODEL_SIZES
+    form = r"\s*([\w-]+)\{([^{}]*)\}\s*"
+    if text.strip() and not re.fullmatch(f"{form}(,{form})*", text):
+        raise ScheduleError(
+            f"sizes are not written as '{text}'", hint="as in block-loops{terms=128 block=48}"
+        )
+    found: dict[str, dict[str, int | str]] = {}
+    for name, options in re.findall(form, text):
+        if name not in SIZES:
+            raise ScheduleError(
+                f"the pass '{name}' has no sizes", hint=f"there are: {', '.join(SIZES)}"
+            )
+        known = found.setdefault(name, {})
+        for option in options.split():
+            key, _, value = option.partition("=")
+            if key not in SIZES[name]:
+                raise ScheduleError(
+                    f"{name} has no size '{key}'", hint=f"it has: {', '.join(SIZES[name])}"
+                )
+            known[key] = SIZES[name][key].check(key, value)
+    return tuple(
+        (name, tuple((key, found[name][key]) for key in SIZES[name] if key in found[name]))
+        for name in SIZES
+        if found.get(name)
+    )
+
+
+def sizes_text(sizes: Sizes) -> str:
+    """The sizes as they are given."""
+    if sizes == MODEL_SIZES:
+        return MODEL
+    passes = ((name, " ".join(f"{key}={value}" for key, value in given)) for name, given in sizes)
+    return ",".join(f"{name}{{{given}}}" for name, given in passes)
+
+
+def _value(member: enum.Enum) -> str:
+    return member.value
+
+
+# -- their declaration -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a field of `CompileOptions` is given and written.
+
+    `read` makes the field's value of what a caller gives, text of a command line or a value of
+    Python's, and raises ScheduleError; `write` makes numbers, text or tuples of text of it, which
+    `read` takes. `kind` is what argparse makes of the text. `choices` are all values, `words` some
+    that are offered while one is typed. `always`: a command line has it even where it is the
+    default, which hangs on the program. `in_tuning`: what is best with it is not best without.
+    """
+
+    flags: tuple[str, ...]
+    help: str
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any] = lambda value: value
+    kind: type = str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    always: bool = False
+    in_tuning: bool = True
+
+    @property
+    def metadata(self) -> dict[str, Option]:
+        """It as what goes with a field."""
+        return {"option": self}
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.flags[-1]}: {self.help}")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How a program is compiled, whichever it is.
+
+    `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
+    means one if some target asks for a GPU. `policy` says how tasks are placed, None for the usual
+    way; a program with loops has none. `division` says how replicates are divided; tasks are not.
+    `dynamic`: the code is to do for arrays of any size and for any numbers.
+
+    `without`: the optional passes that are left out; `sizes` of those that are not, where they are
+    not to follow from the machine. Where neither is given they are what tuning found, if it has.
+
+    `strict`: the arithmetic of the textbook, every operation rounded on its own and in the
+    program's order, so that every machine computes the same bits, and NumPy does too. Without it a
+    product that is only added to something is rounded once, together with the sum, where the
+    machine has an instruction for that; several that are added to one element of an array are added
+    to it one after the other. Either way a run and its reference have the same.
+
+    `blas`: products of matrices call the BLAS that a machine has, which adds their terms in an
+    order of its own; that may be another one for another number of threads.
+    """
+
+    ranks: int = field(
+        default=DEFAULT_RANKS,
+        metadata=Option(
+            ("-n", "--ranks"),
+            kind=int,
+            metavar="N",
+            help="MPI ranks, each of which is a CPU device; by default the cluster's, or 2",
+            read=_ranks,
+            always=True,
+            in_tuning=False,
+        ).metadata,
+    )
+    gpus: int | None = field(
+        default=None,
+        metadata=Option(
+            ("--gpus",),
+            kind=int,
+            metavar="N",
+            help="how many of the ranks also drive a GPU, emulated where there is none; by "
+            "default 1 if a target asks for one",
+            read=operator.index,
+            always=True,
+            in_tuning=False,
+        ).metadata,
+    )
+    policy: Policy | None = field(
+        default=None,
+        metadata=Option(
+            ("--policy",),
+            help="how tasks are placed, by default by levels; loops have none",
+            choices=tuple(each.value for each in Policy),
+            read=_member(Policy, "policy"),
+            write=_value,
+            in_tuning=False,
+        ).metadata,
+    )
+    sync: Sync = field(
+        default=Sync.EDGES,
+        metadata=Option(
+            ("--sync",),
+            help="wait for the messages one reads (edges), or for all ranks after each "
+            "level, in a loop after each level of its body (levels)",
+            choices=tuple(each.value for each in Sync),
+            read=_member(Sync, "sync"),
+            write=_value,
+            in_tuning=False,
+        ).metadata,
+    )
+    division: Division = field(
+        default=Division(),
+        metadata=Option(
+            ("--division",),
+            metavar="HOW",
+            help="how loops are divided over the ranks: block, cyclic, cyclic(N) or grid",
+            words=("block", "cyclic", f"cyclic({CYCLIC})", "grid"),
+            read=_division,
+            write=str,
+            in_tuning=False,
+        ).metadata,
+    )
+    without: tuple[str, ...] = field(
+        default=(),
+        metadata=Option(
+            ("--without",),
+            metavar="PASSES",
+            help="leave these passes out, to see what they are worth: "
+            f"{', '.join(OPTIONAL)}, or all",
+            words=(*OPTIONAL, "all"),
+            read=_left_out,
+            in_tuning=False,
+        ).metadata,
+    )
+    sizes: Sizes = field(
+        default=(),
+        metadata=Option(
+            ("--sizes",),
+            metavar="SIZES",
+            help="sizes that passes take in place of those that follow from the machine, as "
+            "stages print them: 'block-loops{terms=128 block=48},tile-time{widths=32x64}'; "
+            "model: those that follow from it, also where --tune found others",
+            read=_sizes,
+            write=sizes_text,
+            in_tuning=False,
+        ).metadata,
+    )
+    strict: bool = field(
+        default=False,
+        metadata=Option(
+            ("--strict",),
+            help="every product and sum rounded on its own: the same bits on every machine, "
+            "and slower",
+            read=bool,
+        ).metadata,
+    )
+    blas: bool = field(
+        default=False,
+        metadata=Option(
+            ("--blas",),
+            help="products of matrices call the BLAS that is there (NumPy's, SciPy's, MKL, "
+            "BLIS, OpenBLAS): within the bound of a sum in another order, which BLAS chooses",
+            read=bool,
+        ).metadata,
+    )
+    dynamic: bool = field(
+        default=False,
+        metadata=Option(
+            ("--dynamic",),
+            help="compile a function once for arrays of any size that its text leaves open (?)",
+            read=bool,
+        ).metadata,
+    )
+
+    @staticmethod
+    def of(**given: Unpack[Keywords]) -> CompileOptions:
+        """Those that a caller asks for; None stands for the default. ScheduleError for what is no
+        value of an option, or does not go together.
+
+        >>> CompileOptions.of(without="all").without == OPTIONAL
+        True
+        """
+        _check_names(given)
+        options = CompileOptions(
+            **{name: OPTIONS[name].read(each) for name, each in given.items() if each is not None}
+        )
+        _check_together(options)
+        return options
+
+    def changed(self, **given: Unpack[Keywords]) -> CompileOptions:
+        """The same but for these."""
+        return CompileOptions.of(**cast("Keywords", keywords(self) | dict(given)))
+
+    def keeps(self, name: str) -> bool:
+        """Whether the pass of that name is run."""
+        return name not in self.without
+
+    def sizes_of(self, name: str) -> dict[str, Any]:
+        """The sizes of the pass of that name that do not follow from the machine."""
+        return dict(dict(self.sizes).get(name, ()))
+
+    @property
+    def sizes_text(self) -> str:
+        """The sizes as they are given.
+
+        >>> CompileOptions.of(sizes="block-loops{block=48  terms=128}").sizes_text
+        'block-loops{terms=128 block=48}'
+        """
+        return sizes_text(self.sizes)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether passes or their sizes are not what the model chooses."""
+        return bool(self.without) or self.sizes not in ((), MODEL_SIZES)
+
+    @property
+    def settled(self) -> CompileOptions:
+        """The same for whoever compiles: what tuning found has been looked up, or is not wanted."""
+        return replace(self, sizes=()) if self.sizes == MODEL_SIZES else self
+
+    def __repr__(self) -> str:
+        return brief(self, " ".join(command_line(self)))
+
+
+class Keywords(TypedDict, total=False):
+    """What `compile` takes for the fields of `CompileOptions`."""
+
+    ranks: int | None
+    gpus: int | None
+    policy: Policy | str | None
+    sync: Sync | str
+    division: Division | str
+    without: str | Iterable[str]
+    sizes: str
+    strict: bool
+    blas: bool
+    dynamic: bool
+
+
+OPTIONS: Mapping[str, Option] = {
+    each.name: each.metadata["option"] for each in fields(CompileOptions)
+}
+"""By the names of the fields, in their order."""
+
+_DEFAULTS = CompileOptions()
+
+
+def _check_names(given: Mapping[str, object]) -> None:
+    for name in given:
+        if name not in OPTIONS:
+            near = get_close_matches(name, OPTIONS, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise TypeError(f"there is no option '{name}' of compile{hint}")
+
+
+def _check_together(options: CompileOptions) -> None:
+    """ScheduleError where two of them exclude each other."""
+    if options.gpus is not None and not 0 <= options.gpus <= options.ranks:
+        raise ScheduleError(
+            f"{options.gpus} GPUs cannot be driven by {options.ranks} ranks",
+            hint="each rank drives at most one",
+        )
+    if options.blas and options.strict:
+        raise ScheduleError(
+            "a BLAS adds in an order of its own, and a strict program keeps its order",
+            hint="choose one of strict and blas",
+        )
+    if options.blas and not options.keeps("block-loops"):
+        raise ScheduleError(
+            "what a BLAS could compute is found by block-loops, which is left out",
+            hint="keep block-loops, or do without blas",
+        )
+    for name, _ in options.sizes:
+        if not options.keeps(name):
+            raise ScheduleError(f"{name} is left out, and given sizes", hint="choose one of both")
+
+
+# -- from and to a line ----------------------------------------------------------------------------
+
+
+def arguments(names: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """What argparse's `add_argument` takes for each of these options; all of them by default. What
+    is not given is None.
+    """
+    for name in names or OPTIONS:
+        option = OPTIONS[name]
+        how: dict[str, Any] = {"dest": name, "help": option.help.replace("%", "%%")}
+        if isinstance(getattr(_DEFAULTS, name), bool):
+            how |= {"action": "store_const", "const": True}
+        elif option.choices:
+            how |= {"choices": option.choices}
+        else:
+            how |= {"type": option.kind, "metavar": option.metavar}
+        yield option.flags, how
+
+
+def given(parsed: argparse.Namespace) -> Keywords:
+    """The options that a line gives."""
+    values = {name: getattr(parsed, name, None) for name in OPTIONS}
+    return cast("Keywords", {name: each for name, each in values.items() if each is not None})
+
+
+def keywords(options: CompileOptions) -> dict[str, Any]:
+    """What `compile` is given for them: numbers, text and tuples of text."""
+    values = {name: getattr(options, name) for name in OPTIONS}
+    return {
+        name: None if value is None else OPTIONS[name].write(value)
+        for name, value in values.items()
+    }
+
+
+def command_line(options: CompileOptions) -> list[str]:
+    """The words that give them; of those that have their default only the ones that depend on what
+    is compiled.
+    """
+    words: list[str] = []
+    for name, value in keywords(options).items():
+        option = OPTIONS[name]
+        is_default = getattr(options, name) == getattr(_DEFAULTS, name)
+        if value is None or (is_default and not option.always):
+            continue
+        words.append(option.flags[0])
+        if value is not True:
+            words.append(_text(value))
+    return words
+
+
+def _text(value: int | str | tuple[str, ...]) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def tuning_key(options: CompileOptions) -> str:
+    """What tuning's choice holds for, as text."""
+    found = {
+        name: value
+        for name, value in keywords(options).items()
+        if OPTIONS[name].in_tuning and getattr(options, name) != getattr(_DEFAULTS, name)
+    }
+    return repr(found)
+
+
+def takes_options(function: Function) -> Function:
+    """Shows the options among the keywords of a function that takes them as `**options`, to who
+    looks at its signature.
+    """
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    shown_as = {name: each.__forward_arg__ for name, each in Keywords.__annotations__.items()}
+    more = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=shown_as[name]
+        )
+        for name, default in keywords(_DEFAULTS).items()
+    ]
+    shown = signature.replace(parameters=[*kept, *more])
+    function.__signature__ = shown  # pyright: ignore[reportFunctionMemberAccess]
+    return function

@@ -1,0 +1,284 @@
+"""What the caller's process and the compiler's process say to each other.
+
+Questions and answers are plain frozen dataclasses: neither MLIR objects nor the user's own classes
+cross over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from avial_lab.artifact.explanation import Nest, Verdict
+from avial_lab.artifact.stages import Inside, Stage
+from avial_lab.binary import Binary
+from avial_lab.compiler.options import CompileOptions
+from avial_lab.core.buffers import Binding
+from avial_lab.core.errors import CellSpan
+from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.runtime.native.ownership import Plan
+
+Scalar = bool | int | float
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program as the caller has it: its text, the cell it stands in, and what its buffers are
+    bound to.
+
+    Without a binding every buffer has to be typed in place. `function` is the one that is meant
+    where the text holds plain functions, None for the only one there is.
+    """
+
+    text: str
+    cell: str
+    binding: Binding | None = None
+    scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
+    function: str | None = None
+
+    def __repr__(self) -> str:
+        given = [buffer.name for buffer in self.binding.buffers] if self.binding else []
+        given += [f"{name}={value}" for name, value in self.scalars.items()]
+        words = f"of {self.cell}: {count(len(self.text.splitlines()), 'line')}"
+        return brief(self, f"{words}, with {listed(given)}" if given else words)
+
+
+@dataclass(frozen=True)
+class Analyse:
+    """Ask: what are the tasks and their dependencies? Answer: `Analysis`."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """seconds by what took them."""
+
+    graph: TaskGraph
+    seconds: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return str(self.graph)
+
+    def __repr__(self) -> str:
+        took = format_seconds(sum(self.seconds.values()))
+        return brief(self, f"in {took}: {graph_summary(self.graph)}")
+
+
+@dataclass(frozen=True)
+class Build:
+    """Ask: lower the program for these devices and build its binary. Answer: `Built`.
+
+    With a topology `ranks` and `gpus` of the options are not looked at. With `whole`, a plain
+    function is one task, for that reason.
+    """
+
+    source: Source
+    topology: Topology | None = None
+    options: CompileOptions = field(default_factory=CompileOptions)
+    whole: str = ""
+
+    def __repr__(self) -> str:
+        options = self.options
+        ranks = options.ranks if self.topology is None else self.topology.ranks
+        how = f"policy {options.policy.value}, " if options.policy is not None else ""
+        how += f"sync {options.sync.value}, division {options.division}"
+        return brief(self, f"for {count(ranks, 'rank')}, {how}, of {self.source!r}")
+
+
+ANY_SIZE = "compiled for arrays of any size, and any numbers"
+"""What is said of a program that is."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """`plan` and `verdicts` are those of a structured program: what its runs will move, and why its
+    loops became what they are. `contracted`: products are fused with the sums that they go into.
+    `reordered`: storages whose values hang on floating-point sums in another order, with the number
+    of terms. `functions`: elementary ones that have code of their own in place of libm's. `sizes`:
+    whether a program that was asked for `dynamic` is, in a sentence. `fault`: what failed in the
+    compiler, and what was done without for that.
+    """
+
+    schedule: Schedule
+    stages: tuple[Stage, ...]
+    binary: Binary
+    seconds: Mapping[str, float]
+    plan: Plan | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    reordered: Mapping[str, int] = field(default_factory=dict[str, int])
+    contracted: bool = False
+    functions: tuple[str, ...] = ()
+    sizes: str = ""
+    fault: str = ""
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether its code is for arrays of any size and any numbers."""
+        return self.sizes == ANY_SIZE
+
+    def __repr__(self) -> str:
+        took = format_seconds(sum(self.seconds.values()))
+        what = f"{graph_summary(self.schedule.graph, self.schedule)}; binary {self.binary.summary}"
+        return brief(self, f"in {took}: {what}")
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Ask: what becomes of a program with this text in place of a stage's? Answer: `Built`.
+
+    `built` is the answer that the question `build` had, or one to an earlier Resume.
+    """
+
+    build: Build
+    built: Built
+    stage: str
+    text: str
+
+    def __repr__(self) -> str:
+        size = count(len(self.text.splitlines()), "line")
+        return brief(self, f"from {size} in place of stage {self.stage}, of {self.build.source!r}")
+
+    @property
+    def source(self) -> Source:
+        """What its errors are told in."""
+        return Source(self.text, f"stage {self.stage}", self.build.source.binding)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Ask: what are the stages of this program made of? Answer: `Inside`.
+
+    `built` is the answer that the question `build` had. With `after`, of the stages from the edited
+    one on, their lines' origins being lines of that.
+    """
+
+    build: Build
+    built: Built
+    after: Resume | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, f"at {self.build.source!r}")
+
+    @property
+    def source(self) -> Source:
+        return self.build.source
+
+
+@dataclass(frozen=True)
+class Propose:
+    """Ask: with which arguments can the plain function be tried? Answer: `Proposal`.
+
+    `given`: the shapes of the arrays that there are.
+    """
+
+    source: Source
+    given: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a plain function: an array of that shape, or a number (`shape` None).
+
+    `element` is MLIR's type; `value` an integer's, None where any will do.
+    """
+
+    name: str
+    element: str
+    shape: tuple[int, ...] | None
+    value: int | None = None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Every argument that has no number in the source yet, in order."""
+
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Explore:
+    """Ask: which iterations of the nests need which? Answer: `Explored`.
+
+    With `grid`, of the nests as they are where a second loop is divided too.
+    """
+
+    source: Source
+    grid: bool = False
+
+
+@dataclass(frozen=True)
+class Explored:
+    nests: tuple[Nest, ...]
+
+
+@dataclass(frozen=True)
+class PrintBack:
+    """Ask: how does the program read in the short notation? Answer: `Printed`.
+
+    A plain function is shown as the tasks that it becomes; with `grid`, where a second loop of each
+    nest is divided too.
+    """
+
+    source: Source
+    grid: bool = False
+
+
+@dataclass(frozen=True)
+class Printed:
+    text: str
+
+    def __repr__(self) -> str:
+        return brief(self, f"back in {count(len(self.text.splitlines()), 'line')}")
+
+
+@dataclass(frozen=True)
+class RunReference:
+    """Ask: run the program in program order on these storages, checking every index. Answer:
+    `Referenced`.
+
+    `strict` as in `CompileOptions`: the reference of a run has that run's arithmetic.
+
+    `journal` is a file of one 64-bit word that keeps the number of the task that runs: what a task
+    does may end the compiler's process.
+    """
+
+    source: Source
+    data: Mapping[str, np.ndarray]
+    journal: str | None = None
+    strict: bool = False
+
+    def __repr__(self) -> str:
+        return brief(self, f"on {listed(list(self.data))} {self.source!r}")
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An access outside its buffer that the reference run met first."""
+
+    message: str
+    span: CellSpan | None
+
+
+@dataclass(frozen=True)
+class Referenced:
+    """Every storage after the run."""
+
+    data: Mapping[str, np.ndarray]
+    violations: tuple[Violation, ...]
+    seconds: float
+
+    def __repr__(self) -> str:
+        left = f", {count(len(self.violations), 'access')} out of bounds" * bool(self.violations)
+        took = format_seconds(self.seconds)
+        return brief(self, f"run of {took}: values of {listed(list(self.data)) or 'nothing'}{left}")
+
+
+Question = Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference
+Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced

@@ -1,0 +1,1 @@
+"""The introductory example, and self-checks for exercises."""

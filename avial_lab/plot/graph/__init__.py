@@ -1,0 +1,1 @@
+"""Pictures of task graphs and schedules."""

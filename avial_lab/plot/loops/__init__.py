@@ -1,0 +1,1 @@
+"""Pictures of loops: iterations, divisions, and what became of them."""

@@ -1,0 +1,1 @@
+"""Pages: code, figures, reports, exports."""

@@ -1,0 +1,126 @@
+"""The answer to a question for a binary: from the disk where it was asked before; and where one of
+our passes fails, without those that could be.
+
+Build -> Built.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from avial_lab.artifact.explanation import Verdict
+from avial_lab.compiler.catalogue import OPTIONAL
+from avial_lab.compiler.requests import Build, Built, Source
+from avial_lab.core.cache import digest, spelled
+from avial_lab.core.errors import (
+    AvialError,
+    CompilerCrash,
+    CompilerTimeout,
+    FaultWarning,
+    InternalError,
+)
+from avial_lab.core.stored import fingerprint, made_once
+from avial_lab.notation.header import holds_schedule
+from avial_lab.planning.task_graph import Group, Task
+from avial_lab.program.compiler_client import save_reproducer, shared_compiler
+
+
+def build(question: Build, timeout: float | None) -> Built:
+    """The answer to `question`, whatever its cell was when it was asked before: one that runs again
+    has another number.
+
+    Raises what stands in its way. A fault of ours in passes that a program can do without is a
+    FaultWarning at whoever called `build`'s caller, and a slower program.
+    """
+    anywhere = replace(
+        question, source=replace(question.source, cell=""), options=question.options.settled
+    )
+    key = digest(repr(fingerprint()), spelled(anywhere))
+    try:
+        built = made_once("programs", key, lambda: _asked(question, timeout))
+    except CompilerTimeout:
+        raise
+    except CompilerCrash as crash:  # which may not come again: the answer is not kept
+        built = _asked_plainer(question, crash, timeout)
+    if built.fault:
+        warnings.warn(built.fault, FaultWarning, stacklevel=3)
+    return _in_cell(built, question.source)
+
+
+def _asked(question: Build, timeout: float | None) -> Built:
+    try:
+        return shared_compiler().ask(question, timeout_s=timeout)
+    except InternalError as fault:
+        return _asked_plainer(question, fault, timeout)
+
+
+def _asked_plainer(question: Build, fault: AvialError, timeout: float | None) -> Built:
+    """The answer to the first plainer question that has one; else the fault is raised."""
+    for plainer, what in _plainer(question, fault):
+        try:
+            built: Built = shared_compiler().ask(plainer, timeout_s=timeout)
+        except AvialError:
+            continue
+        return replace(built, fault=_told(question, fault, what))
+    raise fault
+
+
+def _plainer(question: Build, fault: AvialError) -> Iterator[tuple[Build, str]]:
+    """The question again with less for our passes to do, and what that costs."""
+    fixed = replace(question, options=replace(question.options, dynamic=False))
+    if fixed != question:
+        yield fixed, "for these sizes and numbers alone"
+    left_out = replace(fixed, options=replace(fixed.options, without=OPTIONAL, sizes=()))
+    if left_out != fixed:
+        yield left_out, "without optional passes on its loops, and is slower"
+    if not holds_schedule(question.source.text):
+        whole = f"a fault in avial_lab: {_first_line(fault)}"
+        yield replace(left_out, whole=whole), "as one task, which runs on one rank"
+
+
+def _told(question: Build, fault: AvialError, what: str) -> str:
+    first = _first_line(fault)
+    return (
+        f"a fault in avial_lab ({first}): the program was compiled {what}{_saved(question, fault)}"
+    )
+
+
+def _saved(question: Build, fault: AvialError) -> str:
+    """Where the program lies for whoever looks for the fault; a crash has saved it already."""
+    if isinstance(fault, CompilerCrash):
+        return f"; {(fault.hint or '').partition(';')[0]}"
+    where = save_reproducer(question, "a fault in avial_lab", str(fault))
+    return f"; a reproducer is in {where}" if where is not None else ""
+
+
+def _first_line(fault: AvialError) -> str:
+    return fault.message.partition("\n")[0]
+
+
+# Places -------------------------------------------------------------------------------------------
+
+Placed = TypeVar("Placed", Task, Group, Verdict)
+
+
+def _in_cell(built: Built, source: Source) -> Built:
+    """The same with its places in the cell of that name; those in other files (an MLIR text may
+    say that it was made of one) stay.
+    """
+    schedule = built.schedule
+    graph = replace(
+        schedule.graph,
+        tasks=tuple(_placed(task, source) for task in schedule.graph.tasks),
+        groups=tuple(_placed(group, source) for group in schedule.graph.groups),
+    )
+    verdicts = tuple(_placed(verdict, source) for verdict in built.verdicts)
+    return replace(built, schedule=replace(schedule, graph=graph), verdicts=verdicts)
+
+
+def _placed(item: Placed, source: Source) -> Placed:
+    span = item.span
+    if span is None or span.text != source.text:
+        return item
+    return replace(item, span=replace(span, cell=source.cell))
