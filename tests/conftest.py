@@ -11,7 +11,7 @@ from mlir import ir
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from avial_lab.dialects import register
+from avial_lab.compiler.ir.dialects import register
 from tests.printing.differing import explained
 
 # An example that stood still while others had the machine is not wrong: as in hypothesis's own

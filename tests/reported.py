@@ -10,11 +10,15 @@ from itertools import product
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 
+from avial_lab.compiler.analysis.polyhedral import Array, Loop, Scop
+from avial_lab.compiler.analysis.polyhedral.footprints import Touch, touched_boxes
+from avial_lab.compiler.lowering.tasks import TO_LLVM, run_passes
+from avial_lab.compiler.passes.distribution.footprint_functions import (
+    EVERYTHING,
+    TouchFunction,
+    write_touches,
+)
 from avial_lab.core.regions import Box
-from avial_lab.passes.touches import EVERYTHING, TouchFunction, write_touches
-from avial_lab.pipelines import TO_LLVM, run_passes
-from avial_lab.polyhedra import Array, Loop, Scop
-from avial_lab.polyhedra.touched import Touch, touched_boxes
 
 Elements = set[tuple[str, tuple[int, ...]]]
 

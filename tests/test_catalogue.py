@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from avial_lab import passes, pipelines
 from avial_lab.cli.main import main
+from avial_lab.compiler import passes
 from avial_lab.compiler.catalogue import (
     ARITHMETIC,
     CATALOGUE,
@@ -34,14 +34,15 @@ from avial_lab.compiler.catalogue import (
     WRITTEN,
     rows,
 )
+from avial_lab.compiler.lowering import tasks
+from avial_lab.compiler.lowering.structured import to_loops, to_one, to_tasks
+from avial_lab.compiler.lowering.tasks import OURS, TO_HOST, TO_LLVM, arithmetic, parse_passes
 from avial_lab.compiler.options import CompileOptions
+from avial_lab.compiler.pass_rows import Pipeline, Row, documentation
+from avial_lab.compiler.passes.tasks import normalise, normalise_tasks
+from avial_lab.compiler.worker.reference.interpreter import _CHECKED
 from avial_lab.core.errors import InternalError, PassError
 from avial_lab.machine.topology import Topology
-from avial_lab.pass_rows import Pipeline, Row, documentation
-from avial_lab.passes import normalise, normalise_tasks
-from avial_lab.pipelines import OURS, TO_HOST, TO_LLVM, arithmetic, parse_passes
-from avial_lab.simulator.reference import _CHECKED
-from avial_lab.spmd import to_loops, to_one, to_tasks
 
 OWN = {row.name: row for row in rows() if row.is_ours}
 NEEDED: dict[str, dict[str, Any]] = {
@@ -81,7 +82,7 @@ def classes_in(folder: Path) -> Iterator[str]:
             if isinstance(each, ast.ClassDef):
                 methods = {part.name for part in each.body if isinstance(part, ast.FunctionDef)}
                 if {"__call__", "__str__"} <= methods:
-                    yield f"avial_lab.passes.{path.stem}:{each.name}"
+                    yield f"avial_lab.compiler.passes.{path.stem}:{each.name}"
 
 
 def test_every_pass_has_a_row() -> None:
@@ -131,7 +132,7 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
             assert run[: len(first)] == first
             yield PLAIN if plain else WRITTEN, run[len(first) :]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipelines, "has_fma", lambda: False)
+        patch.setattr(tasks, "has_fma", lambda: False)
         yield ARITHMETIC, names(arithmetic(strict=False))
     yield NORMALISE, names(normalise._steps())
     yield PLAIN, names(normalise_tasks._steps())

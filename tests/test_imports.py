@@ -19,7 +19,7 @@ WITHOUT_MLIR = (
     "avial_lab.planning.task_graph",
     "avial_lab.planning.schedule",
     "avial_lab.compiler.catalogue",
-    "avial_lab.binary",
+    "avial_lab.compiler.backends.llvm",
     "avial_lab.cli.doctor",
     "avial_lab.plot",
     "avial_lab.plot.page.passes",
@@ -69,7 +69,7 @@ def test_it_loads_no_cluster(module: str) -> None:
 
 
 def test_this_test_sees_mlir_where_it_is_loaded() -> None:
-    assert "mlir" in loaded_by("avial_lab.parse")
+    assert "mlir" in loaded_by("avial_lab.compiler.frontends.mlir")
 
 
 def test_importing_the_package_loads_next_to_nothing() -> None:
@@ -79,7 +79,9 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
 
 @pytest.mark.parametrize("package", ["avial_lab", "avial_lab.plot"])
 def test_every_exported_name_is_there_and_none_is_a_module(package: str) -> None:
-    """`avial_lab.parse` would be the function or the module, by who imported what before."""
+    """`avial_lab.compiler.frontends.mlir` would be the function or the module, by who imported what
+    before.
+    """
     code = f"""if True:
         import importlib.util, {package} as package
         assert package.__all__

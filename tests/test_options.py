@@ -19,6 +19,7 @@ from avial_lab.artifact.stages import Stage
 from avial_lab.cli.main import main
 from avial_lab.compiler import options as options_module
 from avial_lab.compiler.catalogue import OPTIONAL, SIZES
+from avial_lab.compiler.lowering.tasks import parse_passes
 from avial_lab.compiler.options import (
     OPTIONS,
     CompileOptions,
@@ -32,7 +33,6 @@ from avial_lab.compiler.requests import Build, Source
 from avial_lab.core.errors import AvialError, PassError, ScheduleError
 from avial_lab.machine.topology import Topology
 from avial_lab.notebook.magics import AvialMagics, _parse
-from avial_lab.pipelines import parse_passes
 from avial_lab.program import cached_build, program
 from avial_lab.program.compiler_client import save_reproducer
 from avial_lab.program.program import _command, _tuning_key

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.inside.work import OperationCounts, own_counts
-from avial_lab.passes.loop_work import _weight as additions_of
-from avial_lab.passes.operations import functions_in
-from avial_lab.polyhedra.sharing import _weight as peak_flops_of
-from avial_lab.weights import WEIGHTS, weight_of
+from avial_lab.compiler.analysis.costs.operation_counts import OperationCounts, own_counts
+from avial_lab.compiler.analysis.costs.traffic import _weight as peak_flops_of
+from avial_lab.compiler.analysis.costs.weights import WEIGHTS, weight_of
+from avial_lab.compiler.codegen.loops.work_estimate import _weight as additions_of
+from avial_lab.compiler.ir.operations import functions_in
 
 BODY = """
 func.func @f(%x: f64, %n: i64, %i: index, %v: vector<4xf64>, %m: memref<20xf64>) {

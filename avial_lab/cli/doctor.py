@@ -254,7 +254,7 @@ def check_machine_code() -> Iterator[Finding]:
 
 _LOAD_DIALECT = """
 from mlir import ir
-from avial_lab.parse import parse_cell
+from avial_lab.compiler.frontends.mlir import parse_cell
 text = '''
 avial.schedule %a: memref<4xi32> {
   %cpu = avial.target {arch = "cpu"}

@@ -27,10 +27,10 @@ from avial_lab.benchmarks.command import race_arguments, race_command
 from avial_lab.benchmarks.kernel_suite import SIZES, KernelProgram, is_kernel, kernel_program
 from avial_lab.benchmarks.results_page import page_arguments, page_command
 from avial_lab.benchmarks.worth_command import worth_arguments, worth_command
+from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.options import arguments, given
 from avial_lab.compiler.requests import Analysis
 from avial_lab.core.errors import AvialError, BindError, CheckError
-from avial_lab.notation.header import holds_schedule
 from avial_lab.program import program
 from avial_lab.program.inputs import (
     RandomArguments,

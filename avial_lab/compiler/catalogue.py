@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from avial_lab.pass_rows import Pipeline, Row, Size
+from avial_lab.compiler.pass_rows import Pipeline, Row, Size
 
 # -- from the text to tasks ------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ ARITHMETIC = Pipeline(
             what="Marks the module: every operation is rounded on its own, in the text's order.",
             why="Before all passes that read the mark and then leave sums and products as they "
             "are (share-rows, join-sums, reorder-sums, partial-sums, thread-sums …).",
-            at="avial_lab.passes.strict_arithmetic:StrictArithmetic",
+            at="avial_lab.compiler.passes.arithmetic.strict_arithmetic:StrictArithmetic",
             when="strict",
         ),
         Row(
@@ -34,7 +34,7 @@ ARITHMETIC = Pipeline(
             what="Products that are only added to something are rounded once, with the sum.",
             why="Before anything moves: what is fused is decided in the text, so that any number "
             "of ranks and threads and the reference compute the same bits.",
-            at="avial_lab.passes.contract_products:ContractProducts",
+            at="avial_lab.compiler.passes.arithmetic.contract_fma:ContractProducts",
             when="not strict, on a machine with an instruction for it",
         ),
         Row(
@@ -42,7 +42,7 @@ ARITHMETIC = Pipeline(
             what="Chooses the elementary functions that are computed by code of ours, not libm.",
             why="Before anything moves, for the same reason; until expand-math they stay single "
             "operations, which the analyses understand.",
-            at="avial_lab.passes.mark_math:MarkMath",
+            at="avial_lab.compiler.passes.arithmetic.select_math:MarkMath",
             when="not strict",
         ),
     ),
@@ -61,14 +61,14 @@ PLAIN = Pipeline(
             "empty-loops",
             what="Erases loops whose constant bounds leave no iteration.",
             why="Before canonicalize, which in MLIR 22 ends the process at a loop inside of one.",
-            at="avial_lab.passes.empty_loops:EmptyLoops",
+            at="avial_lab.compiler.passes.tasks.remove_empty_loops:EmptyLoops",
         ),
         Row(
             "unroll-short",
             what="Writes out loops over a few neighbours, as stencils with weights have them.",
             why="Before the program is divided: fuse-phases asks already at stage placed for "
             "tiles over time, which are made of plain nests only.",
-            at="avial_lab.passes.unroll_short:UnrollShort",
+            at="avial_lab.compiler.passes.loops.order.unroll_short:UnrollShort",
         ),
         Row(
             "canonicalize",
@@ -85,14 +85,14 @@ PLAIN = Pipeline(
             "normalise",
             what="Calls, linear algebra and loops of any dialect become affine loops over memory.",
             why="Before every analysis: they read accesses of memory in loops, and nothing else.",
-            at="avial_lab.passes.normalise:Normalise",
+            at="avial_lab.compiler.passes.tasks.normalise:Normalise",
         ),
         Row(
             "check-accesses",
             what="Refuses accesses that are certain to leave their array.",
             why="As soon as accesses can be read, and before loops are taken apart, so that the "
             "message is about the access and the loops of the text.",
-            at="avial_lab.passes.check_accesses:CheckAccesses",
+            at="avial_lab.compiler.passes.tasks.check_accesses:CheckAccesses",
             when="a function",
         ),
         Row(
@@ -100,26 +100,26 @@ PLAIN = Pipeline(
             what="Takes loops that do several things apart where a part can be divided then.",
             why="Before drop-in divides loops. It looks at loops that cannot be divided yet, as "
             "do the two below; it leaves the iterations as they are, so it is tried first.",
-            at="avial_lab.passes.distribute_loops:DistributeLoops",
+            at="avial_lab.compiler.passes.tasks.distribute_loops:DistributeLoops",
         ),
         Row(
             "scratch-per-iteration",
             what="Gives each iteration its own copy of an array that they only scratch on.",
             why="For loops that distribute-loops could not help: it costs memory and a copy.",
-            at="avial_lab.passes.scratch_per_iteration:ScratchPerIteration",
+            at="avial_lab.compiler.passes.tasks.privatise_scratch:ScratchPerIteration",
         ),
         Row(
             "cut-loops",
             what="Cuts loops at the one iteration that keeps the others from being divided.",
             why="For loops that neither of the two above could help: it makes three of one.",
-            at="avial_lab.passes.cut_loops:CutLoops",
+            at="avial_lab.compiler.passes.tasks.split_index_sets:CutLoops",
         ),
         Row(
             "drop-in",
             what="Puts parallel nests into replicates, sequential loops around them into "
             "converges, and the rest into tasks.",
             why="Last: what it wraps is divided as it stands.",
-            at="avial_lab.passes.drop_in:DropIn",
+            at="avial_lab.compiler.passes.tasks.drop_in:DropIn",
             when="a function",
         ),
     ),
@@ -133,13 +133,13 @@ NORMALISE = Pipeline(
             "inline-calls",
             what="Writes calls of the module's own functions out.",
             why="First: what stands behind a call goes through all steps below where it is used.",
-            at="avial_lab.passes.inline_calls:InlineCalls",
+            at="avial_lab.compiler.passes.tasks.inline_calls:InlineCalls",
         ),
         Row(
             "empty-loops",
             what="Erases loops whose constant bounds leave no iteration.",
             why="Again: inlined bodies may have some, and canonicalize comes next.",
-            at="avial_lab.passes.empty_loops:EmptyLoops",
+            at="avial_lab.compiler.passes.tasks.remove_empty_loops:EmptyLoops",
         ),
         Row(
             "one-shot-bufferize",
@@ -161,38 +161,38 @@ NORMALISE = Pipeline(
             "keep-places",
             what="What a named operation became stands at that operation's place in the cell.",
             why="Right after linalg-generalize-named-ops, which forgets places.",
-            at="avial_lab.passes.normalise:KeepPlaces",
+            at="avial_lab.compiler.passes.tasks.normalise:KeepPlaces",
         ),
         Row(
             "parallel-first",
             what="Moves parallel iterators of linear algebra outside of its reductions.",
             why="While iterators have an order of their own: linalg-to-loops writes it down.",
-            at="avial_lab.passes.parallel_first:ParallelFirst",
+            at="avial_lab.compiler.passes.tasks.parallel_first:ParallelFirst",
         ),
         Row(
             "linalg-to-loops",
             what="Linear algebra becomes affine loops, or scf loops for windows cut in loops.",
             why="Once its iterators are in the order that its loops are to have.",
-            at="avial_lab.passes.normalise:LinalgToLoops",
+            at="avial_lab.compiler.passes.tasks.normalise:LinalgToLoops",
         ),
         Row(
             "only-loops",
             what="Refuses tensors and linear algebra that are left.",
             why="After the last pass that makes loops of them.",
-            at="avial_lab.passes.normalise:OnlyLoops",
+            at="avial_lab.compiler.passes.tasks.normalise:OnlyLoops",
         ),
         Row(
             "copies-to-loops",
             what="memref.copy becomes loops over elements.",
             why="After one-shot-bufferize and inlining, which bring copies in; the analyses read "
             "loads and stores.",
-            at="avial_lab.passes.copies_to_loops:CopiesToLoops",
+            at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
         ),
         Row(
             "constant-globals",
             what="Tables that have values and that nobody writes are constants.",
             why="After all uses are loads and stores, which alone it knows as reading or writing.",
-            at="avial_lab.passes.normalise:ConstantGlobals",
+            at="avial_lab.compiler.passes.tasks.normalise:ConstantGlobals",
         ),
         Row(
             "scf-forall-to-parallel",
@@ -204,7 +204,7 @@ NORMALISE = Pipeline(
             what="Loops count in index, in place of their language's integers.",
             why="Before raise-loops: affine loops count in index. The casts it puts in are folded "
             "right below.",
-            at="avial_lab.passes.index_loops:IndexLoops",
+            at="avial_lab.compiler.passes.tasks.index_loops:IndexLoops",
         ),
         Row(
             "canonicalize",
@@ -226,20 +226,20 @@ NORMALISE = Pipeline(
             what="Sinks scratch memory into the parallel loops that use it, and hoists what "
             "sequential loops allocate again and again.",
             why="After mem2reg, so that it moves only what is memory for good.",
-            at="avial_lab.passes.own_memory:OwnMemory",
+            at="avial_lab.compiler.passes.tasks.place_allocations:OwnMemory",
         ),
         Row(
             "carried-to-memory",
             what="Values that loops at control level hand on live in memory: ranks exchange that.",
             why="After mem2reg, which makes loops hand on what was a variable in memory.",
-            at="avial_lab.passes.carried_to_memory:CarriedToMemory",
+            at="avial_lab.compiler.passes.tasks.iter_args_to_memory:CarriedToMemory",
         ),
         Row(
             "raise-loops",
             what="Loops and accesses of other dialects become affine where they can.",
             why="After carried-to-memory: a value that is read from memory by now cannot be a "
             "bound or a subscript of affine operations.",
-            at="avial_lab.passes.raise_loops:RaiseLoops",
+            at="avial_lab.compiler.passes.tasks.raise_to_affine:RaiseLoops",
         ),
         Row(
             "canonicalize",
@@ -262,7 +262,7 @@ WHOLE = Pipeline(
             "one-task",
             what="Puts the whole function into one task.",
             why="In place of all that divides it.",
-            at="avial_lab.passes.one_task:OneTask",
+            at="avial_lab.compiler.passes.tasks.one_task:OneTask",
         ),
     ),
 )
@@ -276,13 +276,13 @@ WRITTEN = Pipeline(
             what="A converge that counts or watches a buffer becomes the loop it stands for.",
             why="Before the lowering, which knows loops; complete-replicates looks at each "
             "replicate by itself, so either may come first.",
-            at="avial_lab.passes.converge_to_loops:ConvergeToLoops",
+            at="avial_lab.compiler.passes.tasks.converge_to_loops:ConvergeToLoops",
         ),
         Row(
             "complete-replicates",
             what="Finds the loop that a replicate divides, and proves that it may.",
             why="Before place-phases, which divides the loop that it finds.",
-            at="avial_lab.passes.complete_replicates:CompleteReplicates",
+            at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
         ),
     ),
 )
@@ -297,8 +297,8 @@ PLACE_TASKS = Pipeline(
             "place-tasks",
             what="Writes the schedule onto the tasks: rank, device, order, messages.",
             why="By itself: it moves nothing, and tasks-to-mpi reads what it writes.",
-            at="avial_lab.passes.place_tasks:PlaceTasks",
-            by_name="avial_lab.passes.place_tasks:PlaceTasksHere",
+            at="avial_lab.compiler.passes.placement.place_tasks:PlaceTasks",
+            by_name="avial_lab.compiler.passes.placement.place_tasks:PlaceTasksHere",
         ),
     ),
 )
@@ -311,8 +311,8 @@ PLACE_PHASES = Pipeline(
             "place-phases",
             what="Writes onto each phase which ranks may run it, and how it is divided.",
             why="First: the passes below ask on how many ranks a phase runs.",
-            at="avial_lab.passes.place_phases:PlacePhases",
-            by_name="avial_lab.passes.place_phases:PlacePhasesHere",
+            at="avial_lab.compiler.passes.placement.place_phases:PlacePhases",
+            by_name="avial_lab.compiler.passes.placement.place_phases:PlacePhasesHere",
         ),
     ),
 )
@@ -326,7 +326,7 @@ GROUP_PHASES = Pipeline(
             what="Divides sums over columns by the rows that a rank has already, with partial "
             "sums where that takes less time.",
             why="First of these: keep-on-one would leave such programs to one rank without it.",
-            at="avial_lab.passes.share_rows:ShareRows",
+            at="avial_lab.compiler.passes.placement.align_reductions:ShareRows",
             optional=True,
             when="several ranks, a plain function, no division asked for",
         ),
@@ -335,7 +335,7 @@ GROUP_PHASES = Pipeline(
             what="Leaves a program to one of several ranks where messages take longer than the "
             "work that they save.",
             why="Before the three below, which treat such a program as one of a single rank.",
-            at="avial_lab.passes.keep_on_one:KeepOnOne",
+            at="avial_lab.compiler.passes.placement.keep_on_one:KeepOnOne",
             optional=True,
             when="several ranks, a plain function, no division asked for",
         ),
@@ -343,7 +343,7 @@ GROUP_PHASES = Pipeline(
             "widen-halos",
             what="Exchanges wider halos of stencils once in several steps of time.",
             why="Before fuse-phases, which leaves phases with a wide halo as they are.",
-            at="avial_lab.passes.widen_halos:WidenHalos",
+            at="avial_lab.compiler.passes.placement.widen_halos:WidenHalos",
             optional=True,
             sizes={"steps": Size("steps of time between two exchanges of halos", 1, 1 << 12)},
             when="several ranks",
@@ -353,7 +353,7 @@ GROUP_PHASES = Pipeline(
             what="Makes one task of the phases in a loop over time, where that loop can be tiled "
             "or blocked, or where they are short.",
             why="Before join-phases, which leaves phases alone that are several already.",
-            at="avial_lab.passes.fuse_phases:FusePhases",
+            at="avial_lab.compiler.passes.placement.fuse_phases:FusePhases",
             optional=True,
             when="one rank; on several, a plain function with no division asked for",
         ),
@@ -361,7 +361,7 @@ GROUP_PHASES = Pipeline(
             "join-phases",
             what="Makes one task of phases that go over the same array, which is then read once.",
             why="Last: of what is a phase by then.",
-            at="avial_lab.passes.join_phases:JoinPhases",
+            at="avial_lab.compiler.passes.placement.join_phases:JoinPhases",
             optional=True,
             when="one rank; on several, a plain function with no division asked for",
         ),
@@ -378,7 +378,7 @@ TASKS_TO_MPI = Pipeline(
             "tasks-to-mpi",
             what="Tasks become functions; the schedule becomes steps, sends and receives.",
             why="After place-tasks, whose decisions it carries out.",
-            at="avial_lab.passes.tasks_to_mpi:TasksToMpi",
+            at="avial_lab.compiler.passes.distribution.tasks_to_mpi:TasksToMpi",
         ),
     ),
 )
@@ -391,13 +391,13 @@ PHASES_TO_MPI = Pipeline(
             "emulate-gpu",
             what="GPU kernels become loops over blocks and threads.",
             why="Before replicate-to-mpi, which makes functions of the loops of a phase.",
-            at="avial_lab.passes.emulate_gpu:EmulateGpu",
+            at="avial_lab.compiler.passes.host.emulate_gpu:EmulateGpu",
         ),
         Row(
             "replicate-to-mpi",
             what="Phases become functions; the entry calls the ownership runtime around them.",
             why="Last: the avial dialect is gone behind it.",
-            at="avial_lab.passes.replicate_to_mpi:ReplicateToMpi",
+            at="avial_lab.compiler.passes.distribution.replicate_to_mpi:ReplicateToMpi",
         ),
     ),
 )
@@ -414,13 +414,13 @@ LOOPS = Pipeline(
             "arrays-apart",
             what="Marks functions whose arrays share no memory.",
             why="First: the passes below work on functions with this mark.",
-            at="avial_lab.passes.arrays_apart:ArraysApart",
+            at="avial_lab.compiler.passes.loops.facts.no_alias:ArraysApart",
         ),
         Row(
             "normalise-tasks",
             what="Brings the bodies of tasks into the form that the loops of phases have by now.",
             why="After arrays-apart, whose mark it asks for; before all that works on loops.",
-            at="avial_lab.passes.normalise_tasks:NormaliseTasks",
+            at="avial_lab.compiler.passes.tasks.normalise_tasks:NormaliseTasks",
             optional=True,
             sizes={"least": Size("iterations of a body from which on it is", 1, 1 << 30)},
         ),
@@ -429,7 +429,7 @@ LOOPS = Pipeline(
             what="Cuts innermost loops where a subscript goes round the end of an array.",
             why="Before all that reads subscripts: one with a remainder is not affine, and what "
             "stands between two cuts is.",
-            at="avial_lab.passes.split_wraps:SplitWraps",
+            at="avial_lab.compiler.passes.loops.order.split_wraparound:SplitWraps",
             optional=True,
         ),
         Row(
@@ -437,7 +437,7 @@ LOOPS = Pipeline(
             what="Writes out sums of a few terms, so that the loop over elements is innermost.",
             why="Before expand-scalars, which would put such a sum into a row of memory; what "
             "block-loops makes blocks of it leaves alone.",
-            at="avial_lab.passes.unroll_sums:UnrollSums",
+            at="avial_lab.compiler.passes.loops.order.unroll_reductions:UnrollSums",
             optional=True,
             when="not with blas, which takes small products too",
         ),
@@ -446,7 +446,7 @@ LOOPS = Pipeline(
             what="Gives values that loops carry an element for each iteration, where that lets "
             "loops be put into a better order or makes a contraction.",
             why="Before block-loops and order-loops, for whose sake it does so.",
-            at="avial_lab.passes.expand_scalars:ExpandScalars",
+            at="avial_lab.compiler.passes.loops.storage.expand_scalars:ExpandScalars",
             optional=True,
         ),
         Row(
@@ -454,7 +454,7 @@ LOOPS = Pipeline(
             what="Makes one sum of a triangle's and its mirror image's.",
             why="After expand-scalars, which gives the pieces elements of an array; before "
             "block-loops, which then finds one contraction of a rectangle.",
-            at="avial_lab.passes.join_sums:JoinSums",
+            at="avial_lab.compiler.passes.loops.contractions.merge_split_reductions:JoinSums",
             optional=True,
             when="with block-loops; neither strict (another order) nor with blas (which takes no "
             "matrix that is mirrored as it is read)",
@@ -463,7 +463,7 @@ LOOPS = Pipeline(
             "expand-arrays",
             what="Gives scratch arrays that a loop makes anew a row for each of its iterations.",
             why="Before block-loops, which then finds a contraction of all the iterations.",
-            at="avial_lab.passes.expand_arrays:ExpandArrays",
+            at="avial_lab.compiler.passes.loops.storage.expand_arrays:ExpandArrays",
             optional=True,
             when="with block-loops",
         ),
@@ -473,7 +473,7 @@ LOOPS = Pipeline(
             "blocks of steps.",
             why="Before order-loops and fuse-nests: blocks gain more than any order of the "
             "loops. What it wrote is marked, and the passes below leave that as it is.",
-            at="avial_lab.passes.block_loops:BlockLoops",
+            at="avial_lab.compiler.passes.loops.contractions.block_contractions:BlockLoops",
             optional=True,
             sizes={
                 "terms": Size("terms of a sum in one block", 1, 1 << 16),
@@ -486,7 +486,7 @@ LOOPS = Pipeline(
             what="Solves triangular systems in blocks of rows, which threads share.",
             why="After block-loops, whose own loops are marked and left alone; before order-loops, "
             "for which it marks its loops as ordered.",
-            at="avial_lab.passes.block_substitutions:BlockSubstitutions",
+            at="avial_lab.compiler.passes.loops.contractions.block_triangular_solves:BlockSubstitutions",
             optional=True,
             sizes={"rows": Size("rows in one block", 8, 1 << 13, multiple=8)},
         ),
@@ -495,7 +495,7 @@ LOOPS = Pipeline(
             what="Exchanges and splits loops so that the innermost walks along memory.",
             why="After block-loops and block-substitutions, which have the first choice of "
             "nests; before all that is about the innermost loop.",
-            at="avial_lab.passes.order_loops:OrderLoops",
+            at="avial_lab.compiler.passes.loops.order.interchange_loops:OrderLoops",
             optional=True,
         ),
         Row(
@@ -503,7 +503,7 @@ LOOPS = Pipeline(
             what="Makes one of nests that go over the same elements, which are loaded once.",
             why="After order-loops: it fuses loops that have the same order; before promote- "
             "scalars, whose loops hand values on, and are not fused.",
-            at="avial_lab.passes.fuse_nests:FuseNests",
+            at="avial_lab.compiler.passes.loops.order.fuse_loops:FuseNests",
             optional=True,
         ),
         Row(
@@ -511,7 +511,7 @@ LOOPS = Pipeline(
             what="Takes several steps of time on a part of the arrays while a cache holds it.",
             why="After order-loops: it keeps the loops inside of its tiles as they are, and marks "
             "the tiles, so that nobody below changes those.",
-            at="avial_lab.passes.tile_time:TileTime",
+            at="avial_lab.compiler.passes.loops.order.tile_time:TileTime",
             optional=True,
             sizes={
                 "l1": _CACHE,
@@ -526,7 +526,7 @@ LOOPS = Pipeline(
             what="Makes one loop of rows and columns that are added to the same elements.",
             why="Before promote-scalars and reorder-sums, which look at the innermost loop: that "
             "is the long one then.",
-            at="avial_lab.passes.flatten_rows:FlattenSums",
+            at="avial_lab.compiler.passes.loops.order.coalesce_loops:FlattenSums",
             optional=True,
         ),
         Row(
@@ -534,7 +534,7 @@ LOOPS = Pipeline(
             what="Keeps elements that an innermost loop meets in every iteration in registers.",
             why="Once loops are in their last order; before reorder-sums and independent- "
             "accesses, to which such an element would be a dependence through memory.",
-            at="avial_lab.passes.promote_scalars:PromoteScalars",
+            at="avial_lab.compiler.passes.loops.storage.promote_scalars:PromoteScalars",
             optional=True,
         ),
         Row(
@@ -543,7 +543,7 @@ LOOPS = Pipeline(
             why="After promote-scalars, which leaves the sum a value that the loop hands on; "
             "before partial-sums, thread-sums and mark-parallel, into whose loops it does "
             "not look.",
-            at="avial_lab.passes.reorder_sums:ReorderSums",
+            at="avial_lab.compiler.passes.loops.reductions.reassociate_sums:ReorderSums",
             optional=True,
         ),
         Row(
@@ -552,7 +552,7 @@ LOOPS = Pipeline(
             why="After the passes that change what an innermost loop loads and stores; before "
             "partial-sums, thread-sums and mark-parallel, into whose loops it does not "
             "look.",
-            at="avial_lab.passes.independent_accesses:IndependentAccesses",
+            at="avial_lab.compiler.passes.loops.facts.independent_accesses:IndependentAccesses",
             optional=True,
         ),
         Row(
@@ -560,7 +560,7 @@ LOOPS = Pipeline(
             what="Adds rows up in parts, each for a thread, where all add to the same sums.",
             why="Before mark-parallel, which finds such loops in order; it marks those it cut "
             "itself.",
-            at="avial_lab.passes.partial_sums:PartialSums",
+            at="avial_lab.compiler.passes.loops.reductions.privatise_array_sums:PartialSums",
             optional=True,
         ),
         Row(
@@ -568,7 +568,7 @@ LOOPS = Pipeline(
             what="Adds up a long sum, or looks for an extreme, in parts, each for a thread.",
             why="After partial-sums, which has its way with rows first; before mark-parallel, for "
             "the same reason.",
-            at="avial_lab.passes.thread_sums:ThreadSums",
+            at="avial_lab.compiler.passes.loops.reductions.privatise_scalar_sums:ThreadSums",
             optional=True,
         ),
         Row(
@@ -576,14 +576,14 @@ LOOPS = Pipeline(
             what="Marks the outermost loops whose iterations may run at the same time.",
             why="After the passes that mark loops of their own, which it leaves alone; before "
             "those that ask for the mark: hold-rows to thread-loops.",
-            at="avial_lab.passes.mark_parallel:MarkParallel",
+            at="avial_lab.compiler.passes.loops.facts.mark_parallel:MarkParallel",
         ),
         Row(
             "hold-rows",
             what="Keeps short rows of sums in registers, several of them at once.",
             why="Before jam-rows, which would have such rows loaded and stored once in a few "
             "terms.",
-            at="avial_lab.passes.hold_rows:HoldRows",
+            at="avial_lab.compiler.passes.loops.jam.jam_in_registers:HoldRows",
             optional=True,
         ),
         Row(
@@ -591,7 +591,7 @@ LOOPS = Pipeline(
             what="Runs rows that add to the same sums several at a time.",
             why="Before vectorise-rows and interleave-rows, which then meet what is left; "
             "before thread-loops, behind which nobody knows how many rows there are.",
-            at="avial_lab.passes.jam_rows:JamRows",
+            at="avial_lab.compiler.passes.loops.jam.jam_for_stores:JamRows",
             optional=True,
             sizes={"rows": Size("rows at once", 2, 16)},
         ),
@@ -599,7 +599,7 @@ LOOPS = Pipeline(
             "vectorise-rows",
             what="Makes lanes of vectors of a parallel loop around one that hands values on.",
             why="Before interleave-rows, which takes those rows that cannot be lanes.",
-            at="avial_lab.passes.vectorise_rows:VectoriseRows",
+            at="avial_lab.compiler.passes.loops.vectors.vectorise_outer:VectoriseRows",
             optional=True,
             sizes={"lanes": Size("iterations in the lanes of vectors", 2, 64)},
         ),
@@ -608,7 +608,7 @@ LOOPS = Pipeline(
             what="Runs rows that each wait for themselves side by side.",
             why="After vectorise-rows; before thread-loops, which takes the mark away that says "
             "that rows need no lag.",
-            at="avial_lab.passes.interleave_rows:InterleaveRows",
+            at="avial_lab.compiler.passes.loops.jam.jam_for_latency:InterleaveRows",
             optional=True,
             sizes={"rows": Size("rows side by side", 2, 64)},
         ),
@@ -617,7 +617,7 @@ LOOPS = Pipeline(
             what="Looks for the least or the greatest of a row in vectors.",
             why="After the passes that run rows together: it takes what innermost loops they "
             "left, and what it writes is no loop to them.",
-            at="avial_lab.passes.reorder_extremes:ReorderExtremes",
+            at="avial_lab.compiler.passes.loops.reductions.vectorise_extremes:ReorderExtremes",
             optional=True,
         ),
         Row(
@@ -625,7 +625,7 @@ LOOPS = Pipeline(
             what="Turns squares in registers where arrays lie across each other.",
             why="Before thread-loops, which takes the mark of the loop over rows away; before "
             "whole-vectors, which would take the same rows.",
-            at="avial_lab.passes.transpose_tiles:TransposeTiles",
+            at="avial_lab.compiler.passes.loops.vectors.transpose_in_registers:TransposeTiles",
             optional=True,
         ),
         Row(
@@ -633,14 +633,14 @@ LOOPS = Pipeline(
             what="Divides marked loops among the threads of a rank.",
             why="After the passes that rewrite nests as a whole or ask for the mark, which is "
             "gone behind it; the passes below rewrite innermost loops of a thread's part.",
-            at="avial_lab.passes.thread_loops:ThreadLoops",
+            at="avial_lab.compiler.passes.loops.threads.thread_loops:ThreadLoops",
             optional=True,
         ),
         Row(
             "split-drivers",
             what="Has LLVM take code as it is that only says which parts run.",
             why="After thread-loops, which makes such code.",
-            at="avial_lab.passes.split_drivers:SplitDrivers",
+            at="avial_lab.compiler.passes.loops.threads.outline_drivers:SplitDrivers",
             optional=True,
         ),
         Row(
@@ -648,7 +648,7 @@ LOOPS = Pipeline(
             what="Makes one long row of short rows that lie behind one another in memory.",
             why="After thread-loops, which divides the loop over rows; before the passes that "
             "ask how long a row is.",
-            at="avial_lab.passes.flatten_rows:FlattenRows",
+            at="avial_lab.compiler.passes.loops.order.coalesce_loops:FlattenRows",
             optional=True,
         ),
         Row(
@@ -656,14 +656,14 @@ LOOPS = Pipeline(
             what="Asks before a loop how far apart its iterations meet: vectors, if far.",
             why="After the passes on nests: its two versions stand in an scf.if, into which "
             "those do not look.",
-            at="avial_lab.passes.check_distances:CheckDistances",
+            at="avial_lab.compiler.passes.loops.versions.version_by_distance:CheckDistances",
             optional=True,
         ),
         Row(
             "near-arguments",
             what="Asks before a loop whether its sines' arguments are within their code's limit.",
             why="After the passes on nests, for the same reason.",
-            at="avial_lab.passes.near_arguments:NearArguments",
+            at="avial_lab.compiler.passes.loops.versions.version_by_argument:NearArguments",
             optional=True,
         ),
         Row(
@@ -671,7 +671,7 @@ LOOPS = Pipeline(
             what="Copies elements that lie apart and that many rows load alike side by side.",
             why="After thread-loops: each part has a table of its own then; before share-loads, "
             "whose rows side by side load from it.",
-            at="avial_lab.passes.pack_rows:PackRows",
+            at="avial_lab.compiler.passes.loops.vectors.pack_operands:PackRows",
             optional=True,
         ),
         Row(
@@ -679,7 +679,7 @@ LOOPS = Pipeline(
             what="Runs rows that load the same elements four at a time.",
             why="After thread-loops: rows of one thread's part; before whole-vectors, which "
             "writes rows as vectors, one by one.",
-            at="avial_lab.passes.share_loads:ShareLoads",
+            at="avial_lab.compiler.passes.loops.jam.jam_for_loads:ShareLoads",
             optional=True,
         ),
         Row(
@@ -687,21 +687,21 @@ LOOPS = Pipeline(
             what="Keeps short copies loops, in place of calls of memcpy.",
             why="After thread-loops: LLVM is told of the function that the loop stands in by "
             "now; before whole-vectors, which leaves no loop that copies.",
-            at="avial_lab.passes.inline_copies:InlineCopies",
+            at="avial_lab.compiler.passes.loops.vectors.inline_copies:InlineCopies",
             optional=True,
         ),
         Row(
             "stream-stores",
             what="Marks stores that fill a large array, to go past the caches.",
             why="Right before whole-vectors, which writes them.",
-            at="avial_lab.passes.stream_stores:StreamStores",
+            at="avial_lab.compiler.passes.loops.vectors.streaming_stores:StreamStores",
             optional=True,
         ),
         Row(
             "whole-vectors",
             what="Writes rows as whole vectors whose stores are aligned.",
             why="Last: nobody above reads vectors.",
-            at="avial_lab.passes.whole_vectors:WholeVectors",
+            at="avial_lab.compiler.passes.loops.vectors.align_vectors:WholeVectors",
             optional=True,
         ),
     ),
@@ -718,27 +718,27 @@ HOST = Pipeline(
             what="GPU kernels become loops over blocks and threads.",
             why="First: what stands in them goes through all that follows. (Stage gpu begins "
             "before.)",
-            at="avial_lab.passes.emulate_gpu:EmulateGpu",
+            at="avial_lab.compiler.passes.host.emulate_gpu:EmulateGpu",
         ),
         Row(
             "keep-independent",
             what="Moves the marks of loops into their bodies.",
             why="Before lower-affine, which drops what stands on a loop.",
-            at="avial_lab.passes.independent_to_llvm:KeepIndependent",
+            at="avial_lab.compiler.passes.llvm.independent_to_llvm:KeepIndependent",
         ),
         Row(
             "empty-loops",
             what="Erases loops whose constant bounds leave no iteration.",
             why="Before convert-linalg-to-loops, which in MLIR 22 ends the process at a loop "
             "inside of one.",
-            at="avial_lab.passes.empty_loops:EmptyLoops",
+            at="avial_lab.compiler.passes.tasks.remove_empty_loops:EmptyLoops",
         ),
         Row(
             "expand-math",
             what="Writes the code of the functions that mark-math chose.",
             why="As late as this: until here one operation each, for people and for analyses; "
             "before MLIR's passes on math make calls of libm.",
-            at="avial_lab.passes.expand_math:ExpandMath",
+            at="avial_lab.compiler.passes.arithmetic.expand_math:ExpandMath",
         ),
         Row(
             "convert-linalg-to-loops",
@@ -754,20 +754,20 @@ HOST = Pipeline(
             "reset-globals",
             what="Globals begin every run with their first values.",
             why="Before copies-to-loops: it writes memref.copy.",
-            at="avial_lab.passes.reset_globals:ResetGlobals",
+            at="avial_lab.compiler.passes.host.reset_globals:ResetGlobals",
         ),
         Row(
             "copies-to-loops",
             what="memref.copy becomes loops over elements.",
             why="Before check-bounds and bools-to-bytes, which know loads and stores.",
-            at="avial_lab.passes.copies_to_loops:CopiesToLoops",
+            at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
         ),
         Row(
             "check-bounds",
             what="Guards every access, and records those outside of their array.",
             why="As soon as every access is a load or a store, and before bools-to-bytes and the "
             "others write accesses that are not the program's.",
-            at="avial_lab.passes.check_bounds:CheckBounds",
+            at="avial_lab.compiler.passes.tasks.check_bounds:CheckBounds",
             when="the reference",
         ),
         Row(
@@ -775,31 +775,31 @@ HOST = Pipeline(
             what="Arrays of i1 become arrays of bytes.",
             why="After all accesses are loads and stores, and before the conversion to LLVM, "
             "which ends the process at a load of i1.",
-            at="avial_lab.passes.bools_to_bytes:BoolsToBytes",
+            at="avial_lab.compiler.passes.host.bools_to_bytes:BoolsToBytes",
         ),
         Row(
             "expm1-to-libm",
             what="expm1 becomes a call of libm's.",
             why="Before convert-math-to-llvm, which makes exp(x) - 1 of it.",
-            at="avial_lab.passes.expm1_to_libm:Expm1ToLibm",
+            at="avial_lab.compiler.passes.host.expm1_to_libm:Expm1ToLibm",
         ),
         Row(
             "extremes-to-llvm",
             what="Minima and maxima become LLVM's own, exact for NaN and the sign of zero.",
             why="Before arith-expand, which takes the second of two zeros, whichever that is.",
-            at="avial_lab.passes.extremes_to_llvm:ExtremesToLlvm",
+            at="avial_lab.compiler.passes.host.ieee_min_max:ExtremesToLlvm",
         ),
         Row(
             "free-allocations",
             what="Frees what bodies allocate, and moves allocas out of loops.",
             why="After the passes that allocate memory.",
-            at="avial_lab.passes.free_allocations:FreeAllocations",
+            at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
         ),
         Row(
             "mpi-to-llvm",
             what="Messages become calls of MPI; steps leave marks in journal and trace.",
             why="Last: the entry takes pointers behind it, and no memrefs.",
-            at="avial_lab.passes.mpi_to_llvm:MpiToLlvm",
+            at="avial_lab.compiler.passes.distribution.mpi_to_llvm:MpiToLlvm",
         ),
     ),
 )
@@ -921,28 +921,28 @@ LLVM_FACTS = Pipeline(
             "signed-offsets",
             what="Takes back the promise that offsets never wrap.",
             why="After the conversion, which makes that promise for every stride.",
-            at="avial_lab.passes.signed_offsets:SignedOffsets",
+            at="avial_lab.compiler.passes.llvm.signed_offsets:SignedOffsets",
             when="some array may run backwards",
         ),
         Row(
             "apart-to-llvm",
             what="Pointers of functions marked by arrays-apart are noalias.",
             why="After the conversion: memrefs are pointers by then.",
-            at="avial_lab.passes.apart_to_llvm:ApartToLlvm",
+            at="avial_lab.compiler.passes.llvm.no_alias_to_llvm:ApartToLlvm",
             when="some function is marked",
         ),
         Row(
             "independent-to-llvm",
             what="Marks in loops become annotations of LLVM's loops.",
             why="After the conversion: those annotations stand on jumps.",
-            at="avial_lab.passes.independent_to_llvm:IndependentToLlvm",
+            at="avial_lab.compiler.passes.llvm.independent_to_llvm:IndependentToLlvm",
             when="some loop is marked",
         ),
         Row(
             "keep-memory",
             what="Memory is taken from what the program kept of its last run.",
             why="After the conversion, which makes the calls of malloc and free.",
-            at="avial_lab.passes.keep_memory:KeepMemory",
+            at="avial_lab.compiler.passes.llvm.pool_allocations:KeepMemory",
             when="the program allocates memory",
         ),
     ),
@@ -958,7 +958,7 @@ SELECT = Pipeline(
             "select-gpu-tasks",
             what="Drops every function that no GPU task needs.",
             why="First: of what stage mpi left; the host's part is made beside it.",
-            at="avial_lab.passes.select_gpu_tasks:SelectGpuTasks",
+            at="avial_lab.compiler.passes.gpu.select_gpu_tasks:SelectGpuTasks",
         ),
     ),
 )
@@ -1086,21 +1086,21 @@ SEQUENTIAL = Pipeline(
             "converge-to-loops",
             what="A converge that counts or watches a buffer becomes the loop it stands for.",
             why="Before unwrap-tasks, which takes the converge away.",
-            at="avial_lab.passes.converge_to_loops:ConvergeToLoops",
+            at="avial_lab.compiler.passes.tasks.converge_to_loops:ConvergeToLoops",
             when="replicates and converges as people write them",
         ),
         Row(
             "unwrap-tasks",
             what="Puts every body in the place of its task.",
             why="After converge-to-loops.",
-            at="avial_lab.passes.unwrap_tasks:UnwrapTasks",
+            at="avial_lab.compiler.passes.tasks.unwrap_tasks:UnwrapTasks",
             when="replicates and converges as people write them",
         ),
         Row(
             "place-in-order",
             what="Places all tasks on one rank, in program order.",
             why="In place of place-tasks; tasks-to-mpi and stage host follow.",
-            at="avial_lab.passes.place_tasks:PlaceInOrder",
+            at="avial_lab.compiler.passes.placement.place_tasks:PlaceInOrder",
             when="tasks",
         ),
     ),

@@ -22,9 +22,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from avial_lab.compiler.catalogue import OPTIONAL, SIZES
+from avial_lab.compiler.pass_rows import Sizes
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import brief
-from avial_lab.pass_rows import Sizes
 from avial_lab.planning.distribution import CYCLIC, Division
 from avial_lab.planning.schedule import Policy, Sync
 

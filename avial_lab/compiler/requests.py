@@ -13,7 +13,7 @@ import numpy as np
 
 from avial_lab.artifact.explanation import Nest, Verdict
 from avial_lab.artifact.stages import Inside, Stage
-from avial_lab.binary import Binary
+from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import CellSpan

@@ -11,8 +11,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
+from avial_lab.compiler.frontends.notation.source import TOKEN
 from avial_lab.core.errors import AvialError, CellSpan
-from avial_lab.notation.source import TOKEN
 
 Diagnostic = dict[str, Any]
 """`{line, column, length, source, title, message, hint}`: line and column from 1, both and the

@@ -17,7 +17,7 @@ from avial_lab import plot
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, Verdict
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.stages import Stage, Stages
-from avial_lab.binary import Binary
+from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.requests import Analysis
 from avial_lab.core.table import ROW_LIMIT, Table
 from avial_lab.core.words import brief, count

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from avial_lab.notation.source import TOKEN
+from avial_lab.compiler.frontends.notation.source import TOKEN
 
 _RESULT_OF = {
     "avial.target": "target",

@@ -1,8 +1,8 @@
 """The compiler as the caller sees it: a process that may die without taking anything along.
 
-Questions -> answers, through a pipe to a warm worker (`avial_lab.worker`). MLIR's wheels are
-assertion builds: what aborts there is reported here with a reproducer on disk, and a fresh worker
-stands ready.
+Questions -> answers, through a pipe to a warm worker (`avial_lab.compiler.worker.main`). MLIR's
+wheels are assertion builds: what aborts there is reported here with a reproducer on disk, and a
+fresh worker stands ready.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Compiler:
         self._guardian = Guardian(self._folder)
         self._pipe, theirs = Pipe()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        command = [sys.executable, "-m", "avial_lab.worker", str(theirs.fileno())]
+        command = [sys.executable, "-m", "avial_lab.compiler.worker.main", str(theirs.fileno())]
         self._process = subprocess.Popen(
             [*command, str(self._memory_limit_bytes)],
             pass_fds=[theirs.fileno()],

@@ -11,7 +11,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from avial_lab.artifact.stages import Inside, Stage
-from avial_lab.inside.origins import Lines
+from avial_lab.compiler.worker.inspect.origins import Lines
 
 
 def carried_over(

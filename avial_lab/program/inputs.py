@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from avial_lab.compiler.frontends.notation.header import argument_named, program_names
 from avial_lab.compiler.requests import Argument, Propose, Source
 from avial_lab.core.buffers import UNBOUNDED
 from avial_lab.core.element_types import ITEMSIZE, dtype_of_element, element_in_untyped
 from avial_lab.core.errors import BindError
 from avial_lab.core.words import brief, listed
-from avial_lab.notation.header import argument_named, program_names
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.program.compiler_client import shared_compiler
 

@@ -24,7 +24,13 @@ import numpy as np
 from avial_lab import plot
 from avial_lab.artifact.explanation import Choice, Demand, Explanation, Nest, arithmetic_told
 from avial_lab.artifact.stages import Inside, Stages
-from avial_lab.binary import Binary
+from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.compiler.frontends.notation.header import (
+    argument_named,
+    holds_schedule,
+    place_of,
+    program_names,
+)
 from avial_lab.compiler.options import (
     CompileOptions,
     Keywords,
@@ -65,7 +71,6 @@ from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.roofline import estimated_ceilings, predicted
 from avial_lab.machine.topology import Topology
-from avial_lab.notation.header import argument_named, holds_schedule, place_of, program_names
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.schedule import Piece, Schedule
 from avial_lab.planning.task_graph import TaskGraph

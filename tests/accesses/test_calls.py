@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.accesses import calls, read_program
-from avial_lab.accesses.calls import Footprint, Functions, Known
+from avial_lab.compiler.analysis.accesses import calls, read_program
+from avial_lab.compiler.analysis.accesses.calls import Footprint, Functions, Known
+from avial_lab.compiler.frontends.mlir import parse_cell
+from avial_lab.compiler.frontends.mlir.printing import print_module
 from avial_lab.core.errors import PassError, VerifyError
-from avial_lab.parse import parse_cell
-from avial_lab.parse.printing import print_module
 from avial_lab.planning.task_graph import Access, TaskGraph, build_dag
 from tests.accesses.test_accesses import shown
 from tests.blocked import ALGORITHMS

@@ -5,13 +5,14 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.artifact.stages import Stage
-from avial_lab.binary import Binary
+from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.structured import scheduled_binary
+from avial_lab.compiler.lowering.tasks import in_reading_order
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.regions import Box
-from avial_lab.dialects import register
 from avial_lab.machine.topology import Topology
-from avial_lab.pipelines import in_reading_order
 from avial_lab.planning.schedule import (
     Piece,
     Placement,
@@ -23,7 +24,6 @@ from avial_lab.planning.schedule import (
     Transfer,
 )
 from avial_lab.planning.task_graph import TaskGraph
-from avial_lab.spmd import scheduled_binary
 
 _CPU_TASK = """
     %{name} = "avial.task"(%cpu) ({{

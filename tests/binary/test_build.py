@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab import binary
 from avial_lab.artifact.stages import Stage
-from avial_lab.binary import EXPORTED, compile_llvm_ir
+from avial_lab.compiler.backends import llvm
+from avial_lab.compiler.backends.llvm import EXPORTED, compile_llvm_ir
+from avial_lab.compiler.ir.dialects import register
 from avial_lab.core.cache import Cache
 from avial_lab.core.toolchain import tool
-from avial_lab.dialects import register
 from tests.binary import deck
 
 SUFFIX = {"mlir": "mlir", "llvm": "ll", "asm": "s", "ptx": "ptx"}
@@ -85,7 +85,7 @@ def test_every_command_makes_its_stage_from_the_file_before(tmp_path: Path, rank
         done = subprocess.run(
             ["sh", "-c", stage.command],
             cwd=folder,
-            env=os.environ | {"PATH": path, "PYTHONPATH": str(Path(binary.__file__).parents[1])},
+            env=os.environ | {"PATH": path, "PYTHONPATH": str(Path(llvm.__file__).parents[3])},
             capture_output=True,
             text=True,
             check=False,
@@ -120,7 +120,7 @@ def test_only_what_engines_look_up_is_exported(tmp_path: Path) -> None:
 
 def test_vectors_load_neighbours() -> None:
     """In place of putting them together from what the iteration before has loaded."""
-    made = binary.optimised(_NEIGHBOURS)
+    made = llvm.optimised(_NEIGHBOURS)
     assert "fadd <" in made
     assert "shufflevector" not in made
 
@@ -199,7 +199,7 @@ def test_the_cache_is_used_and_a_damaged_entry_rebuilt(
     def forbidden(*_: object, **__: object) -> object:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(binary, "_compile", forbidden)
+    monkeypatch.setattr(llvm, "_compile", forbidden)
     assert compile_llvm_ir(text, store=store) == first
 
 
@@ -215,11 +215,9 @@ def test_bfloat16_on_a_cpu_without_it(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """libgcc knows this rounding since version 13 only; the values are ml_dtypes'."""
     import ml_dtypes
 
-    cpu = tuple(part.replace("native", "x86-64") for part in binary.OPT)
-    monkeypatch.setattr(binary, "OPT", cpu)
-    monkeypatch.setattr(
-        binary, "LLC", tuple(part.replace("native", "x86-64") for part in binary.LLC)
-    )
+    cpu = tuple(part.replace("native", "x86-64") for part in llvm.OPT)
+    monkeypatch.setattr(llvm, "OPT", cpu)
+    monkeypatch.setattr(llvm, "LLC", tuple(part.replace("native", "x86-64") for part in llvm.LLC))
     code = compile_llvm_ir(
         """
 define void @_mlir_ciface_main(ptr %x, ptr %single, ptr %double) {
@@ -321,9 +319,7 @@ def test_an_mpi_error_is_kept_with_its_step(tmp_path: Path) -> None:
     assert steps == [1, 1, 0]
 
 
-def _mpirun(
-    folder: Path, built: binary.Binary, *, ranks: int, byte: int | None = None
-) -> list[dict]:
+def _mpirun(folder: Path, built: llvm.Binary, *, ranks: int, byte: int | None = None) -> list[dict]:
     path = folder / "program.so"
     path.write_bytes(built.shared_object)
     driver = Path(__file__).with_name("driver.py")

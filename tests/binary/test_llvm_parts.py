@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab import binary, llvm_parts
 from avial_lab.benchmarks import kernel_suite
-from avial_lab.binary import EXPORTED, compile_llvm_ir
+from avial_lab.compiler.backends import llvm, llvm_parts
+from avial_lab.compiler.backends.llvm import EXPORTED, compile_llvm_ir
+from avial_lab.compiler.backends.llvm_parts import joined, parts_of
 from avial_lab.core.cache import Cache
 from avial_lab.core.errors import InternalError
-from avial_lab.llvm_parts import joined, parts_of
 from avial_lab.runtime.native.loader import digest, load_program
 from avial_lab.runtime.native.ownership import Ownership
 
@@ -225,7 +225,7 @@ def test_the_command_line_makes_the_same(tmp_path: Path) -> None:
     code = compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path / "cache"))
     source, result = tmp_path / "llvmir.ll", tmp_path / "object.s"
     source.write_text(TWO_PHASES)
-    assert binary.main([str(source), "-o", str(result)]) == 0
+    assert llvm.main([str(source), "-o", str(result)]) == 0
     assert result.read_text() == code.assembly
 
 
@@ -234,9 +234,9 @@ def test_which_tool_gave_up_is_told(
     tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called = {"opt": "OPT", "llc": "LLC", "llvm-mc": "ASSEMBLE"}[tool]
-    *first, last = getattr(binary, called)
+    *first, last = getattr(llvm, called)
     wrong = (*first, "-no-such-option", last)  # of opt's the last one is added to
-    monkeypatch.setattr(binary, called, wrong)
+    monkeypatch.setattr(llvm, called, wrong)
     with pytest.raises(InternalError, match=f"(?s){tool} ended with 1: .*no-such-option"):
         compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path))
 
@@ -245,7 +245,7 @@ def test_a_tool_that_is_killed_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     killed = tmp_path / "opt"  # as when memory runs out: what it had begun to write is there
     killed.write_text('#!/bin/sh\nfor last; do :; done; : >"$last"; kill -9 $$\n')
     killed.chmod(0o700)
-    found = binary.tool
-    monkeypatch.setattr(binary, "tool", lambda name: killed if name == "opt" else found(name))
+    found = llvm.tool
+    monkeypatch.setattr(llvm, "tool", lambda name: killed if name == "opt" else found(name))
     with pytest.raises(InternalError, match="opt ended with 137"):
         compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path / "cache"))

@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.frontends.mlir import parse_cell
+from avial_lab.compiler.ir.dialects import IRDL_FILE
+from avial_lab.compiler.ir.dialects.avial import (
+    ConvergeOp,
+    ReplicateOp,
+    ScheduleOp,
+    TargetOp,
+    TaskOp,
+)
+from avial_lab.compiler.ir.dialects.verify import verify_program
 from avial_lab.core.errors import VerifyError
 from avial_lab.core.toolchain import tool
-from avial_lab.dialects import IRDL_FILE
-from avial_lab.dialects.avial import ConvergeOp, ReplicateOp, ScheduleOp, TargetOp, TaskOp
-from avial_lab.dialects.verify import verify_program
-from avial_lab.parse import parse_cell
 
 PROGRAM = """
 avial.schedule %a: memref<20xi32>, %b: memref<4x4xf32>, %r: memref<f32> {

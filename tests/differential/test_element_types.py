@@ -14,6 +14,7 @@ import pytest
 from mlir import ir
 
 import avial_lab
+from avial_lab.compiler.frontends.mlir.cells import parse_cell
 from avial_lab.core.element_types import (
     COMPANION_CODE,
     ELEMENT_OF_DTYPE,
@@ -28,7 +29,6 @@ from avial_lab.core.element_types import (
     operation_code,
 )
 from avial_lab.core.runtime_constants import Reduction
-from avial_lab.parse.cells import parse_cell
 from avial_lab.program.inputs import parse_inputs
 from avial_lab.runtime.launch.cluster import Cluster
 from kernels.kernel import ELEMENTS

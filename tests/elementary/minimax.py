@@ -14,7 +14,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from avial_lab.elementary import (
+from avial_lab.compiler.codegen.math import (
     error_function,
     exponential,
     hyperbolic,
@@ -24,8 +24,8 @@ from avial_lab.elementary import (
     root,
     trigonometric,
 )
-from avial_lab.elementary.error_function import FROM
-from avial_lab.elementary.inverse_trigonometric import MIDDLE
+from avial_lab.compiler.codegen.math.error_function import FROM
+from avial_lab.compiler.codegen.math.inverse_trigonometric import MIDDLE
 
 Number = Any
 """One of mpmath's."""

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from avial_lab.elementary.functions import LIMITS
+from avial_lab.compiler.codegen.math.functions import LIMITS
 from tests.elementary.compiled import DTYPES, NAMES, TWO, values
 
 MOST = {"expm1": 1.15, "tanh": 1.1, "tan": 1.1, "atan": 1.1, "atan2": 1.45, "asin": 1.15,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import pytest
 
-from avial_lab.elementary import inverse_trigonometric, power, trigonometric
+from avial_lab.compiler.codegen.math import inverse_trigonometric, power, trigonometric
 from tests.elementary.minimax import DIGITS, Fit, fits, in_two, parts
 
 

@@ -14,13 +14,13 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab import pipelines
 from avial_lab.artifact.stages import PassStep, Stage
 from avial_lab.benchmarks.kernel_suite import kernel_program
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering import tasks
+from avial_lab.compiler.lowering.predicted_messages import without_messages
 from avial_lab.core.toolchain import tool
-from avial_lab.dialects import register
 from avial_lab.lessons.demo import deck_text
-from avial_lab.predicted_messages import without_messages
 from tests.spmd.test_spmd import BY_HAND
 
 SUFFIX = {"mlir": "mlir", "llvm": "ll", "asm": "s", "ptx": "ptx"}
@@ -46,11 +46,11 @@ def program_called(name: str) -> avial_lab.Program:
 def run(line: str, folder: Path) -> None:
     """As a shell does; a line of our passes alone in this process, which is sooner ready."""
     words = shlex.split(line)
-    if words[:3] == ["python", "-m", "avial_lab.pipelines"] and "|" not in words:
+    if words[:3] == ["python", "-m", "avial_lab.compiler.lowering.tasks"] and "|" not in words:
         result = words.index("-o") + 1
         words[result] = str(folder / words[result])
         words[result - 2] = str(folder / words[result - 2])
-        assert pipelines.main(words[3:]) == 0, line
+        assert tasks.main(words[3:]) == 0, line
         return
     tools = folder / "bin"
     if not tools.exists():
@@ -110,7 +110,7 @@ def test_our_own_lines_give_the_very_text(name: str, tmp_path: Path) -> None:
     first, *rest = stages
     for stage in (stages[other] for other in rest):
         words = shlex.split(stage.command)
-        if words[:3] != ["python", "-m", "avial_lab.pipelines"] or "|" in words:
+        if words[:3] != ["python", "-m", "avial_lab.compiler.lowering.tasks"] or "|" in words:
             continue
         source = words[words.index("-o") - 1].removesuffix(".mlir")
         if source == first:  # what a person wrote has names that MLIR's text of it has not

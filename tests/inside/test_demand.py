@@ -10,7 +10,7 @@ import pytest
 import avial_lab
 from avial_lab.artifact.explanation import Demand
 from avial_lab.benchmarks.kernel_suite import kernel_program
-from avial_lab.inside.demand import points
+from avial_lab.compiler.analysis.costs.demand import points
 from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.roofline import estimated_ceilings, predicted
 

@@ -10,9 +10,9 @@ import pytest
 import avial_lab
 from avial_lab.artifact.stages import Stage, StageInside
 from avial_lab.benchmarks.kernel_suite import kernel_program
-from avial_lab.inside.machine import is_instruction
+from avial_lab.compiler.lowering.predicted_messages import without_messages
+from avial_lab.compiler.worker.inspect.debug_lines import is_instruction
 from avial_lab.lessons.demo import deck_text
-from avial_lab.predicted_messages import without_messages
 
 GLUE = ("avial.", "malloc", "memrefCopy")
 """Functions that come from no cell: the runtime's."""

@@ -12,8 +12,8 @@ import pytest
 from mlir import ir
 
 import kernels
+from avial_lab.compiler.lowering.tasks import run_passes
 from avial_lab.core.toolchain import tool
-from avial_lab.pipelines import run_passes
 from kernels.kernel import ELEMENTS, Arguments, Array, Dataset, Kernel, Role, Scalar, Sizes
 from tests.kernels.jit import Machine
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from avial_lab.compiler.passes.distribution import replicate_to_mpi
 from avial_lab.core.toolchain import tool
-from avial_lab.passes import replicate_to_mpi
 from avial_lab.runtime.native import sources
 from avial_lab.runtime.rank.threads import ENTRIES
 from tests.native.builds import WARNINGS, built, compilers, write_sources

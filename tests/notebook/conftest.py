@@ -16,7 +16,7 @@ from traitlets.config import Config
 
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
-from avial_lab.binary import Binary
+from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.requests import Build, Built, Source
 from avial_lab.program.program import Program
 from tests.plot import by_hand

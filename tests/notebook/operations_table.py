@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import avial_lab.notation.programs  # noqa: F401  it fills RULES
-from avial_lab.notation.rules import RULES, USAGE
+import avial_lab.compiler.frontends.notation.programs  # noqa: F401  it fills RULES
+from avial_lab.compiler.frontends.notation.rules import RULES, USAGE
 from avial_lab.notebook import operations
 
 TABLE = Path(operations.__file__).with_suffix(".json")

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages
-from avial_lab.binary import RUNTIME, Binary
+from avial_lab.compiler.backends.llvm import RUNTIME, Binary
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.cache import spelled
 from avial_lab.core.toolchain import tool

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from avial_lab import binary
-from avial_lab.binary import compile_llvm_ir
+from avial_lab.compiler.backends import llvm
+from avial_lab.compiler.backends.llvm import compile_llvm_ir
 from avial_lab.core.buffers import Storage
 from avial_lab.core.cache import Cache
 from avial_lab.core.regions import Box
@@ -89,9 +89,9 @@ def test_it_is_compiled_once_for_all_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[str] = []
-    run = binary._run
+    run = llvm._run
     monkeypatch.setattr(
-        binary, "_run", lambda command, folder: (commands.append(command[0]), run(command, folder))
+        llvm, "_run", lambda command, folder: (commands.append(command[0]), run(command, folder))
     )
     store = Cache(tmp_path)
     compile_llvm_ir(STRUCTURED, store=store)

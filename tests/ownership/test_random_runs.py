@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from avial_lab.artifact.manifest import DerivedMessages
-from avial_lab.binary import Binary
+from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.cache import spelled
 from avial_lab.runtime.launch import cluster as clusters

@@ -12,13 +12,13 @@ import pytest
 from inline_snapshot import snapshot
 from mlir import ir
 
+from avial_lab.compiler.frontends.mlir import is_plain, parse_cell, print_module
+from avial_lab.compiler.frontends.notation.header import program_names
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.locations import name_of, span_of
+from avial_lab.compiler.ir.program import functions_of, has_body, program_function, symbol_of
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import AvialError
-from avial_lab.dialects import register
-from avial_lab.dialects.places import name_of, span_of
-from avial_lab.dialects.program import functions_of, has_body, program_function, symbol_of
-from avial_lab.notation.header import program_names
-from avial_lab.parse import is_plain, parse_cell, print_module
 from kernels import Dataset, load, names
 
 POLYGEIST = """\
@@ -176,8 +176,8 @@ def test_the_generic_form_is_read_alike(text: str) -> None:
 
 def test_what_the_notation_does_not_read_mlir_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and places stay those of the text."""
+    from avial_lab.compiler.frontends.mlir import cells
     from avial_lab.core.errors import ParseError
-    from avial_lab.parse import cells
 
     def refuse(*_: object, **__: object) -> None:
         raise ParseError("not this")
@@ -522,8 +522,8 @@ module {
 @pytest.mark.parametrize("notation", [True, False])
 def test_places_of_a_front_end_are_kept(notation: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the names of the arguments: callers give arrays by them."""
+    from avial_lab.compiler.frontends.mlir import cells
     from avial_lab.core.errors import ParseError
-    from avial_lab.parse import cells
 
     def refuse(*_: object, **__: object) -> None:
         raise ParseError("not this")

@@ -10,9 +10,9 @@ import pytest
 from inline_snapshot import snapshot
 from mlir import ir
 
+from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.core.buffers import Binding, bind_arrays
 from avial_lab.core.errors import AvialError, BindError, ParseError, VerifyError
-from avial_lab.parse import parse_cell
 
 DECK = Path(__file__).with_name("deck.avial").read_text()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from avial_lab.accesses import read_program
-from avial_lab.parse import parse_cell, print_module
+from avial_lab.compiler.analysis.accesses import read_program
+from avial_lab.compiler.frontends.mlir import parse_cell, print_module
 
 MIXED = """
 avial.schedule %a: memref<20xi32>, %f: memref<4x5xf64>, %n: memref<i1> {

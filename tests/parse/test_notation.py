@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.frontends.mlir import parse_cell, print_module
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import VerifyError
-from avial_lab.parse import parse_cell, print_module
 
 BUFFERS = {
     "i": "memref<20xi32>", "f": "memref<20xf32>", "g": "memref<8x8xf32>", "h": "memref<8x8xf32>",

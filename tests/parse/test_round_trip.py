@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.frontends.mlir import parse_cell, print_module
+from avial_lab.compiler.ir.dialects import register
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import AvialError, InternalError
-from avial_lab.dialects import register
-from avial_lab.parse import parse_cell, print_module
 
 DECK = Path(__file__).with_name("deck.avial").read_text()
 CONTEXT = ir.Context()

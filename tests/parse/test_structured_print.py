@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
-from avial_lab.answers import answer
+from avial_lab.compiler.frontends.mlir import parse_cell, print_module
 from avial_lab.compiler.requests import PrintBack, Printed, Source
+from avial_lab.compiler.worker.answers import answer
 from avial_lab.core.buffers import bind_arrays
-from avial_lab.parse import parse_cell, print_module
 
 BY_HAND = """\
 avial.schedule %a: memref<100xf64>, %b: memref<100xf64>, %e: memref<f64> {

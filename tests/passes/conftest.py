@@ -23,10 +23,10 @@ from filecheck.options import Options
 from filecheck.parser import Parser, pattern_for_opts
 from mlir import ir
 
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.tasks import run_passes, text_of
 from avial_lab.core.errors import AvialError
-from avial_lab.dialects import register
 from avial_lab.machine import cpu
-from avial_lab.pipelines import run_passes, text_of
 from tests.passes.steps import passes_in
 
 

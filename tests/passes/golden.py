@@ -21,15 +21,15 @@ from mlir import ir
 from mlir.dialects import affine
 from mlir.execution_engine import ExecutionEngine
 
-from avial_lab.dialects import register
-from avial_lab.passes.apart_to_llvm import ApartToLlvm
-from avial_lab.passes.copies_to_loops import CopiesToLoops
-from avial_lab.passes.extremes_to_llvm import ExtremesToLlvm
-from avial_lab.passes.free_allocations import FreeAllocations
-from avial_lab.passes.independent_to_llvm import IndependentToLlvm, KeepIndependent
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.unwrap_tasks import UnwrapTasks
-from avial_lab.pipelines import TO_LLVM, Pass, check_lowered, run_passes
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import TO_LLVM, Pass, check_lowered, run_passes
+from avial_lab.compiler.passes.host.copies_to_loops import CopiesToLoops
+from avial_lab.compiler.passes.host.free_allocations import FreeAllocations
+from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
+from avial_lab.compiler.passes.llvm.independent_to_llvm import IndependentToLlvm, KeepIndependent
+from avial_lab.compiler.passes.llvm.no_alias_to_llvm import ApartToLlvm
+from avial_lab.compiler.passes.tasks.unwrap_tasks import UnwrapTasks
 from tests.kernels.jit import Guarded
 from tests.passes.steps import passes_in
 

@@ -12,8 +12,8 @@ from itertools import product
 import numpy as np
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import APART
-from avial_lab.pipelines import Pass, run_passes
+from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.passes.loops.facts.no_alias import APART
 from tests.kernels.jit import Machine
 from tests.polyhedra.nests import Nest, computing_text
 

@@ -12,9 +12,9 @@ import numpy as np
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.phases import OF_TASK
-from avial_lab.pipelines import Pass, run_passes
+from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.passes.distribution.phases import OF_TASK
+from avial_lab.compiler.passes.loops.facts.no_alias import APART
 from tests.kernels.jit import Machine
 
 EDGE = 2

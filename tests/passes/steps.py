@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import pytest
 from mlir import ir
 
-from avial_lab.accesses import read_program
-from avial_lab.passes.place_tasks import PlaceInOrder
-from avial_lab.pipelines import OURS, Pass, parse_passes
+from avial_lab.compiler.analysis.accesses import read_program
+from avial_lab.compiler.lowering.tasks import OURS, Pass, parse_passes
+from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder
 from avial_lab.planning.task_graph import build_dag
 
 

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from mlir import ir
 
-from avial_lab.passes.apart_to_llvm import ApartToLlvm
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.llvm.no_alias_to_llvm import ApartToLlvm
 
 POINTER = "!llvm.ptr"
 

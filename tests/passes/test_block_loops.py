@@ -13,17 +13,18 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.analysis.patterns import factorisations
+from avial_lab.compiler.analysis.patterns.contractions import contraction_in
+from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.units import units_of
+from avial_lab.compiler.codegen.contractions import block_sizes
+from avial_lab.compiler.ir.operations import functions_in
+from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.facts.mark_parallel import free_nests
+from avial_lab.compiler.passes.loops.storage.expand_arrays import ExpandArrays
+from avial_lab.compiler.passes.loops.storage.expand_scalars import ExpandScalars
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes import block_sizes
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.passes.expand_arrays import ExpandArrays
-from avial_lab.passes.expand_scalars import ExpandScalars
-from avial_lab.passes.mark_parallel import free_nests
-from avial_lab.passes.operations import functions_in
-from avial_lab.pipelines import Pass, run_passes
-from avial_lab.polyhedra import eliminations, read_scop
-from avial_lab.polyhedra.contractions import contraction_in
-from avial_lab.polyhedra.units import units_of
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 
@@ -514,8 +515,8 @@ def test_few_steps_are_in_narrow_blocks_where_panels_have_none_of_their_own(n, w
 
 
 def test_narrow_blocks_compute_the_same_bits(monkeypatch):
-    monkeypatch.setattr(eliminations, "NARROWEST", 16)
-    monkeypatch.setattr(eliminations, "BLOCKS", 4)
+    monkeypatch.setattr(factorisations, "NARROWEST", 16)
+    monkeypatch.setattr(factorisations, "BLOCKS", 4)
     sizes = BlockLoops(terms=8, block=16, steps=33, cpu=WIDE)
     texts = [(factorisation(PATHS, n), sizes) for n in (66, 67, 70)]
     assert "memref<16x?xf64>" in blocked(texts[0][0], (sizes,), ir.Context())

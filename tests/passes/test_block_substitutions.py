@@ -8,11 +8,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.block_substitutions import BlockSubstitutions
-from avial_lab.passes.mark_parallel import PARALLEL, MarkParallel, nearest_loops
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.reorder_sums import SUMS
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.contractions.block_triangular_solves import BlockSubstitutions
+from avial_lab.compiler.passes.loops.facts.mark_parallel import (
+    PARALLEL,
+    MarkParallel,
+    nearest_loops,
+)
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import SUMS
 from tests.passes.rewriting import assert_same_bits, check_same_bits
 from tests.polyhedra.nests import Nest, near_nests
 from tests.polyhedra.test_properties import SLOW

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from avial_lab.passes.bools_to_bytes import BoolsToBytes
+from avial_lab.compiler.passes.host.bools_to_bytes import BoolsToBytes
 from tests.passes.golden import computed
 
 LESS = """

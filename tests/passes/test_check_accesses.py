@@ -7,9 +7,9 @@ from contextlib import nullcontext
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.core.errors import VerifyError
-from avial_lab.passes.check_accesses import CheckAccesses
-from avial_lab.pipelines import run_passes
 
 SIZE = 10
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mlir import ir
 
 import kernels
-from avial_lab.passes.cut_loops import CutLoops
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.tasks.split_index_sets import CutLoops
 from kernels.kernel import ELEMENTS
 from tests.kernels.jit import Machine
 from tests.kernels.some import some_kernels

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from mlir import ir
 
 import kernels
-from avial_lab.passes.distribute_loops import DistributeLoops
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.tasks.distribute_loops import DistributeLoops
 from tests.kernels.some import some_kernels
 from tests.passes.rewriting import check_same_bits
 from tests.polyhedra.nests import Nest, near_nests

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avial_lab.passes.emulate_gpu import EmulateGpu
+from avial_lab.compiler.passes.host.emulate_gpu import EmulateGpu
 from tests.passes.golden import cases_of, computed
 
 CASES = cases_of("emulate_gpu")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from avial_lab.passes.expm1_to_libm import Expm1ToLibm
+from avial_lab.compiler.passes.host.expm1_to_libm import Expm1ToLibm
 from tests.passes.golden import cases_of, computed
 
 

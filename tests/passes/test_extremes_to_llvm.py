@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.passes.extremes_to_llvm import ExtremesToLlvm
-from avial_lab.passes.operations import operations_in
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
 from tests.kernels.jit import Machine
 
 

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 from mlir import ir
 
-from avial_lab.passes.flatten_rows import FlattenRows, FlattenSums
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.promote_scalars import PromoteScalars
-from avial_lab.passes.reorder_sums import ReorderSums
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.order.coalesce_loops import FlattenRows, FlattenSums
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums
+from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.passes.rewriting import assert_same_bits
 
 PLANES, ROWS = 5, 9

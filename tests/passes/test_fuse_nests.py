@@ -11,9 +11,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.order.fuse_loops import FuseNests
 from avial_lab.machine.cpu import Cpu, this_cpu
-from avial_lab.passes.fuse_nests import FuseNests
-from avial_lab.pipelines import run_passes
 from tests.kernels.jit import Machine
 from tests.passes.rows import Rows, Step, changed, row_loops
 from tests.polyhedra.test_properties import SLOW

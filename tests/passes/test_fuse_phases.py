@@ -12,15 +12,15 @@ from typing import ClassVar
 import pytest
 from mlir import ir
 
-from avial_lab.dialects import register
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.structured import take_apart
+from avial_lab.compiler.lowering.tasks import Pass, parse_passes, run_passes
+from avial_lab.compiler.passes.distribution.phases import SPLIT
+from avial_lab.compiler.passes.placement import fuse_phases
+from avial_lab.compiler.passes.placement.fuse_phases import FEW_RANKS, FusePhases
+from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere
+from avial_lab.compiler.passes.placement.widen_halos import WidenHalos
 from avial_lab.machine.cpu import this_cpu
-from avial_lab.passes import fuse_phases
-from avial_lab.passes.fuse_phases import FEW_RANKS, FusePhases
-from avial_lab.passes.phases import SPLIT
-from avial_lab.passes.place_phases import PlacePhasesHere
-from avial_lab.passes.widen_halos import WidenHalos
-from avial_lab.pipelines import Pass, parse_passes, run_passes
-from avial_lab.spmd import take_apart
 from kernels import load
 
 

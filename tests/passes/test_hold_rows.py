@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.passes.hold_rows import HoldRows
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.mark_parallel import MarkParallel
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
+from avial_lab.compiler.passes.loops.jam.jam_in_registers import HoldRows
 from tests.passes.rewriting import assert_same_bits, random_array
 
 HEIGHT, WIDTH = 20, 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.inline_copies import InlineCopies
-from avial_lab.passes.llvm_flags import NO_MEMCPY
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.llvm_attributes import NO_MEMCPY
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.vectors.inline_copies import InlineCopies
 
 COPY = """
     affine.for %i = 0 to 64 {

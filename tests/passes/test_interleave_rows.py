@@ -11,13 +11,13 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.interleave_rows import InterleaveRows
-from avial_lab.passes.llvm_flags import NO_VECTORS, NOT_INLINED, flags_of
-from avial_lab.passes.mark_parallel import PARALLEL, MarkParallel
-from avial_lab.passes.operations import functions_in, operations_in
-from avial_lab.passes.thread_loops import ThreadLoops
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.llvm_attributes import NO_VECTORS, NOT_INLINED, flags_of
+from avial_lab.compiler.ir.operations import functions_in, operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, MarkParallel
+from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.passes.loops.jam.jam_for_latency import InterleaveRows
+from avial_lab.compiler.passes.loops.threads.thread_loops import ThreadLoops
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 

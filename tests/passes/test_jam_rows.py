@@ -7,12 +7,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes import interleave_rows, jam_rows
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.interleave_rows import InterleaveRows
-from avial_lab.passes.jam_rows import JamRows
-from avial_lab.passes.operations import operations_in
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.jam import jam_for_latency, jam_for_stores
+from avial_lab.compiler.passes.loops.jam.jam_for_latency import InterleaveRows
+from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamRows
 from tests.passes.rows import Rows, Step, changed, row_loops
 from tests.polyhedra.test_properties import SLOW
 
@@ -52,7 +52,7 @@ def test_all_of_few_go_at_once(height: int) -> None:
 def test_long_rows_go_many_at_a_time(height: int, width: int) -> None:
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
     module, _ = changed(rows, (IndependentAccesses(), JamRows()))
-    assert rows_at_once(module) == jam_rows.MANY_ROWS
+    assert rows_at_once(module) == jam_for_stores.MANY_ROWS
 
 
 @pytest.mark.parametrize(("height", "width"), [(47, 256), (48, 255)])
@@ -60,7 +60,7 @@ def test_few_or_short_rows_go_a_few_at_a_time(height: int, width: int) -> None:
     """What is left over of few goes one by one; of short ones each is in a cache by itself."""
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
     module, _ = changed(rows, (IndependentAccesses(), JamRows()))
-    assert rows_at_once(module) == jam_rows.ROWS
+    assert rows_at_once(module) == jam_for_stores.ROWS
 
 
 def test_rows_whose_length_changes_go_a_few_at_a_time() -> None:
@@ -81,7 +81,7 @@ def test_rows_whose_length_changes_go_a_few_at_a_time() -> None:
               return
             }""")
         run_passes(module.operation, (JamRows(),))
-    assert rows_at_once(module) == jam_rows.ROWS
+    assert rows_at_once(module) == jam_for_stores.ROWS
 
 
 def rows_at_once(module: ir.Module) -> int:
@@ -130,7 +130,7 @@ def test_what_is_left_alone(loops: tuple[tuple[bool, tuple[Step, ...]], ...]) ->
 
 def test_nobody_models_rows_that_plainly_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """(To do so takes longer than all else that these passes do.)"""
-    monkeypatch.delattr(jam_rows, "read_scop")
-    monkeypatch.delattr(interleave_rows, "read_scop")
+    monkeypatch.delattr(jam_for_stores, "read_scop")
+    monkeypatch.delattr(jam_for_latency, "read_scop")
     own = Rows(9, 7, ((True, (Step(("A", 0, 0), ("s", 0, 0), 3),)),))
     assert not changed(own, (IndependentAccesses(), JamRows(), InterleaveRows()))[1]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.dialects import register
-from avial_lab.passes import fuse_nests
-from avial_lab.passes.join_phases import FUSED, JoinPhases, names_of
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import SPLIT
-from avial_lab.passes.place_phases import PlacePhasesHere
-from avial_lab.pipelines import run_passes
-from avial_lab.spmd import take_apart
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.structured import take_apart
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.distribution.phases import SPLIT
+from avial_lab.compiler.passes.loops.order import fuse_loops
+from avial_lab.compiler.passes.placement.join_phases import FUSED, JoinPhases, names_of
+from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere
 from tests.sums_by_rows import CHANGED, COLUMNS, ROWS, SCALED, both
 
 OTHERS = COLUMNS.replace("%A[", "%B[")
@@ -97,12 +97,12 @@ def test_what_waits_for_all_stays() -> None:
 @pytest.mark.parametrize("count", [2, 5, 12])
 def test_many_are_read_once_more_for_each(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[str] = []
-    read = fuse_nests.read_scop
+    read = fuse_loops.read_scop
 
     def counted(op: ir.Operation) -> object:
         reads.append(op.name)
         return read(op)
 
-    monkeypatch.setattr(fuse_nests, "read_scop", counted)
+    monkeypatch.setattr(fuse_loops, "read_scop", counted)
     assert joined(both(1000, *[SCALED] * count)) == [[f"S{k + 1}" for k in range(count)]]
     assert len(reads) == count - 1

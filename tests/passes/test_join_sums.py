@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.merge_split_reductions import JoinSums
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import SUMS
+from avial_lab.compiler.passes.loops.storage.expand_scalars import ExpandScalars
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.passes.expand_scalars import ExpandScalars
-from avial_lab.passes.join_sums import JoinSums
-from avial_lab.passes.reorder_sums import SUMS
-from avial_lab.pipelines import Pass, run_passes
 from tests.kernels.jit import Machine
 
 NARROW = Cpu(16, 16, fma=True)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.pipelines import run_passes
 from tests.passes.rewriting import assert_same_bits
 
 CPU = Cpu(vector_bytes=64, vector_registers=32)

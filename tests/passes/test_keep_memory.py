@@ -9,9 +9,9 @@ import pytest
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 
-from avial_lab.passes.free_allocations import FreeAllocations
-from avial_lab.passes.keep_memory import KeepMemory
-from avial_lab.pipelines import TO_LLVM, run_passes
+from avial_lab.compiler.lowering.tasks import TO_LLVM, run_passes
+from avial_lab.compiler.passes.host.free_allocations import FreeAllocations
+from avial_lab.compiler.passes.llvm.pool_allocations import KeepMemory
 from tests.passes.golden import cases_of
 
 IN_A_LOOP = """

@@ -6,14 +6,14 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab.dialects import register
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.structured import take_apart
+from avial_lab.compiler.lowering.tasks import parse_passes, run_passes
+from avial_lab.compiler.passes.distribution.phases import alone_in
+from avial_lab.compiler.passes.placement import keep_on_one
+from avial_lab.compiler.passes.placement.keep_on_one import KeepOnOne
+from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes import keep_on_one
-from avial_lab.passes.keep_on_one import KeepOnOne
-from avial_lab.passes.phases import alone_in
-from avial_lab.passes.place_phases import PlacePhasesHere
-from avial_lab.pipelines import parse_passes, run_passes
-from avial_lab.spmd import take_apart
 
 CPU = Cpu(64, 32, True, 32 << 10, 1 << 20, 32 << 20)
 """So that the answers are those of one machine."""

@@ -7,9 +7,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra.nesting import FORS, parent_of
+from avial_lab.compiler.ir.nesting import FORS, parent_of
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from tests.passes.test_block_loops import NARROW, SIDE, TYPES, WIDE, blocked, check
 from tests.polyhedra.test_properties import SLOW
 

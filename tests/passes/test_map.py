@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab import passes
+from avial_lab.compiler import passes
 from avial_lab.compiler.catalogue import rows
 
 

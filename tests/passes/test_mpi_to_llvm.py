@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mlir import ir
 
-from avial_lab.passes.mpi_to_llvm import MpiToLlvm
-from avial_lab.passes.operations import operations_in
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.distribution.mpi_to_llvm import MpiToLlvm
 from tests.passes.golden import each_case
 
 

@@ -9,11 +9,11 @@ import pytest
 from mlir import ir
 
 import kernels
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.tasks.normalise import Normalise
 from avial_lab.core.errors import PassError
-from avial_lab.dialects.places import span_of
-from avial_lab.passes.normalise import Normalise
-from avial_lab.passes.operations import operations_in
-from avial_lab.pipelines import run_passes
 from kernels.kernel import ELEMENTS
 from tests.kernels.jit import Machine
 from tests.kernels.some import some_kernels

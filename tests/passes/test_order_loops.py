@@ -7,14 +7,14 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.dialects.places import name_of
+from avial_lab.compiler.analysis.patterns.interchange import order_among
+from avial_lab.compiler.analysis.patterns.loop_sinking import keeps, schedule_of, starts_of, sunk
+from avial_lab.compiler.analysis.polyhedral.units import Immovable
+from avial_lab.compiler.ir.locations import name_of
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.order import interchange_loops
+from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes import order_loops
-from avial_lab.passes.order_loops import OrderLoops
-from avial_lab.pipelines import run_passes
-from avial_lab.polyhedra.orders import order_among
-from avial_lab.polyhedra.sinking import keeps, schedule_of, starts_of, sunk
-from avial_lab.polyhedra.units import Immovable
 from tests.passes.rewriting import check_same_bits
 from tests.polyhedra.nests import Nest, near_nests, plane_sums
 from tests.polyhedra.test_properties import SLOW
@@ -223,7 +223,7 @@ def test_the_same_bits(several: list[Nest]) -> None:
 def test_the_same_bits_of_sums_over_planes(several: list[Nest]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         written: list[None] = []
-        patch.setattr(order_loops, "_write", _counted(order_loops._write, written))
+        patch.setattr(interchange_loops, "_write", _counted(interchange_loops._write, written))
         check_same_bits(several, OrderLoops(Cpu()))
     event(f"{len(written)} of 6 rewritten")
 
@@ -233,9 +233,9 @@ def test_the_same_bits_of_sums_over_planes(several: list[Nest]) -> None:
 def test_the_same_bits_of_every_order_there_is(several: list[Nest]) -> None:
     """Also where no loop walks better: whatever isl calls allowed has to be."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order_loops, "better_order", _any_order)
+        patch.setattr(interchange_loops, "better_order", _any_order)
         written: list[None] = []
-        patch.setattr(order_loops, "_write", _counted(order_loops._write, written))
+        patch.setattr(interchange_loops, "_write", _counted(interchange_loops._write, written))
         check_same_bits(several, OrderLoops())
     event(f"{len(written)} of 6 rewritten")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.pack_rows import PackRows
-from avial_lab.passes.whole_vectors import WholeVectors
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.vectors.align_vectors import WholeVectors
+from avial_lab.compiler.passes.loops.vectors.pack_operands import PackRows
 from tests.passes.rewriting import KINDS, assert_same_bits, random_array
 
 ROWS, COLUMNS = 40, 18

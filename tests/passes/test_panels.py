@@ -9,9 +9,9 @@ import pytest
 from mlir import ir
 from mlir.dialects import func, memref
 
-from avial_lab.passes.index_code import loop, number
-from avial_lab.passes.panels import RowBlocks
-from avial_lab.passes.register_tiles import Tiles
+from avial_lab.compiler.codegen.contractions.panels import RowBlocks
+from avial_lab.compiler.codegen.contractions.register_tiles import Tiles
+from avial_lab.compiler.codegen.loops.index_arithmetic import loop, number
 from tests.kernels.jit import Machine
 
 FIRST = 5

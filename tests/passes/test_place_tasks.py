@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder, PlaceTasks
 from avial_lab.core.errors import PassError
-from avial_lab.passes.place_tasks import PlaceInOrder, PlaceTasks
-from avial_lab.pipelines import run_passes
 from tests.binary import deck
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.promote_scalars import PromoteScalars
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.kernels.jit import Machine
 from tests.passes.rewriting import check_same_bits
 from tests.polyhedra.nests import Nest, near_nests

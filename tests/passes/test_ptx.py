@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from avial_lab.passes.ptx import make_kernels
+from avial_lab.compiler.backends.nvptx import make_kernels
 
 KERNEL = """
 func.func private @{name}(%c: {kind}, %d: {kind}) attributes {{avial.arch = "{arch}"}} {{

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.passes import reorder_extremes
-from avial_lab.passes.extremes_to_llvm import ExtremesToLlvm
-from avial_lab.passes.operations import operations_named
-from avial_lab.passes.promote_scalars import PromoteScalars
-from avial_lab.passes.reorder_extremes import ReorderExtremes
-from avial_lab.passes.reorder_sums import ReorderSums
-from avial_lab.pipelines import Pass, run_passes
+from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
+from avial_lab.compiler.passes.loops.reductions import vectorise_extremes
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums
+from avial_lab.compiler.passes.loops.reductions.vectorise_extremes import ReorderExtremes
+from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.kernels.jit import Machine
 
 LANES = 8
@@ -28,7 +28,7 @@ def some_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
         def lanes(self, _: int) -> int:
             return LANES
 
-    monkeypatch.setattr(reorder_extremes, "this_cpu", Lanes)
+    monkeypatch.setattr(vectorise_extremes, "this_cpu", Lanes)
 
 
 def loop(body: str, kind: str = "f64", ends: str = "0 to %n") -> str:

@@ -6,11 +6,11 @@ import re
 
 from mlir import ir
 
-from avial_lab.dialects import register
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.replicate_to_mpi import ReplicateToMpi
-from avial_lab.pipelines import run_passes
-from avial_lab.spmd import phases_in
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.structured import phases_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.distribution.replicate_to_mpi import ReplicateToMpi
 from tests.passes.golden import each_case
 
 

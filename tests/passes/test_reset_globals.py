@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from avial_lab.passes.reset_globals import ResetGlobals
+from avial_lab.compiler.passes.host.reset_globals import ResetGlobals
 from tests.passes.golden import assert_same, each_case, loaded
 
 

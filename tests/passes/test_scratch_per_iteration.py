@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mlir import ir
 
 import kernels
-from avial_lab.passes.scratch_per_iteration import ScratchPerIteration
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.tasks.privatise_scratch import ScratchPerIteration
 from tests.kernels.jit import Machine
 from tests.kernels.some import some_kernels
 from tests.passes.rewriting import check_same_bits

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.jam.jam_for_loads import ROWS, ShareLoads
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.share_loads import ROWS, ShareLoads
-from avial_lab.pipelines import run_passes
 from tests.passes.rewriting import assert_same_bits, random_array
 
 SIDE = 23

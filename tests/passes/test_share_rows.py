@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.dialects import register
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.structured import take_apart
+from avial_lab.compiler.lowering.tasks import parse_passes, run_passes
+from avial_lab.compiler.passes.distribution.phases import SPLIT, alone_in, reduced_arrays
+from avial_lab.compiler.passes.placement import align_reductions
+from avial_lab.compiler.passes.placement.align_reductions import BY_ROWS, ShareRows, shared_sums
+from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes import share_rows
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.phases import SPLIT, alone_in, reduced_arrays
-from avial_lab.passes.place_phases import PlacePhasesHere
-from avial_lab.passes.share_rows import BY_ROWS, ShareRows, shared_sums
-from avial_lab.pipelines import parse_passes, run_passes
-from avial_lab.spmd import take_apart
 from tests.sums_by_rows import CHANGED, COLUMNS, ROWS, SCALED, both, product
 
 CPU = Cpu(64, 32, True, 32 << 10, 1 << 20, 32 << 20, 2)
@@ -25,7 +25,7 @@ BY_SUM = CHANGED.replace("%w[%i]", "%y[%i]")
 
 def phases_of(text: str, monkeypatch: pytest.MonkeyPatch, *, strict: bool = False) -> list[str]:
     """The names of the phases on two ranks; a star where one goes by rows because of others."""
-    monkeypatch.setattr(share_rows, "this_cpu", lambda: CPU)
+    monkeypatch.setattr(align_reductions, "this_cpu", lambda: CPU)
     context = ir.Context()
     with context:
         register(context)

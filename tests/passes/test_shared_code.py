@@ -5,14 +5,14 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import vector
 
+from avial_lab.compiler.analysis.costs.weights import MOVED
+from avial_lab.compiler.codegen.loops.work_estimate import LoopWork
+from avial_lab.compiler.ir.loop_bounds import bounds_of
+from avial_lab.compiler.ir.operations import functions_in, operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.passes.loop_bounds import bounds_of
-from avial_lab.passes.loop_work import LoopWork
-from avial_lab.passes.mark_parallel import PARALLEL
-from avial_lab.passes.operations import functions_in, operations_in
-from avial_lab.pipelines import run_passes
-from avial_lab.weights import MOVED
 
 PRODUCT = """
   affine.for %i = 0 to 90 {{ affine.for %j = 0 to 70 {{ affine.for %k = 0 to 50 {{

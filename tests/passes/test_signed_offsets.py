@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
-from avial_lab.passes.signed_offsets import SignedOffsets
-from avial_lab.pipelines import TO_LLVM, run_passes
+from avial_lab.compiler.lowering.tasks import TO_LLVM, run_passes
+from avial_lab.compiler.passes.llvm.signed_offsets import SignedOffsets
 from tests.passes.golden import computed
 
 BACKWARDS = """

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from avial_lab.passes import thread_loops
-from avial_lab.passes.split_drivers import ALONE, SplitDrivers
+from avial_lab.compiler.passes.loops.threads import thread_loops
+from avial_lab.compiler.passes.loops.threads.outline_drivers import ALONE, SplitDrivers
 from tests.passes.test_thread_loops import check_same, threaded
 from tests.polyhedra.test_properties import SLOW
 

@@ -8,8 +8,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.split_wraps import SplitWraps
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.order.split_wraparound import SplitWraps
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 

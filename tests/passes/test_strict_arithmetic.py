@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.dialects import register
-from avial_lab.passes.strict_arithmetic import StrictArithmetic
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.arithmetic.strict_arithmetic import StrictArithmetic
 from tests.passes.golden import cases_of
 from tests.passes.steps import passes_in
 

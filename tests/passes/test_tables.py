@@ -10,9 +10,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.pipelines import run_passes
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 

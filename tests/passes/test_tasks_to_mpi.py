@@ -6,11 +6,11 @@ import re
 
 from mlir import ir
 
-from avial_lab.dialects import register
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.place_tasks import PlaceTasksHere
-from avial_lab.passes.tasks_to_mpi import TasksToMpi
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.distribution.tasks_to_mpi import TasksToMpi
+from avial_lab.compiler.passes.placement.place_tasks import PlaceTasksHere
 from tests.binary import deck
 from tests.passes.golden import each_case
 

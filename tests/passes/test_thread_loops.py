@@ -18,13 +18,14 @@ from mlir import ir
 from mlir.dialects import arith, scf
 from mlir.execution_engine import ExecutionEngine
 
-from avial_lab.passes import mark_parallel, thread_loops
-from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.mark_parallel import PARALLEL, SLICED, MarkParallel
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.order_loops import OrderLoops
-from avial_lab.passes.thread_loops import THREADS, ThreadLoops
-from avial_lab.pipelines import TO_LLVM, Pass, run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import TO_LLVM, Pass, run_passes
+from avial_lab.compiler.passes.loops.facts import mark_parallel
+from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, SLICED, MarkParallel
+from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
+from avial_lab.compiler.passes.loops.threads import thread_loops
+from avial_lab.compiler.passes.loops.threads.thread_loops import THREADS, ThreadLoops
 from tests.kernels.jit import Guarded, pointer_to
 from tests.passes.rewriting import SIZE
 from tests.polyhedra.nests import Nest, computing_text, near_nests

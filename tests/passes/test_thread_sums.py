@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.accesses.rounding import FAR
-from avial_lab.passes import thread_sums
-from avial_lab.passes.mark_parallel import PARALLEL
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.promote_scalars import PromoteScalars
-from avial_lab.passes.reorder_sums import SUMS, ReorderSums
-from avial_lab.passes.thread_sums import ThreadSums
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.analysis.accesses.reassociation import FAR
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
+from avial_lab.compiler.passes.loops.reductions import privatise_scalar_sums
+from avial_lab.compiler.passes.loops.reductions.privatise_scalar_sums import ThreadSums
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import SUMS, ReorderSums
+from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.kernels.jit import Machine
 
 LEAST = 8
@@ -24,7 +24,7 @@ LEAST = 8
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_sums, "LEAST", LEAST)
+    monkeypatch.setattr(privatise_scalar_sums, "LEAST", LEAST)
 
 
 def sums(kind: str, low: str, high: str, more: str = "") -> str:

@@ -10,10 +10,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.tile_time import PARALLEL, TileTime
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.passes.loops.order.tile_time import PARALLEL, TileTime
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 

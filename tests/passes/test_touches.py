@@ -15,15 +15,15 @@ from inline_snapshot import snapshot
 from mlir import ir
 
 import kernels
+from avial_lab.compiler.analysis.polyhedral import Access, ArrayKind, Scop, Statement, read_scop
+from avial_lab.compiler.analysis.polyhedral.boxes import SET
+from avial_lab.compiler.analysis.polyhedral.footprints import touched_boxes
+from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
+from avial_lab.compiler.analysis.polyhedral.out_of_bounds import out_of_bounds
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.passes.distribution.footprint_functions import EVERYTHING, write_touches
 from avial_lab.core.errors import InternalError
 from avial_lab.core.regions import Box
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.touches import EVERYTHING, write_touches
-from avial_lab.polyhedra import Access, ArrayKind, Scop, Statement, read_scop
-from avial_lab.polyhedra.boxes import SET
-from avial_lab.polyhedra.operations import LOOPS
-from avial_lab.polyhedra.outside import out_of_bounds
-from avial_lab.polyhedra.touched import touched_boxes
 from tests.polyhedra.nests import Event, For, If, Nest, affine_text, nests, scf_text, trace
 from tests.polyhedra.texts import scop_of, with_names
 from tests.reported import Elements, Report, Reporter, elements, reporter
@@ -589,7 +589,7 @@ def comes_before(write: Event, read: Event, split: Split) -> bool:
 def test_what_isl_finds_too_hard_is_a_hull_or_all(
     context: ir.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("avial_lab.polyhedra.touched.OPERATIONS", 3)
+    monkeypatch.setattr("avial_lab.compiler.analysis.polyhedral.footprints.OPERATIONS", 3)
     report = reporter_of(CASES["a five-point stencil"], context)
     whole = f"[0:{EVERYTHING}, 0:{EVERYTHING}]"
     assert report.lines(3, 5) == [f"read A{whole}", f"write B{whole} 0"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.mark_parallel import MarkParallel
-from avial_lab.passes.thread_loops import ThreadLoops
-from avial_lab.passes.transpose_tiles import TransposeTiles
-from avial_lab.pipelines import Pass, run_passes
+from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
+from avial_lab.compiler.passes.loops.threads.thread_loops import ThreadLoops
+from avial_lab.compiler.passes.loops.vectors.transpose_in_registers import TransposeTiles
 from tests.passes.rewriting import KINDS, assert_same_bits, random_array
 
 LANES = 8

@@ -8,10 +8,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.unroll_short import MOST_ITERATIONS, UnrollShort
-from avial_lab.passes.unroll_sums import MOST_TERMS, UnrollSums
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.order.unroll_reductions import MOST_TERMS, UnrollSums
+from avial_lab.compiler.passes.loops.order.unroll_short import MOST_ITERATIONS, UnrollShort
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 

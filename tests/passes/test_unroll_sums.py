@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.passes.operations import operations_named
-from avial_lab.passes.unroll_sums import UnrollSums
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.order.unroll_reductions import UnrollSums
 from tests.passes.rewriting import assert_same_bits
 
 ENDS = {"o": 3, "j": 21, "c": 11, "p": 3}

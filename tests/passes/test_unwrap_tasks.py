@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from avial_lab.passes.unwrap_tasks import UnwrapTasks
+from avial_lab.compiler.passes.tasks.unwrap_tasks import UnwrapTasks
 from tests.passes.golden import cases_of, computed
 
 

@@ -11,12 +11,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.passes.arrays_apart import APART
-from avial_lab.passes.mark_parallel import MarkParallel
-from avial_lab.passes.notes import told_in
-from avial_lab.passes.operations import operations_in
-from avial_lab.passes.vectorise_rows import VectoriseRows
-from avial_lab.pipelines import run_passes
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.remarks import told_in
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
+from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.passes.loops.vectors.vectorise_outer import VectoriseRows
 from tests.kernels.jit import Machine
 from tests.polyhedra.test_properties import SLOW
 

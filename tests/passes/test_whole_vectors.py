@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
+from avial_lab.compiler.passes.loops.jam.jam_for_loads import ShareLoads
+from avial_lab.compiler.passes.loops.vectors import align_vectors
+from avial_lab.compiler.passes.loops.vectors.align_vectors import WholeVectors
+from avial_lab.compiler.passes.loops.vectors.pack_operands import PackRows
 from avial_lab.machine.cpu import Cpu
-from avial_lab.passes import whole_vectors
-from avial_lab.passes.independent_accesses import IndependentAccesses
-from avial_lab.passes.pack_rows import PackRows
-from avial_lab.passes.share_loads import ShareLoads
-from avial_lab.passes.whole_vectors import WholeVectors
-from avial_lab.pipelines import run_passes
 from tests.passes.rewriting import KINDS, assert_same_bits, random_array
 
 WIDTH = 603
@@ -113,7 +113,7 @@ def test_neighbours_are_loaded_by_half_vectors(
 ) -> None:
     """(The arrays have 19 kB, which is made to be more than the first cache.)"""
     cpu = Cpu(64, 32, fma=True, l1_bytes=1 << 14, halves=halves)
-    monkeypatch.setattr(whole_vectors, "this_cpu", lambda: cpu)
+    monkeypatch.setattr(align_vectors, "this_cpu", lambda: cpu)
     text = rows("f64", 0, columns, body)
     after = vectors(text, lanes=0)
     assert f"vector<{lanes}xf64>" in after
@@ -126,7 +126,7 @@ def test_neighbours_in_the_first_cache_are_loaded_by_whole_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cpu = Cpu(64, 32, fma=True, halves=True)
-    monkeypatch.setattr(whole_vectors, "this_cpu", lambda: cpu)
+    monkeypatch.setattr(align_vectors, "this_cpu", lambda: cpu)
     assert "vector<8xf64>" in vectors(rows("f64", 0, 602, NEIGHBOURS), lanes=0)
 
 

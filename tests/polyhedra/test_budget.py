@@ -8,8 +8,8 @@ import islpy as isl
 import pytest
 from mlir import ir
 
-from avial_lab.polyhedra import drafts, read_scop
-from avial_lab.polyhedra.budget import forget, limited, remembered
+from avial_lab.compiler.analysis.polyhedral import read_scop, statements
+from avial_lab.compiler.analysis.polyhedral.budget import forget, limited, remembered
 
 TEXT = "{ [i, j, k] : 0 <= i < 50 and i <= 3j <= 2k <= 70 and (exists e: k = 7e + i) }"
 
@@ -76,8 +76,8 @@ def test_accesses_that_are_the_same_are_asked_for_once_whatever_their_statements
         asked.append(text)
         return relation(text, points)
 
-    relation = drafts._relation
-    monkeypatch.setattr(drafts, "_relation", note)
+    relation = statements._relation
+    monkeypatch.setattr(statements, "_relation", note)
     forget()
     with ir.Context():
         for before in ("", MORE):  # the second has more statements, and others of these names

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.polyhedra.affine import Affine
+from avial_lab.compiler.analysis.polyhedral.affine import Affine
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from tests.passes.test_block_loops import LU, WIDE, check, factorisation
 from tests.polyhedra.test_strips import eliminated
 

@@ -8,9 +8,9 @@ import pytest
 from inline_snapshot import snapshot
 from mlir import ir
 
-from avial_lab.polyhedra import ReductionKind, forbidding
-from avial_lab.polyhedra.partition import Sequential, Split, partition
-from avial_lab.polyhedra.reductions import reductions
+from avial_lab.compiler.analysis.parallelism.partition import Sequential, Split, partition
+from avial_lab.compiler.analysis.parallelism.reductions import reductions
+from avial_lab.compiler.analysis.polyhedral import ReductionKind, forbidding
 from tests.polyhedra.texts import named_module, scop_of
 
 ARGUMENTS = (

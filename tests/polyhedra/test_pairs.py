@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.polyhedra import carried_by
-from avial_lab.polyhedra import conflicts as conflicts_of
-from avial_lab.polyhedra.conflicts import Conflicts
-from avial_lab.polyhedra.dependences import carried_among, dependences
-from avial_lab.polyhedra.model import Scop
-from avial_lab.polyhedra.partition import Split, partition
+from avial_lab.compiler.analysis.parallelism import conflicts as conflicts_of
+from avial_lab.compiler.analysis.parallelism.conflicts import Conflicts
+from avial_lab.compiler.analysis.parallelism.partition import Split, partition
+from avial_lab.compiler.analysis.polyhedral import carried_by
+from avial_lab.compiler.analysis.polyhedral.dependences import carried_among, dependences
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from tests.polyhedra.texts import named_module, scop_of
 
 

@@ -14,10 +14,17 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 import kernels
-from avial_lab.dialects.places import name_of
-from avial_lab.polyhedra import Loop, read_scop
-from avial_lab.polyhedra.bounds import trip_count
-from avial_lab.polyhedra.partition import Around, Node, Scalar, Sequential, Split, partition
+from avial_lab.compiler.analysis.parallelism.partition import (
+    Around,
+    Node,
+    Scalar,
+    Sequential,
+    Split,
+    partition,
+)
+from avial_lab.compiler.analysis.polyhedral import Loop, read_scop
+from avial_lab.compiler.analysis.polyhedral.trip_counts import trip_count
+from avial_lab.compiler.ir.locations import name_of
 from tests.polyhedra.nests import (
     Event,
     Nest,

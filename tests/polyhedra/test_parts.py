@@ -6,7 +6,7 @@ import islpy as isl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avial_lab.polyhedra.parts import shorter
+from avial_lab.compiler.analysis.polyhedral.instances import shorter
 
 MEMBERS = ("0", "1", "2", "i", "j", "i + 1", "i + j")
 

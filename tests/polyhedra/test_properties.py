@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.dependences import dependences
+from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.dependences import dependences
 from tests.polyhedra.nests import Event, Nest, affine_text, nests, scf_text, trace
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

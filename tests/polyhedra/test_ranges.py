@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from avial_lab.polyhedra.affine import Affine
-from avial_lab.polyhedra.ranges import Range
+from avial_lab.compiler.analysis.polyhedral.affine import Affine
+from avial_lab.compiler.analysis.polyhedral.ranges import Range
 
 FACTORS = st.integers(-3, 3)
 FORMS = st.builds(

@@ -6,11 +6,11 @@ import islpy as isl
 import pytest
 from mlir import ir
 
-from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra import Scop, read_scop
-from avial_lab.polyhedra.budget import forget, limited
-from avial_lab.polyhedra.dependences import dependences
-from avial_lab.polyhedra.nesting import defined_in
+from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
+from avial_lab.compiler.analysis.polyhedral.budget import forget, limited
+from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.ir.nesting import defined_in
+from avial_lab.compiler.ir.operations import operations_in
 from tests.polyhedra.texts import scop_of
 
 JACOBI = """func.func @f(%A: memref<?x?xf32>, %B: memref<?x?xf32>, %n: index, %T: index) {
@@ -156,7 +156,9 @@ def test_what_isl_finds_too_hard_is_taken_to_be_possible(
     scop = scop_of(JACOBI, context)
     exact = dependences(scop)
     forget()
-    monkeypatch.setattr("avial_lab.polyhedra.budget.limited.__kwdefaults__", {"limit": 5})
+    monkeypatch.setattr(
+        "avial_lab.compiler.analysis.polyhedral.budget.limited.__kwdefaults__", {"limit": 5}
+    )
     coarse = dependences(scop)
     assert {(d.source.name, d.target.name, d.carrier) for d in exact} <= {
         (d.source.name, d.target.name, d.carrier) for d in coarse

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.polyhedra import ReductionKind, forbidding
-from avial_lab.polyhedra.dependences import dependences
-from avial_lab.polyhedra.reductions import reductions
+from avial_lab.compiler.analysis.parallelism.reductions import reductions
+from avial_lab.compiler.analysis.polyhedral import ReductionKind, forbidding
+from avial_lab.compiler.analysis.polyhedral.dependences import dependences
 from tests.polyhedra.texts import scop_of
 
 

@@ -12,10 +12,10 @@ from mlir import ir
 
 from avial_lab.artifact.explanation import Cell, Nest, Order
 from avial_lab.benchmarks.kernel_suite import kernel_names, kernel_program
+from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.analysis.polyhedral.drawing import COLUMNS, direct, nest_of
 from avial_lab.planning.task_graph import TaskKind
-from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.dependences import dependences
-from avial_lab.polyhedra.spaces import COLUMNS, direct, nest_of
 from tests.polyhedra.nests import Access, Event, Expression, For, affine_text, nests, trace
 from tests.polyhedra.test_properties import SLOW, Pairs, named, points
 from tests.polyhedra.texts import named_module

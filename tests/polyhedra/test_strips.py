@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.passes.block_loops import BlockLoops
-from avial_lab.polyhedra.eliminations import Elimination, elimination_in
-from avial_lab.polyhedra.strips import Strips
-from avial_lab.polyhedra.units import units_of
+from avial_lab.compiler.analysis.patterns.factorisations import Elimination, elimination_in
+from avial_lab.compiler.analysis.patterns.panel_solves import Strips
+from avial_lab.compiler.analysis.polyhedral.units import units_of
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from tests.passes.test_block_loops import (
     CHOLESKY,
     LU,

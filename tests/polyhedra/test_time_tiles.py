@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.polyhedra.time_tiles import TimeTiles, time_tiles
-from avial_lab.polyhedra.units import Immovable
+from avial_lab.compiler.analysis.patterns.time_tiling import TimeTiles, time_tiles
+from avial_lab.compiler.analysis.polyhedral.units import Immovable
 
 SMALL, LARGE = (64, 256), (1 << 15, 1 << 26)
 """Caches that a row of the arrays here does not fit in, and all of them do."""

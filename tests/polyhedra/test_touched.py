@@ -9,8 +9,8 @@ import islpy as isl
 import pytest
 from mlir import ir
 
-from avial_lab.polyhedra.boxes import box_around, boxes_around
-from avial_lab.polyhedra.touched import touched_boxes
+from avial_lab.compiler.analysis.polyhedral.boxes import box_around, boxes_around
+from avial_lab.compiler.analysis.polyhedral.footprints import touched_boxes
 from tests.polyhedra.texts import scop_of
 
 TWO = """func.func @f(%A: memref<64xf32>, %B: memref<64xf32>) {
@@ -34,7 +34,7 @@ def test_arrays_of_one_pattern_are_asked_about_once(
         asked.append(len(sets))
         return boxes_around(*sets)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("avial_lab.polyhedra.touched.boxes_around", counted)
+    monkeypatch.setattr("avial_lab.compiler.analysis.polyhedral.footprints.boxes_around", counted)
     scop = scop_of(TWO, context)
     touches = touched_boxes(scop, loops=[scop.loops[0]])
     assert {(touch.array.name, touch.kind.name) for touch in touches} == {

@@ -11,8 +11,8 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 import kernels
-from avial_lab.polyhedra import LoopKind, Scop, forbidding, read_scop
-from avial_lab.polyhedra.dependences import dependences
+from avial_lab.compiler.analysis.polyhedral import LoopKind, Scop, forbidding, read_scop
+from avial_lab.compiler.analysis.polyhedral.dependences import dependences
 from tests.polyhedra.nests import For, If, Nest, Node, affine_text, nests
 from tests.polyhedra.test_properties import SLOW
 

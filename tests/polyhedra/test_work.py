@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.dialects import register
-from avial_lab.polyhedra import read_scop
-from avial_lab.polyhedra.work import slice_weights
+from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.slice_costs import slice_weights
+from avial_lab.compiler.ir.dialects import register
 
 LOWER = "affine.for %i = 0 to 12 { affine.for %j = 0 to affine_map<(d) -> (d + 1)>(%i) { BODY } }"
 UPPER = "affine.for %i = 0 to 12 { affine.for %j = affine_map<(d) -> (d)>(%i) to 12 { BODY } }"

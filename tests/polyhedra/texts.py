@@ -6,8 +6,8 @@ import re
 
 from mlir import ir
 
-from avial_lab.passes.operations import operations_in
-from avial_lab.polyhedra import Scop, read_scop
+from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
+from avial_lab.compiler.ir.operations import operations_in
 
 _KEPT: list[ir.Module] = []
 

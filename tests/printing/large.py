@@ -10,9 +10,11 @@ from avial_lab.artifact.explanation import Cell, Choice, Demand, Explanation, Tr
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside, Stages
 from avial_lab.benchmarks.table import Heat, Lane, Sheet
-from avial_lab.binary import Binary, MachineCode
+from avial_lab.compiler.analysis.costs.weights import FUNCTION
+from avial_lab.compiler.backends.llvm import Binary, MachineCode
 from avial_lab.compiler.catalogue import CATALOGUE, OPTIONAL
 from avial_lab.compiler.options import CompileOptions
+from avial_lab.compiler.pass_rows import Pipeline, Size, documentation
 from avial_lab.compiler.requests import (
     Analyse,
     Analysis,
@@ -42,7 +44,6 @@ from avial_lab.machine.devices import KINDS
 from avial_lab.machine.host import Machine
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.notebook.display import Note, View
-from avial_lab.pass_rows import Pipeline, Size, documentation
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import PhaseRun, Piece, Schedule, Step, StepKind
 from avial_lab.planning.task_graph import Access, Group, Task, TaskGraph
@@ -56,7 +57,6 @@ from avial_lab.runtime.native.ownership import EventTotal, Footprint, Owned, Pha
 from avial_lab.runtime.rank.outcome import Failure, Outcome
 from avial_lab.runtime.rank.output import Printed
 from avial_lab.trace import Event, EventKind, Move, Total, Trace
-from avial_lab.weights import FUNCTION
 from tests.plot import by_hand
 
 CELL_TEXT = "the text of the cell"

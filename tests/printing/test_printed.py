@@ -15,8 +15,8 @@ from inline_snapshot import snapshot
 from avial_lab.artifact.explanation import Explanation
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.stages import Stage, Stages
-from avial_lab.binary import Binary
 from avial_lab.cli.main import main
+from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.catalogue import SIZES, WHOLE
 from avial_lab.compiler.options import OPTIONS, CompileOptions
 from avial_lab.compiler.requests import Analysis

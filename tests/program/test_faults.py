@@ -13,8 +13,10 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab.answers import answer
+from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
+from avial_lab.compiler.passes.tasks.distribute_loops import DistributeLoops
 from avial_lab.compiler.requests import Build, Built
+from avial_lab.compiler.worker.answers import answer
 from avial_lab.core.errors import (
     AvialError,
     CompilerCrash,
@@ -22,8 +24,6 @@ from avial_lab.core.errors import (
     FaultWarning,
     InternalError,
 )
-from avial_lab.passes.distribute_loops import DistributeLoops
-from avial_lab.passes.order_loops import OrderLoops
 from avial_lab.program import cached_build
 from avial_lab.program.program import Program
 
@@ -173,8 +173,8 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "sums.mlir").write_text(SUMS)
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
-        "if 'avial_lab.worker' in sys.orig_argv:\n"
-        "    from avial_lab.passes.order_loops import OrderLoops\n"
+        "if 'avial_lab.compiler.worker.main' in sys.orig_argv:\n"
+        "    from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops\n"
         "    def fails(self, module): raise KeyError('loop3')\n"
         "    OrderLoops.__call__ = fails\n"
     )

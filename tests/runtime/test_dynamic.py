@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab import building
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.requests import Build, Built, Scalar, Source
+from avial_lab.compiler.worker import build
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import AvialError, BindError, VerifyError
 from avial_lab.program.program import Program
@@ -73,10 +73,10 @@ def question(n: int, m: int, scalars: Mapping[str, Scalar]) -> Build:
 
 def test_another_size_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor in another process: what is kept for all sizes lies on the disk."""
-    first: Built = building.build_program(question(3, 4, {"n": 3, "alpha": 0.5, "k": 7}))
-    building._apart.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(building, "lower_structured", lambda *_: pytest.fail("it was lowered"))
-    again: Built = building.build_program(question(40, 5, {"n": 9, "alpha": 1.5, "k": -1}))
+    first: Built = build.build_program(question(3, 4, {"n": 3, "alpha": 0.5, "k": 7}))
+    build._apart.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(build, "lower_structured", lambda *_: pytest.fail("it was lowered"))
+    again: Built = build.build_program(question(40, 5, {"n": 9, "alpha": 1.5, "k": -1}))
     assert again.binary.shared_object == first.binary.shared_object
     assert again.binary.key != first.binary.key
     assert again.binary.manifest.storages[0].shape == (40, 5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.elementary.functions import LIMITS
+from avial_lab.compiler.codegen.math.functions import LIMITS
 from avial_lab.runtime.launch.cluster import Cluster
 
 LENGTH = 1300

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from avial_lab.binary import has_fma
+from avial_lab.compiler.backends.llvm import has_fma
 from avial_lab.compiler.requests import RunReference, Source
 from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.regions import Box

@@ -16,7 +16,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import kernels
-from avial_lab.binary import Binary
+from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.core.errors import ClusterError, RunError
 from avial_lab.core.toolchain import run, tool
 from avial_lab.program.program import Program

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from mlir import ir
 
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.worker.reference.interpreter import ReferenceResult, reference
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.element_types import ELEMENT_OF_DTYPE
-from avial_lab.dialects import register
-from avial_lab.simulator.reference import ReferenceResult, reference
 
 
 def type_of(array: np.ndarray) -> str:

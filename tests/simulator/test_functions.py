@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.accesses import caller_memory
+from avial_lab.compiler.analysis.accesses import caller_memory
+from avial_lab.compiler.frontends.mlir import parse_cell
+from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.worker.reference.interpreter import ReferenceResult, reference
 from avial_lab.core.buffers import bind_arrays, read_box, write_box
 from avial_lab.core.errors import BindError
 from avial_lab.core.regions import Box
-from avial_lab.dialects.program import program_function
-from avial_lab.parse import parse_cell
-from avial_lab.simulator.reference import ReferenceResult, reference
 from kernels import Dataset, load, names
 
 Arrays = Mapping[str, np.ndarray]

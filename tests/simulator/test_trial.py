@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from avial_lab.compiler.requests import Source
+from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
 from avial_lab.core.errors import BindError
 from avial_lab.program.inputs import random_arguments
-from avial_lab.simulator.trial import trial_arguments
 from kernels import Array, load, names
 from tests.simulator.test_functions import run
 

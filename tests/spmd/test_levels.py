@@ -9,9 +9,9 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab.dialects import register
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.tasks import parse_passes, run_passes
 from avial_lab.machine.topology import Target
-from avial_lab.pipelines import parse_passes, run_passes
 from avial_lab.planning.schedule import Step, StepKind, Sync, phase_levels
 from avial_lab.planning.task_graph import Task, TaskKind, build_dag
 from avial_lab.trace import EventKind

@@ -7,8 +7,8 @@ from inline_snapshot import snapshot
 from mlir import ir
 
 import avial_lab
-from avial_lab.dialects import register
-from avial_lab.predicted_messages import TABLE, with_messages, without_messages
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.predicted_messages import TABLE, with_messages, without_messages
 from tests.plot import by_hand
 from tests.spmd.test_spmd import BY_HAND, HEAT
 

@@ -10,9 +10,9 @@ from mlir import ir
 
 import avial_lab
 from avial_lab.benchmarks.kernel_suite import kernel_program
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.tasks import parse_passes, run_passes
 from avial_lab.core.errors import ScheduleError, VerifyError
-from avial_lab.dialects import register
-from avial_lab.pipelines import parse_passes, run_passes
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.task_graph import TaskKind
 
@@ -94,7 +94,7 @@ def test_each_stage_is_made_of_the_one_before(heat: avial_lab.Program) -> None:
     before = {"avial": "source", "mpi": "placed", "loops": "mpi", "host": "loops"}
     for name, source in before.items():
         words = shlex.split(heat.stages[name].command)
-        assert words[:3] == ["python", "-m", "avial_lab.pipelines"]
+        assert words[:3] == ["python", "-m", "avial_lab.compiler.lowering.tasks"]
         assert words[-3:] == [f"{source}.mlir", "-o", f"{name}.mlir"]
         context = ir.Context()
         register(context)

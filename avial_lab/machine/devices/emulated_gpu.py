@@ -1,5 +1,5 @@
 """The emulated GPU: kernels run as loops over blocks and threads on the CPU of the rank that drives
-it (`passes/emulate_gpu.py`), so that programs for GPUs run everywhere.
+it (`compiler/passes/host/emulate_gpu.py`), so that programs for GPUs run everywhere.
 """
 
 from __future__ import annotations

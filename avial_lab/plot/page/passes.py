@@ -12,8 +12,8 @@ from textwrap import wrap
 from typing import Any
 
 from avial_lab.compiler.catalogue import CATALOGUE, rows
+from avial_lab.compiler.pass_rows import Pipeline, Row, documentation
 from avial_lab.core.errors import AvialError
-from avial_lab.pass_rows import Pipeline, Row, documentation
 
 _NAME = max(len(row.name) for row in rows())
 _RUN, _LEAST = 24, 30

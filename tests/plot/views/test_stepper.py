@@ -93,9 +93,15 @@ def test_same_stages_same_bytes() -> None:
 def test_a_stage_comes_from_the_one_whose_file_its_command_reads() -> None:
     stages = [
         stage("mpi", "1"),
-        stage("gpu", "2", "python -m avial_lab.pipelines -p x mpi.mlir | mlir-opt -o gpu.mlir"),
+        stage(
+            "gpu",
+            "2",
+            "python -m avial_lab.compiler.lowering.tasks -p x mpi.mlir | mlir-opt -o gpu.mlir",
+        ),
         stage("ptx:k", "3", "mlir-opt '--pass-pipeline=builtin.module(mpi)' gpu.mlir"),
-        stage("host", "4", "python -m avial_lab.pipelines -p a,b mpi.mlir -o host.mlir"),
+        stage(
+            "host", "4", "python -m avial_lab.compiler.lowering.tasks -p a,b mpi.mlir -o host.mlir"
+        ),
         stage("llvm", "5"),
     ]
     before = [entry["before"] for entry in stepper_data(stages, source="")["stages"]]

@@ -1,0 +1,459 @@
+"""Views: which memref a value is a window of, and where in it.
+
+Memref values -> the chain to their root; indices of a view -> indices of what it is a view of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mlir import ir
+
+from avial_lab.compiler.analysis.accesses.linear import ONE, Linear, Variable, Window, unknown
+from avial_lab.core.buffers import UNBOUNDED
+
+if TYPE_CHECKING:
+    from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
+
+DYNAMIC = -(2**63)
+"""MLIR's mark for a size, stride or offset that is an operand."""
+
+
+def view_chain(value: ir.Value) -> list[ir.Value]:
+    """`value`, the memref it is a view of, and so on up to its root (a block argument or an
+    allocation).
+    """
+    chain = [value]
+    while (source := view_source(chain[-1])) is not None:
+        chain.append(source)
+    return chain
+
+
+VIEWS = {
+    "memref.subview",
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.reinterpret_cast",
+    "memref.transpose",
+    "memref.view",
+    "memref.reshape",
+    "memref.memory_space_cast",
+    "memref.extract_strided_metadata",
+    "memref.assume_alignment",
+}
+
+
+ABSOLUTE = {"memref.reinterpret_cast", "memref.extract_strided_metadata"}
+"""Views that count from where the memory begins, whatever their source is a view of."""
+
+
+def view_source(value: ir.Value) -> ir.Value | None:
+    op = defining(value)
+    return op.operands[0] if op is not None and op.name in VIEWS else None
+
+
+def defining(value: ir.Value) -> ir.Operation | None:
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def alternatives(value: ir.Value) -> Iterator[ir.Value]:
+    """The memrefs `value` may stand for: itself, or, for a select or a value carried by a loop, all
+    those in reach.
+    """
+    seen: set[ir.Value] = set()
+    pending = [value]
+    while pending:
+        candidate = pending.pop()
+        if candidate in seen:
+            continue
+        seen.add(candidate)
+        root = view_chain(candidate)[-1]
+        op = defining(root)
+        if op is None:
+            parent = root.owner.owner.operation
+            if parent.name == "func.func" and root.owner != parent.regions[0].blocks[0]:
+                pending.extend(memrefs_of(parent))  # handed over by a branch
+            elif parent.name in (
+                "func.func",
+                "gpu.launch",
+                "builtin.module",
+            ) or parent.name.startswith("linalg."):
+                yield candidate
+            else:
+                pending.extend(memrefs_of(parent))
+        elif op.name in ALLOCATIONS:
+            yield candidate
+        else:
+            pending.extend(memrefs_of(op))
+
+
+def may_be(value: ir.Value) -> set[ir.Value]:
+    """The memory that a memref may be of: it, or what it is a view of, for all its alternatives."""
+    return {view_chain(each)[-1] for each in alternatives(value)}
+
+
+ALLOCATIONS = {"memref.alloc", "memref.alloca", "gpu.alloc", "memref.get_global"}
+
+
+def memrefs_of(op: ir.Operation) -> Iterator[ir.Value]:
+    """Every memref that is an operand of `op` or of an operation in its regions."""
+    for operand in op.operands:
+        if is_memref(operand):
+            yield operand
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from memrefs_of(inner.operation)
+
+
+def is_memref(value: ir.Value) -> bool:
+    return isinstance(value.type, (ir.MemRefType, ir.UnrankedMemRefType))
+
+
+def extents_of(value: ir.Value) -> tuple[int, ...]:
+    """The shape of a memref; a dynamic size counts as the size of what it is a view of, else as
+    unbounded.
+    """
+    memref = value.type
+    if isinstance(memref, ir.UnrankedMemRefType):
+        return ()
+    shape = tuple(memref.shape)
+    if all(size != DYNAMIC for size in shape):
+        return shape
+    source = view_source(value)
+    op = defining(value)
+    if source is not None and op is not None and op.name == "memref.cast":
+        known = extents_of(source)
+        if len(known) == len(shape):
+            return known
+    return tuple(UNBOUNDED if size == DYNAMIC else size for size in shape)
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+def open_extents(forms: IndexForms, op: ir.Operation) -> Sequence[Linear] | None:
+    """The shape of what the view or allocation `op` makes, one form for each dimension; None where
+    it is not followed.
+    """
+    match op.name:
+        case "memref.cast" | "memref.memory_space_cast" | "memref.assume_alignment":
+            return forms.extents(op.operands[0])
+        case "memref.alloc" | "memref.alloca":
+            sizes = iter(list(op.operands))
+            shape = ir.MemRefType(op.results[0].type).shape
+            return [forms.of(next(sizes)) if n == DYNAMIC else Linear(n) for n in shape]
+        case "memref.subview":
+            sizes = _cut(forms, op)[1]
+            shape = list(ir.MemRefType(op.results[0].type).shape)
+            return [sizes[dim] for dim in sorted(_kept_dimensions(sizes, shape))]
+        case "memref.reinterpret_cast":
+            return _cut(forms, op)[1]
+        case "memref.transpose":
+            known = forms.extents(op.operands[0])
+            return [known[e.position] for e in op.attributes["permutation"].value.results]
+        case "memref.expand_shape":
+            return _mixed(forms, op, "static_output_shape", iter(list(op.operands)[1:]))
+        case "memref.collapse_shape":
+            known = forms.extents(op.operands[0])
+            return [_product([known[dim] for dim in group]) for group in _groups(op)]
+    return None
+
+
+def _product(forms: Sequence[Linear]) -> Linear:
+    """Of sizes that are known but for one; else unknown."""
+    result = Linear(1)
+    for form in forms:
+        if form.terms and result.terms:
+            return unknown()
+        result = form.times(result.constant) if not result.terms else result.times(form.constant)
+    return result
+
+
+def _mixed(
+    forms: IndexForms, op: ir.Operation, name: str, dynamic: Iterator[ir.Value]
+) -> list[Linear]:
+    """Numbers of which some are in the attribute `name` and the rest are operands."""
+    static = ir.DenseI64ArrayAttr(op.attributes[name])
+    return [forms.of(next(dynamic)) if k == DYNAMIC else Linear(k) for k in static]
+
+
+def _cut(forms: IndexForms, op: ir.Operation) -> tuple[list[Linear], list[Linear], list[Linear]]:
+    """Offsets, sizes and strides of a subview or a reinterpret_cast."""
+    dynamic = iter(list(op.operands)[1:])
+    offsets, sizes, strides = (
+        _mixed(forms, op, f"static_{name}", dynamic) for name in ("offsets", "sizes", "strides")
+    )
+    return offsets, sizes, strides
+
+
+def _groups(op: ir.Operation) -> list[list[int]]:
+    """The dimensions that are one on the other side of a collapse_shape or an expand_shape."""
+    groups = ir.ArrayAttr(op.attributes["reassociation"])
+    return [[ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)] for group in groups]
+
+
+# -- views: from the index space of the result to that of the source -------------------------------
+
+Mapped = tuple[Sequence[Linear], Sequence[Window], bool]
+"""A window in the source: its first indices, its extents, and whether it holds no more elements
+than the view's window does.
+"""
+
+
+def whole_of(forms: IndexForms, value: ir.Value) -> Mapped:
+    """The window that is all of `value`; the flag tells whether all its sizes are known."""
+    extents = forms.extents(value)
+    counts = [_most(extent) for extent in extents]
+    fixed = not any(extent.terms for extent in extents)
+    return [Linear(0)] * len(extents), [Window(1, count) for count in counts], fixed
+
+
+def _most(extent: Linear) -> int:
+    bounds = extent.bounds()
+    return UNBOUNDED if bounds is None else max(bounds[1], 0)
+
+
+def _same_indices(
+    forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
+) -> Mapped | None:
+    same = len(forms.extents(op.operands[0])) == len(indices)
+    return (indices, windows, True) if same else None
+
+
+def _through_subview(
+    forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
+) -> Mapped | None:
+    """offset + stride × index in each dimension; dimensions of size 1 may have been dropped from
+    the result.
+    """
+    offsets, sizes, strides = _cut(forms, op)
+    if any(stride.terms for stride in strides):
+        forms.lose(*strides)
+        return None
+    kept = _kept_dimensions(sizes, list(ir.MemRefType(op.results[0].type).shape))
+    mapped: list[Linear] = []
+    spans: list[Window] = []
+    precise = True
+    place = 0
+    for dim, (offset, size, stride) in enumerate(zip(offsets, sizes, strides, strict=True)):
+        if dim not in kept:
+            mapped.append(offset)
+            spans.append(ONE)
+            continue
+        index, window = indices[place], windows[place]
+        place += 1
+        window = Window(window.stride, min(window.count, _most(size)))
+        if stride.constant < 0:
+            index = index.plus(Linear(window.stride * (window.count - 1)))
+        mapped.append(offset.plus(index.times(stride.constant)))
+        spans.append(Window(window.stride * abs(stride.constant) or 1, window.count))
+        precise = precise and stride.constant != 0
+    return mapped, spans, precise
+
+
+def _kept_dimensions(sizes: Sequence[Linear], result: Sequence[int]) -> set[int]:
+    """The source's dimensions that the result of a rank-reducing subview still has."""
+    surplus = len(sizes) - len(result)
+    kept: set[int] = set()
+    place = 0
+    for dim, size in enumerate(sizes):
+        one = not size.terms and size.constant == 1
+        fits = place < len(result) and (
+            result[place] == DYNAMIC or (not size.terms and size.constant == result[place])
+        )
+        if surplus and one and not (fits and result[place] == 1 and surplus < _ones(sizes[dim:])):
+            surplus -= 1
+            continue
+        kept.add(dim)
+        place += 1
+    return kept
+
+
+def _ones(sizes: Sequence[Linear]) -> int:
+    return sum(not size.terms and size.constant == 1 for size in sizes)
+
+
+def _through_transpose(
+    _forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
+) -> Mapped:
+    permutation = op.attributes["permutation"].value
+    order = [expr.position for expr in permutation.results]
+    place = {source: k for k, source in enumerate(order)}
+    dims = range(len(order))
+    return [indices[place[d]] for d in dims], [windows[place[d]] for d in dims], True
+
+
+def _through_expansion(
+    forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
+) -> Mapped | None:
+    """Several dimensions of the view are one of the source, the last of them the fastest."""
+    sizes = forms.extents(op.results[0])
+    mapped: list[Linear] = []
+    for group in _groups(op):
+        if any(sizes[dim].terms for dim in group[1:]):
+            forms.lose(*sizes)
+            return None
+        index = Linear(0)
+        for dim in group:
+            index = index.times(sizes[dim].constant) if dim != group[0] else index
+            index = index.plus(_ranging(indices[dim], windows[dim]))
+        mapped.append(index)
+    return mapped, [ONE] * len(mapped), True
+
+
+def _through_collapse(
+    forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
+) -> Mapped | None:
+    """One dimension of the view is several of the source."""
+    sizes = forms.extents(op.operands[0])
+    if not sizes:  # of no dimension: it becomes one of size 1
+        return [], [], True
+    mapped: list[Linear] = []
+    spans: list[Window] = []
+    precise = True
+    for group, index, window in zip(_groups(op), indices, windows, strict=True):
+        if len(group) == 1:
+            found: Mapped | None = [index], [window], True
+        else:
+            found = taken_apart(forms, index, window, [sizes[dim] for dim in group])
+        if found is None:
+            return None
+        mapped.extend(found[0])
+        spans.extend(found[1])
+        precise = precise and found[2]
+    return mapped, spans, precise
+
+
+def _ranging(index: Linear, window: Window) -> Linear:
+    """The indices of a window as one form."""
+    if window.count == 1:
+        return index
+    variable = Variable(0, window.count, full=True)
+    return index.plus(Linear(0, ((variable, window.stride),)))
+
+
+def taken_apart(
+    forms: IndexForms, index: Linear, window: Window, sizes: Sequence[Linear]
+) -> Mapped | None:
+    """The places of a window of a row-major array of those sizes, laid out flat; None where the
+    array is not large enough or its sizes are not known.
+    """
+    if any(size.terms for size in sizes[1:]):
+        forms.lose(*sizes)
+        return None
+    mapped: list[Linear] = []
+    spans: list[Window] = []
+    rest, precise = index, True
+    for dim in range(len(sizes) - 1):
+        row = _row(sizes[dim + 1 :])
+        if row <= 0:
+            return None
+        outer, inner = _divided(rest, row)
+        bounds = inner.bounds()
+        if bounds is None:
+            forms.lose(index)
+            return None
+        first, last = bounds[0], bounds[1] + window.extent - 1
+        carry = first // row
+        if last // row == carry:  # all of it in one row, whichever
+            mapped.append(outer.plus(Linear(carry)))
+            spans.append(ONE)
+            rest = inner.plus(Linear(carry * row), -1)
+            continue
+        rows = last // row - carry + 1
+        full = not inner.terms and window.stride == 1 and not first % row and not (last + 1) % row
+        mapped.append(outer.plus(Linear(carry)))
+        spans.append(Window(1, rows))
+        inside = [size.constant for size in sizes[dim + 1 :]]
+        mapped += [Linear(0)] * len(inside)
+        return mapped, [*spans, *(Window(1, size) for size in inside)], precise and full
+    return [*mapped, rest], [*spans, window], precise
+
+
+def _row(sizes: Sequence[Linear]) -> int:
+    row = 1
+    for size in sizes:
+        row *= size.constant
+    return row
+
+
+def _divided(form: Linear, row: int) -> tuple[Linear, Linear]:
+    """What counts whole rows, in rows, and the rest."""
+    whole = tuple((v, f // row) for v, f in form.terms if not f % row)
+    rest = tuple((v, f) for v, f in form.terms if f % row)
+    return Linear(form.constant // row, whole), Linear(form.constant % row, rest)
+
+
+def addressed(
+    forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
+) -> tuple[ir.Value, Mapped | None]:
+    """The memory that an ABSOLUTE view addresses, and the window there: offset + Σ stride × index
+    elements from its beginning; None where it may be anywhere in it.
+    """
+    chain = view_chain(op.results[0])
+    root = chain[-1]
+    if op.name != "memref.reinterpret_cast":
+        return root, None
+    kinds = {each.owner.operation.name for each in chain[:-1]}
+    memref = root.type
+    if not isinstance(memref, ir.MemRefType) or not memref.rank or not kinds <= _SAME_ELEMENTS:
+        return root, None
+    if memref.affine_map != ir.AffineMap.get_identity(memref.rank, memref.context):
+        return root, None
+    (offset,), _, strides = _cut(forms, op)
+    if any(stride.terms for stride in strides):
+        forms.lose(*strides)
+        return root, None
+    place, flat = offset, Window(1, 1)
+    for index, window, stride in zip(indices, windows, strides, strict=True):
+        place = place.plus(index.times(stride.constant))
+        span = window.stride * stride.constant
+        if window.count == 1:
+            continue
+        if span < 0:
+            place = place.plus(Linear(span * (window.count - 1)))
+        fresh = Window(abs(span) or 1, window.count if span else 1)
+        if flat.count == 1:
+            flat = fresh
+        elif flat.stride == fresh.stride * fresh.count:
+            flat = Window(fresh.stride, fresh.count * flat.count)
+        else:
+            place = _ranging(place, flat)
+            flat = fresh
+    sizes = forms.extents(root)
+    mapped = taken_apart(forms, place, flat, sizes)
+    return root, mapped if mapped is not None and _inside(forms, mapped, sizes[0]) else None
+
+
+def _inside(forms: IndexForms, mapped: Mapped, size: Linear) -> bool:
+    """Whether the window begins and ends in memory of so many rows."""
+    bounds = mapped[0][0].bounds()
+    forms.lose(size)
+    return (
+        bounds is not None
+        and not size.terms
+        and bounds[0] >= 0
+        and bounds[1] + mapped[1][0].extent <= size.constant
+    )
+
+
+_SAME_ELEMENTS = {
+    "memref.cast", "memref.memory_space_cast", "memref.assume_alignment", "memref.subview",
+    "memref.transpose", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast",
+    "memref.extract_strided_metadata",
+}  # fmt: skip
+"""Views whose elements are those of the memory, of the same type."""
+
+VIEW_MAPS = {
+    "memref.cast": _same_indices,
+    "memref.memory_space_cast": _same_indices,
+    "memref.assume_alignment": _same_indices,
+    "memref.subview": _through_subview,
+    "memref.transpose": _through_transpose,
+    "memref.expand_shape": _through_expansion,
+    "memref.collapse_shape": _through_collapse,
+}

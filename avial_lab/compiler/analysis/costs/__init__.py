@@ -1,0 +1,1 @@
+"""What a program costs: operations, traffic, demand, schedules."""

@@ -1,0 +1,1 @@
+"""Which loops may run at once, how they are divided, and what they add up."""

@@ -1,0 +1,1 @@
+"""What passes write code with: IR at an insertion point."""

@@ -1,0 +1,1 @@
+"""Contractions in blocks, panels and register tiles."""

@@ -1,0 +1,1 @@
+"""Loops and their parts: bounds, chunks, unrolled and jammed bodies."""

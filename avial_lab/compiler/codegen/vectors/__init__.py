@@ -1,0 +1,1 @@
+"""Vectors: lanes, rows, stores past the caches."""

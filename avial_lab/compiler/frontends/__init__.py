@@ -1,0 +1,1 @@
+"""Texts and functions -> a verified module in the avial dialect."""

@@ -1,0 +1,302 @@
+"""Parse a cell: the notation, then MLIR, then what only the whole program can say.
+
+Text, and what is known of the caller's arrays -> ir.Module in the avial dialect: verified, roles of
+buffers inferred, arguments bound, every operation located at its line of the cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from mlir import ir
+
+from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_sizes
+from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
+from avial_lab.compiler.frontends.mlir.foreign import read_mlir
+from avial_lab.compiler.frontends.mlir.functions import drop_foreign_attributes, one_function
+from avial_lab.compiler.frontends.mlir.launches import size_launches
+from avial_lab.compiler.frontends.mlir.memory_spaces import drop_memory_spaces
+from avial_lab.compiler.frontends.mlir.results import results_to_arguments, settle_open_results
+from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_roles
+from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
+from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Scalar
+from avial_lab.compiler.frontends.notation.header import holds_schedule
+from avial_lab.compiler.frontends.notation.programs import elaborate
+from avial_lab.compiler.frontends.notation.rules import USAGE
+from avial_lab.compiler.frontends.notation.source import STATEMENT, Source, did_you_mean
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.dialects.verify import verify_program
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.program import functions_of, program_function, scheduled_function
+from avial_lab.core.buffers import Binding
+from avial_lab.core.errors import AvialError, BindError, InternalError, ParseError, VerifyError
+
+NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
+
+
+def parse_cell(
+    text: str,
+    *,
+    cell: str,
+    context: ir.Context,
+    binding: Binding | None = None,
+    scalars: Mapping[str, Scalar] = NO_SCALARS,
+    function: str | None = None,
+    dynamic: bool = False,
+) -> ir.Module:
+    """The program in `text`, which its user knows as `cell`.
+
+    `binding` gives the types that buffers of the program leave out; `scalars` replace arguments of
+    int, float or index type. A text without an avial operation is MLIR of another compiler, of
+    which `function` is meant (by default the only one it can be): in the module that is the one
+    public function, with its helpers inlined and its results made arguments; with `dynamic` it
+    stays one for arrays of any size and any numbers. Raises ParseError, VerifyError or BindError
+    with the place in `text`.
+    """
+    register(context)
+    source = Source(text, cell)
+    try:
+        with context:
+            if holds_schedule(text):
+                module = _program(source, context, binding, scalars)
+            else:
+                module = _plain(source, context, binding, scalars, function, dynamic=dynamic)
+            if "step" in text:
+                _check_steps(module)
+            _verified(module, source)
+    except AvialError as error:
+        if error.span is None and isinstance(error, VerifyError):
+            error.span = source.span(len(text) - len(text.lstrip()) if text.strip() else 0)
+        if error.span is not None and error.span.cell == cell and not error.span.text:
+            error.span = replace(error.span, text=text)
+        raise
+    return module
+
+
+def _program(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+) -> ir.Module:
+    """A text with avial's operations."""
+    elaboration = elaborate(source, context, binding=binding, scalars=scalars)
+    module = _parsed(elaboration)
+    launches = _name_arguments(module, elaboration)
+    verify_program(module, regions=elaboration.generic or elaboration.labels)
+    function = scheduled_function(module)
+    if elaboration.generic:
+        canonicalize_operands(function)
+    read_only = bind_arguments(function, binding, scalars)
+    size_launches(launches)
+    resolve_roles(function, elaboration, read_only)
+    return module
+
+
+def _plain(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+    name: str | None,
+    *,
+    dynamic: bool,
+) -> ir.Module:
+    """A text without: any func.func that MLIR reads, in short notation too."""
+    module = _read_plain(source, context, binding, scalars)
+    if not any(True for _ in functions_of(module)):
+        verify_program(module)  # says that there is no task
+    drop_foreign_attributes(module)
+    one_function(module, name)
+    drop_memory_spaces(module)
+    tensors = tensors_to_memory(module)
+    function = program_function(module)
+    results_to_arguments(function, handed_back=tensors)
+    # C compiled by Polygeist hands sizes over that nobody looks at.
+    read_only = bind_arguments(function, binding, scalars, all_known=False, dynamic=dynamic)
+    check_unwritten(function, read_only)
+    if binding is not None:
+        known = [*(buffer.name for buffer in binding.buffers), *scalars] if dynamic else []
+        check_sizes(settle_open_results(module, function), but=known)
+    return module
+
+
+def _read_plain(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+) -> ir.Module:
+    """By the notation, which knows names and short forms; else, as MLIR alone reads it.
+
+    Where neither can, the error is the notation's.
+    """
+    context.allow_unregistered_dialects = True
+    try:
+        elaboration = _elaborated(source, context, binding, scalars)
+        if elaboration.main is not None:
+            raise source.error(
+                "a statement stands outside of any function",
+                elaboration.main,
+                hint="put it into func.func @f(…) { … }, or into an avial.schedule",
+                kind=VerifyError,
+            )
+        module = _parsed(elaboration)
+        size_launches(_name_arguments(module, elaboration))
+        return module
+    except (ParseError, VerifyError) as error:
+        module = read_mlir(source)
+        if module is None:
+            raise error from None
+        return module
+    finally:
+        context.allow_unregistered_dialects = False
+
+
+def _elaborated(
+    source: Source,
+    context: ir.Context,
+    binding: Binding | None,
+    scalars: Mapping[str, Scalar],
+) -> Elaboration:
+    """Of several functions each has its %arg0: one that does not fit the array need not be meant.
+    What is meant has to fit, once it is known which one that is.
+    """
+    try:
+        return elaborate(source, context, binding=binding, scalars=scalars)
+    except BindError as error:
+        try:
+            return elaborate(source, context)
+        except BindError:
+            raise error from None
+
+
+def _parsed(elaboration: Elaboration) -> ir.Module:
+    """MLIR's own parse; what it finds wrong is told at its place in the cell."""
+    try:
+        return ir.Module.parse(elaboration.output.text)
+    except ir.MLIRError as error:
+        raise _located(error, elaboration) from None
+
+
+def _verified(module: ir.Module, source: Source) -> None:
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        diagnostic = error.error_diagnostics[0]
+        span = span_of(diagnostic.location)
+        raise InternalError(
+            f"the module does not verify: {diagnostic.message}",
+            span=span and replace(span, text=source.text),
+        ) from error
+
+
+def _check_steps(module: ir.Module) -> None:
+    """A loop that does not get on never ends; MLIR looks at all loops but scf.for."""
+    wrong: list[tuple[ir.Operation, int]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "scf.for":
+            given = op.operands[2].owner
+            step = None if isinstance(given, ir.Block) else given.operation.attributes.get("value")
+            if isinstance(step, ir.IntegerAttr) and step.value < 1:
+                wrong.append((op, step.value))
+        return ir.WalkResult.INTERRUPT if wrong else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op, step in wrong:
+        raise VerifyError(f"the step is {step}; a loop counts upwards", span=span_of(op.location))
+
+
+def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:
+    """The first of MLIR's messages as an error of ours."""
+    source = elaboration.source
+    if not error.error_diagnostics:
+        return ParseError(str(error))
+    diagnostic = error.error_diagnostics[0]
+    span = span_of(diagnostic.location)
+    message = diagnostic.message.strip()
+    if span is None:
+        return ParseError(message)
+    if span.cell == source.cell and span.cell != "-":
+        offset = source.offset_of(span.line, span.column)
+        kind: type[AvialError] = VerifyError
+    else:
+        offset = elaboration.output.origin(source, span.line, span.column)
+        kind = ParseError
+    if message == "expected operation name in quotes":
+        # MLIR shows the end of what stands before.
+        offset = source.skip(offset)
+        word = re.compile(r"\S{1,40}").match(source.text, offset)
+        return source.error(f"'{word[0] if word else ''}' begins no statement", offset, kind=kind)
+    message, hint = _explained(message, offset, source)
+    if hint is None and message.startswith("expected"):
+        hint = _usage(source, offset)
+    return source.error(message, offset, hint=hint, kind=kind)
+
+
+def _explained(message: str, offset: int, source: Source) -> tuple[str, str | None]:
+    """MLIR's message in the words of the notation, and a hint where one is certain."""
+    if "use of undeclared SSA value name" in message:
+        match = re.compile(r"%[\w$.-]+").match(source.text, offset)
+        if match:
+            known = set(re.findall(r"%[\w$.-]+", source.text)) - {match[0]}
+            return f"unknown value {match[0]}", did_you_mean(match[0], known)
+    unknown = re.match(r"(?:custom op|Dialect `[^']*' not found for custom op) '([^']*)'", message)
+    if unknown and ("is unknown" in message or message.startswith("Dialect")):
+        name = unknown[1].lstrip(".")
+        full = [op for op in (*USAGE, "func.call") if op.endswith(f".{name}")]
+        hint = f"did you mean {full[0]}?" if len(full) == 1 else None
+        return f"unknown operation '{name}'", hint
+    if message.startswith("redefinition of SSA value"):
+        return message, "give one of the two another name"
+    if message.startswith("block with no terminator"):
+        return "the region does not end in a terminator (return, scf.yield, …)", None
+    return message.splitlines()[0] if message else "this is no MLIR", None
+
+
+def _usage(source: Source, offset: int) -> str | None:
+    """How the operation of the statement around `offset` is written in short."""
+    line_start = source.text.rfind("\n", 0, offset) + 1
+    match = STATEMENT.match(source.text, line_start)
+    op = match and match["op"]
+    return f"write it as: {USAGE[op]}" if op in USAGE else None
+
+
+def _name_arguments(module: ir.Module, elaboration: Elaboration) -> list[ir.Operation]:
+    """Give loop variables and block arguments their names and places; the launches still without
+    sizes.
+    """
+    cell = elaboration.source.cell
+    names = elaboration.block_arguments
+    launches: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        regions = op.regions
+        if len(regions) == 0:
+            return ir.WalkResult.ADVANCE
+        if op.name == "gpu.launch" and "avial.bare" in op.attributes:
+            launches.append(op)
+        location = op.location
+        if location.is_a_name():
+            location = location.child_loc
+        if not location.is_a_file():
+            return ir.WalkResult.ADVANCE
+        found = names.get((location.start_line, location.start_col))
+        if found is None:
+            return ir.WalkResult.ADVANCE
+        arguments = [a for region in regions for block in region for a in block.arguments]
+        if op.name == "gpu.launch" and len(arguments) >= 12:
+            # In the text the grid's size stands between the block's and the thread's index.
+            arguments[3:9] = [*arguments[6:9], *arguments[3:6]]
+        if len(found) == len(arguments):
+            for argument, (name, (line, column)) in zip(arguments, found, strict=True):
+                place = ir.Location.file(cell, line, column)
+                argument.set_location(ir.Location.name(name, place))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return launches

@@ -1,0 +1,105 @@
+"""Tensors become memory: what frontends for neural networks write.
+
+Module whose functions work on tensors (linalg, tensor, tosa) -> the same on memrefs, by MLIR's own
+passes. A tensor
+argument is an array of the caller's that nobody writes; a tensor result is memory of the function.
+"""
+
+from __future__ import annotations
+
+from mlir import ir, passmanager
+
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.program import functions_of, has_body
+from avial_lab.core.errors import VerifyError
+
+_BUFFERIZE = (
+    "builtin.module(func.func(convert-elementwise-to-linalg),"
+    "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
+    "function-boundary-type-conversion=identity-layout-map})"
+)
+
+
+_TOSA = (
+    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,"
+    "tosa-make-broadcastable,tosa-to-linalg-named,canonicalize,tosa-to-linalg,"
+    "tosa-to-arith{include-apply-rescale},tosa-to-tensor,tosa-to-scf))"
+)
+"""What MLIR's own pipeline from tosa to linalg has, in its order."""
+
+
+def tensors_to_memory(module: ir.Module) -> bool:
+    """Whether there was a tensor; there is none any more.
+
+    Raises VerifyError where MLIR finds no memory for one.
+    """
+    if not _has_tensors(module):
+        return False
+    for function in functions_of(module):
+        if has_body(function):
+            _protect_arguments(function)
+    if _has_tosa(module):
+        run_pipeline(module, _TOSA, "no loops were found for an operation of tosa")
+    run_pipeline(module, _BUFFERIZE, "no memory was found for a tensor")
+    return True
+
+
+def run_pipeline(module: ir.Module, pipeline: str, failure: str) -> None:
+    """Run MLIR's passes; VerifyError with `failure` and what MLIR says where one fails."""
+    try:
+        passmanager.PassManager.parse(pipeline).run(module.operation)
+    except ir.MLIRError as error:
+        first = error.error_diagnostics[0] if error.error_diagnostics else None
+        raise VerifyError(
+            failure + (f": {first.message}" if first else ""),
+            span=span_of(first.location) if first else None,
+        ) from None
+
+
+def _has_tosa(module: ir.Module) -> bool:
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = found or op.name.startswith("tosa.")
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _has_tensors(module: ir.Module) -> bool:
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        blocks = (block for region in op.regions for block in region.blocks)
+        values = (*op.results, *(argument for block in blocks for argument in block.arguments))
+        found = found or any(
+            isinstance(value.type, ir.RankedTensorType | ir.UnrankedTensorType) for value in values
+        )
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _protect_arguments(function: ir.Operation) -> None:
+    """A tensor is a value: the array behind it keeps what it holds."""
+    block = function.regions[0].blocks[0]
+    if not len(block.arguments):
+        return
+    old = (
+        list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+        if "arg_attrs" in function.attributes
+        else [ir.DictAttr.get({})] * len(block.arguments)
+    )
+    never = {"bufferization.writable": ir.BoolAttr.get(False)}
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        [
+            ir.DictAttr.get({named.name: named.attr for named in ir.DictAttr(each)} | never)
+            if isinstance(argument.type, ir.RankedTensorType)
+            else each
+            for each, argument in zip(old, block.arguments, strict=True)
+        ]
+    )

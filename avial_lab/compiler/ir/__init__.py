@@ -1,0 +1,1 @@
+"""What programs are written in: dialects, attributes, effects, views, remarks."""

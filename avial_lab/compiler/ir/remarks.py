@@ -1,0 +1,73 @@
+"""What a pass made of a phase's loops, or why it left them: lines for people, kept on the phase.
+
+Operation in a phase -> the phase with one more line in `avial.done`; module -> the lines of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlir import ir
+
+from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.locations import name_of
+from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.passes.distribution.phases import OF_TASK
+
+DONE = "avial.done"
+"""On a function that is a phase, or on a task or converge: lines, in the passes' order."""
+
+PHASES = {"func.func": OF_TASK, "avial.converge": "name", "avial.task": "name"}
+"""What lines are kept on, and where the name of its task stands."""
+
+
+def tell(op: ir.Operation | None, who: object, what: str) -> None:
+    """Keep `who: what` on the phase around `op`, once; `who` is the pass with the sizes it took."""
+    phase = None if op is None else phase_of(op)
+    if phase is None:
+        return
+    known = lines_of(phase)
+    line = f"{who}: {what}"
+    if line not in known:
+        lines = [ir.StringAttr.get(text, phase.context) for text in (*known, line)]
+        phase.attributes[DONE] = ir.ArrayAttr.get(lines, phase.context)
+
+
+def phase_of(op: ir.Operation) -> ir.Operation | None:
+    """What a line on `op` is kept on; to be asked before `op` is gone."""
+    phase: ir.Operation | None = op
+    while phase is not None and phase.name not in PHASES:
+        phase = parent_of(phase)
+    return phase
+
+
+def lines_of(phase: ir.Operation) -> tuple[str, ...]:
+    if DONE not in phase.attributes:
+        return ()
+    return tuple(ir.StringAttr(line).value for line in ir.ArrayAttr(phase.attributes[DONE]))
+
+
+def told_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
+    """The lines of each phase that has some, by its name."""
+    return {
+        text_attribute(op, PHASES[op.name]): lines_of(op)
+        for op in operations_named(module, *PHASES)
+        if DONE in op.attributes and PHASES[op.name] in op.attributes
+    }
+
+
+def loop_name(loop: ir.Operation) -> str:
+    """Of its variable; of several, as in `i, j`; what a pass made of blocks has no name."""
+    variables = list(loop.regions[0].blocks[0].arguments)
+    places = len(variables) - len(loop.results) if loop.name.endswith(".for") else len(variables)
+    return ", ".join(name_of(each.location) or "over blocks" for each in variables[:places])
+
+
+def listed(names: Iterable[str]) -> str:
+    """
+    >>> listed(["i"]), listed(["i", "j", "k"])
+    ('i', 'i, j and k')
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

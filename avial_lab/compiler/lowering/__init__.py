@@ -1,0 +1,1 @@
+"""The way down: which passes run in which order, and the stages they make."""

@@ -1,0 +1,1 @@
+"""How products, sums and elementary functions are rounded."""

@@ -1,0 +1,1 @@
+"""What every rank runs: messages, or calls of the ownership runtime."""

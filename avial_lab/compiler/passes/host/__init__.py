@@ -1,0 +1,1 @@
+"""What a CPU runs: calls of the C library, bytes, allocations."""

@@ -1,0 +1,481 @@
+"""GPU kernels as loops over blocks and threads, for machines without a GPU.
+
+Module with gpu.launch -> module without the gpu dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf
+
+from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import nbytes_of, operations_in
+from avial_lab.compiler.passes.distribution.phases import remap
+from avial_lab.core.errors import PassError
+
+_DIMENSIONS = ("x", "y", "z")
+_FIRST_ARGUMENT = {
+    "gpu.block_id": 0,
+    "gpu.thread_id": 3,
+    "gpu.grid_dim": 6,
+    "gpu.block_dim": 9,
+}
+"""Where the launch's body finds the value of an index operation: its block argument for dimension
+x.
+"""
+
+
+@dataclass(frozen=True)
+class EmulateGpu:
+    """Every launch becomes loops over its blocks and, in each block, over its threads.
+
+    before:  gpu.launch blocks(…) threads(…) { A; gpu.barrier; B }
+    after:   scf.for %block … { scf.for %thread … { A }  scf.for %thread … { B } }
+
+    A barrier ends the loop over the threads and starts the next one. What a thread keeps across it
+    (`%x` of A used in B) is computed again where that is the same, else kept in an array with one
+    place for each thread. A loop or an if around a barrier has to be uniform (the same for all
+    threads of a block, as the barrier itself demands); it is then drawn out of the loop over the
+    threads.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context, ir.Location.unknown(module.context):
+            # The launches first, each on its own: what was inside one is gone with it.
+            launches = [op for op in operations_in(module) if op.name == "gpu.launch"]
+            for launch in launches:
+                _Launch(launch).emulate()
+            if launches:
+                _drop_memory_spaces(module)
+            for op in [op for op in operations_in(module) if op.name.startswith("gpu.")]:
+                _lower_host_operation(op)
+
+    def __str__(self) -> str:
+        return "emulate-gpu"
+
+
+@dataclass
+class _Scope:
+    """What values of the kernel's body are called where code is being written now."""
+
+    values: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+    def copy(self) -> _Scope:
+        return _Scope(dict(self.values))
+
+
+class _Launch:
+    """Rewrites one gpu.launch in place."""
+
+    def __init__(self, op: ir.Operation) -> None:
+        self.op = op
+        self.body = _body(op)
+        self.index = ir.IndexType.get()
+        # For every value that outlives a barrier: one place for each thread.
+        self.places: dict[ir.Value, ir.Value] = {}
+        self.segment_of: dict[ir.Value, int] = {}
+        self.allocated: list[ir.Value] = []
+
+    def emulate(self) -> None:
+        _replace_index_operations(self.op, self.body)
+        for op in operations_in(self.op):
+            if op.name.startswith("gpu.") and op.name not in ("gpu.barrier", "gpu.terminator"):
+                raise PassError(
+                    f"{op.name} is not yet lowered for the emulated GPU",
+                    span=span_of(op.location),
+                )
+        sizes = list(self.op.operands)[-6:]
+        self.grid, self.block = sizes[:3], sizes[3:]
+        with ir.InsertionPoint(self.op), self.op.location:
+            self.threads = _product(self.block)
+            self.zero = arith.constant(self.index, 0)
+            self.one = arith.constant(self.index, 1)
+            outside = _Scope()
+            arguments = list(self.body.arguments)
+            for d in range(3):
+                outside.values[arguments[6 + d]] = self.grid[d]
+                outside.values[arguments[9 + d]] = self.block[d]
+            self._place_attributions(arguments[12:], outside)
+            self._number_segments(list(self.body.operations), 0)
+            with ir.InsertionPoint(self._loops(self.grid, arguments[:3], outside)):
+                self._write_block(list(self.body.operations)[:-1], outside)
+            for buffer in self.allocated:
+                memref.dealloc(buffer)
+        self.op.erase()
+
+    # -- loops -------------------------------------------------------------------------------------
+
+    def _loops(
+        self, extents: Sequence[ir.Value], variables: Sequence[ir.Value], scope: _Scope
+    ) -> ir.Operation:
+        """A loop nest over three extents, x innermost; the terminator of its innermost body."""
+        point = None
+        for d in (2, 1, 0):
+            if point is None:
+                loop = scf.ForOp(self.zero, extents[d], self.one)
+            else:
+                with ir.InsertionPoint(point):
+                    loop = scf.ForOp(self.zero, extents[d], self.one)
+            with ir.InsertionPoint(loop.body):
+                point = scf.YieldOp([]).operation
+            scope.values[variables[d]] = loop.induction_variable
+        return point
+
+    def _write_block(self, ops: Sequence[ir.OpView], scope: _Scope) -> None:
+        """The operations of one block of threads: a loop over the threads for each stretch without
+        a barrier.
+        """
+        stretch: list[ir.Operation] = []
+        for view in ops:
+            op = view.operation
+            if not _holds_barrier(op):
+                stretch.append(op)
+                continue
+            self._write_threads(stretch, scope)
+            stretch = []
+            if op.name == "scf.for":
+                self._write_uniform_for(op, scope)
+            elif op.name == "scf.if":
+                self._write_uniform_if(op, scope)
+            elif op.name != "gpu.barrier":
+                raise PassError(
+                    f"gpu.barrier inside {op.name} is not yet lowered for the emulated GPU",
+                    span=span_of(op.location),
+                    hint="move the barrier to the kernel's top level, or into a uniform scf.for",
+                )
+        self._write_threads(stretch, scope)
+
+    def _write_threads(self, ops: Sequence[ir.Operation], scope: _Scope) -> None:
+        if not ops:
+            return
+        inner = scope.copy()
+        arguments = list(self.body.arguments)
+        with ir.InsertionPoint(self._loops(self.block, arguments[3:6], inner)):
+            self.thread = self._thread_number(inner)
+            for op in ops:
+                self._write_op(op, inner)
+
+    def _thread_number(self, scope: _Scope) -> ir.Value:
+        x, y, z = (scope.values[argument] for argument in list(self.body.arguments)[3:6])
+        row = arith.addi(arith.muli(z, self.block[1]), y)
+        return arith.addi(arith.muli(row, self.block[0]), x)
+
+    def _write_op(self, op: ir.Operation, scope: _Scope) -> ir.Operation | None:
+        """A copy of `op` for this thread; what outlives the stretch goes to its place."""
+        if op.name == "memref.alloca" and op.result in self.places:
+            scope.values[op.result] = self._fetch_place(op.result)
+            return None
+        for operand in _used_by(op):
+            self._bind(operand, scope, op)
+        copy = op.clone()
+        remap(copy, scope.values)
+        for inner in operations_in(copy):
+            remap(inner, scope.values)
+        for old, new in zip(op.results, copy.results, strict=True):
+            scope.values[old] = new
+            if old in self.places:
+                memref.store(new, self.places[old], [self.thread])
+        return copy
+
+    # -- values that outlive a barrier -------------------------------------------------------------
+
+    def _bind(self, value: ir.Value, scope: _Scope, user: ir.Operation) -> None:
+        """Make `value` known in `scope`: from its place, or by computing it again."""
+        if value in scope.values or value not in self.segment_of:
+            return
+        if value in self.places:
+            scope.values[value] = self._fetch_place(value)
+            return
+        owner = value.owner
+        if isinstance(owner, ir.Block) or not is_pure(owner.operation):
+            raise PassError(
+                f"a value of type {value.type} is kept across a gpu.barrier;"
+                " not yet lowered for the emulated GPU",
+                span=span_of(user.location),
+            )
+        self._write_op(owner.operation, scope)
+
+    def _fetch_place(self, value: ir.Value) -> ir.Value:
+        place = self.places[value]
+        if not isinstance(value.type, ir.MemRefType):
+            return memref.load(place, [self.thread])
+        kind = ir.MemRefType(value.type)
+        size = arith.constant(self.index, _nbytes(kind))
+        return memref.ViewOp(_plain(kind), place, arith.muli(self.thread, size), []).result
+
+    def _number_segments(self, ops: Sequence[ir.OpView], segment: int) -> int:
+        """Number the stretches between barriers; give a place to each value used in a later one
+        than its own.
+        """
+        for view in ops:
+            op = view.operation
+            if not _holds_barrier(op):
+                for result in op.results:
+                    self.segment_of[result] = segment
+                for operand in _used_by(op):
+                    self._keep(operand, segment)
+                continue
+            segment += 1
+            for operand in op.operands:
+                self._keep(operand, segment)
+            for region in op.regions:
+                for block in region.blocks:
+                    for argument in list(block.arguments)[1:] if op.name == "scf.for" else ():
+                        self.segment_of[argument] = segment
+                        self._give_place(argument)
+                    segment = self._number_segments(list(block.operations), segment) + 1
+            for result in op.results:
+                self.segment_of[result] = -1
+                self._give_place(result)
+        return segment
+
+    def _keep(self, value: ir.Value, segment: int) -> None:
+        defined = self.segment_of.get(value)
+        if defined is None or defined == segment or value in self.places:
+            return
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return
+        if is_pure(owner.operation):
+            # Computed again there, from what it needs, which has to be kept then.
+            for operand in _used_by(owner.operation):
+                self._keep(operand, segment)
+        else:
+            self._give_place(value)
+
+    def _give_place(self, value: ir.Value) -> None:
+        if value in self.places:
+            return
+        dynamic = ir.ShapedType.get_dynamic_size()
+        if isinstance(value.type, ir.MemRefType):
+            kind = ir.MemRefType(value.type)
+            if isinstance(value.owner, ir.Block) or value.owner.operation.name != "memref.alloca":
+                return  # refused where it is used
+            if not kind.has_static_shape:
+                return
+            size = arith.muli(self.threads, arith.constant(self.index, _nbytes(kind)))
+            place = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(8))
+        else:
+            size = self.threads
+            place = ir.MemRefType.get([dynamic], value.type)
+        self.places[value] = memref.alloc(place, [size], [])
+        self.allocated.append(self.places[value])
+
+    def _place_attributions(self, arguments: Sequence[ir.Value], scope: _Scope) -> None:
+        """Workgroup memory is one buffer for all blocks in turn; private memory one place for each
+        thread.
+        """
+        shared = 0
+        if "workgroup_attributions" in self.op.attributes:
+            shared = ir.IntegerAttr(self.op.attributes["workgroup_attributions"]).value
+        for k, argument in enumerate(arguments):
+            kind = _plain(ir.MemRefType(argument.type))
+            if k < shared:
+                scope.values[argument] = memref.alloc(kind, [], [])
+                self.allocated.append(scope.values[argument])
+                continue
+            self.segment_of[argument] = -1
+            size = arith.muli(self.threads, arith.constant(self.index, _nbytes(kind)))
+            dynamic = ir.ShapedType.get_dynamic_size()
+            place = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(8))
+            self.places[argument] = memref.alloc(place, [size], [])
+            self.allocated.append(self.places[argument])
+
+    # -- uniform control flow around barriers ------------------------------------------------------
+
+    def _uniform(self, value: ir.Value, scope: _Scope, user: ir.Operation) -> ir.Value:
+        """`value`, computed once for the whole block of threads."""
+        if value in scope.values:
+            return scope.values[value]
+        if value not in self.segment_of and value not in list(self.body.arguments):
+            return value
+        owner = value.owner
+        if isinstance(owner, ir.Block) or not is_pure(owner.operation):
+            raise PassError(
+                f"gpu.barrier inside {user.name}"
+                " whose bounds or condition may differ between threads",
+                span=span_of(user.location),
+                hint="compute them from constants, arguments and block ids only",
+            )
+        for operand in _used_by(owner.operation):
+            scope.values.setdefault(operand, self._uniform(operand, scope, user))
+        copy = owner.operation.clone()
+        remap(copy, scope.values)
+        return copy.results[list(owner.operation.results).index(value)]
+
+    def _write_uniform_for(self, op: ir.Operation, scope: _Scope) -> None:
+        low, high, step = (self._uniform(value, scope, op) for value in list(op.operands)[:3])
+        block = op.regions[0].blocks[0]
+        carried = list(block.arguments)[1:]
+        self._hand_over(list(op.operands)[3:], carried, scope, op)
+        with op.location:
+            loop = scf.ForOp(low, high, step)
+        inner = scope.copy()
+        inner.values[block.arguments[0]] = loop.induction_variable
+        with ir.InsertionPoint(loop.body):
+            ops = list(block.operations)
+            self._write_block(ops[:-1], inner)
+            self._hand_over(list(ops[-1].operands), carried, inner, op)
+            scf.YieldOp([])
+        self._hand_over(carried, list(op.results), scope, op)
+
+    def _write_uniform_if(self, op: ir.Operation, scope: _Scope) -> None:
+        condition = self._uniform(op.operands[0], scope, op)
+        has_else = len(op.regions[1].blocks) > 0
+        with op.location:
+            branch = scf.IfOp(condition, has_else=has_else)
+        targets = [branch.then_block, branch.else_block] if has_else else [branch.then_block]
+        for region, target in zip(op.regions, targets, strict=False):
+            ops = list(region.blocks[0].operations)
+            inner = scope.copy()
+            with ir.InsertionPoint(target):
+                self._write_block(ops[:-1], inner)
+                self._hand_over(list(ops[-1].operands), list(op.results), inner, op)
+                scf.YieldOp([])
+
+    def _hand_over(
+        self,
+        sources: Sequence[ir.Value],
+        targets: Sequence[ir.Value],
+        scope: _Scope,
+        user: ir.Operation,
+    ) -> None:
+        """Each thread's `sources` go to the places of `targets` (loop-carried values, results)."""
+        if not targets:
+            return
+        for target in targets:
+            if target not in self.places:
+                raise PassError(
+                    f"a value of type {target.type} is carried through {user.name} across a"
+                    " gpu.barrier; not yet lowered for the emulated GPU",
+                    span=span_of(user.location),
+                )
+        inner = scope.copy()
+        arguments = list(self.body.arguments)
+        with ir.InsertionPoint(self._loops(self.block, arguments[3:6], inner)):
+            self.thread = self._thread_number(inner)
+            for source in sources:
+                self._bind(source, inner, user)
+            # All are read before the first is written: a loop may swap two values.
+            values = [inner.values.get(source, source) for source in sources]
+            for value, target in zip(values, targets, strict=True):
+                memref.store(value, self.places[target], [self.thread])
+
+
+def _body(op: ir.Operation) -> ir.Block:
+    blocks = list(op.regions[0].blocks)
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    if len(blocks) != 1:
+        raise PassError(
+            "a kernel of several blocks is not yet lowered for the emulated GPU",
+            span=span_of(op.location),
+            hint="use scf.if and scf.for in place of branches",
+        )
+    if segments[0] or any(segments[7:]) or len(op.results):
+        raise PassError(
+            "gpu.launch with async, clusters or dynamic shared memory is not yet lowered for the"
+            " emulated GPU",
+            span=span_of(op.location),
+        )
+    return blocks[0]
+
+
+def _replace_index_operations(launch: ir.Operation, body: ir.Block) -> None:
+    """`gpu.thread_id x` and its like are the launch's own block arguments."""
+    start = ir.InsertionPoint.at_block_begin(body)
+    arguments = list(body.arguments)
+    for op in list(operations_in(launch)):
+        if op.name not in _FIRST_ARGUMENT and op.name != "gpu.global_id":
+            continue
+        d = next(
+            k
+            for k, name in enumerate(_DIMENSIONS)
+            if f"dim {name}" in str(op.attributes["dimension"])
+        )
+        if op.name == "gpu.global_id":
+            with start, op.location:
+                skipped = arith.muli(arguments[d], arguments[9 + d])
+                value = arith.addi(skipped, arguments[3 + d])
+        else:
+            value = arguments[_FIRST_ARGUMENT[op.name] + d]
+        op.result.replace_all_uses_with(value)
+        op.erase()
+
+
+def _holds_barrier(op: ir.Operation) -> bool:
+    return op.name == "gpu.barrier" or any(
+        inner.name == "gpu.barrier" for inner in operations_in(op)
+    )
+
+
+def _used_by(op: ir.Operation) -> list[ir.Value]:
+    """The values that `op`, or what is inside it, uses."""
+    return [*op.operands, *(operand for inner in operations_in(op) for operand in inner.operands)]
+
+
+def _product(values: Sequence[ir.Value]) -> ir.Value:
+    x, y, z = values
+    return arith.muli(arith.muli(x, y), z)
+
+
+def _nbytes(kind: ir.MemRefType) -> int:
+    """Rounded up: places of neighbouring threads stay aligned whatever the element."""
+    return (nbytes_of(kind) + 15) // 16 * 16
+
+
+def _plain(kind: ir.MemRefType) -> ir.MemRefType:
+    """The type in the host's one memory space."""
+    if kind.memory_space is None:
+        return kind
+    return ir.MemRefType.get(list(kind.shape), kind.element_type, kind.layout)
+
+
+def _drop_memory_spaces(module: ir.Operation) -> None:
+    """A CPU has one memory: `memref<4xf32, 3>` becomes `memref<4xf32>` everywhere in the functions'
+    bodies.
+    """
+    for op in operations_in(module):
+        for result in op.results:
+            if isinstance(result.type, ir.MemRefType):
+                result.set_type(_plain(ir.MemRefType(result.type)))
+        if op.name == "memref.global":
+            kind = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
+            op.attributes["type"] = ir.TypeAttr.get(_plain(kind))
+        for region in op.regions:
+            for block in region.blocks if op.name not in ("func.func", "gpu.func") else ():
+                for argument in block.arguments:
+                    if isinstance(argument.type, ir.MemRefType):
+                        argument.set_type(_plain(ir.MemRefType(argument.type)))
+
+
+def _lower_host_operation(op: ir.Operation) -> None:
+    """gpu operations outside kernels: memory is the host's; anything else is refused."""
+    plain = {
+        "gpu.alloc": "memref.alloc",
+        "gpu.dealloc": "memref.dealloc",
+        "gpu.memcpy": "memref.copy",
+    }
+    if op.name not in plain or len(op.results) > 1 or _is_asynchronous(op):
+        raise PassError(
+            f"{op.name} is not yet lowered for the emulated GPU", span=span_of(op.location)
+        )
+    with ir.InsertionPoint(op), op.location:
+        if op.name == "gpu.alloc":
+            kind = _plain(ir.MemRefType(op.results[0].type))
+            fresh = memref.alloc(kind, list(op.operands), [])
+            op.results[0].replace_all_uses_with(fresh)
+        elif op.name == "gpu.dealloc":
+            memref.dealloc(op.operands[0])
+        else:
+            # gpu.memcpy names the target first, memref.copy the source.
+            memref.copy(op.operands[1], op.operands[0])
+    op.erase()
+
+
+def _is_asynchronous(op: ir.Operation) -> bool:
+    token = "!gpu.async.token"
+    return any(str(value.type) == token for value in [*op.operands, *op.results])

@@ -1,0 +1,1 @@
+"""What LLVM is told: no aliases, offsets that do not wrap, memory that is kept."""

@@ -1,0 +1,1 @@
+"""Facts on loops that later passes use: no aliases, independent accesses, parallel."""

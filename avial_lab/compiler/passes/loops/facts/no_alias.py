@@ -1,0 +1,115 @@
+"""Which functions' arrays share no memory.
+
+Module whose entry calls functions on its arrays -> the same, those functions marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from itertools import combinations
+
+from mlir import ir
+
+from avial_lab.compiler.analysis.accesses.view_maps import defining, is_memref, view_chain
+from avial_lab.compiler.ir.operations import functions_in, operations_in
+from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.passes.distribution.phases import OF_TASK
+from avial_lab.core.regions import Box
+
+APART = "avial.apart"
+SHARED = "avial.shared"
+"""On a function that the loop passes leave as it is: one that a pass wrote for several places to
+call, or the body of a task that stays as it is written.
+"""
+
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
+
+
+@dataclass(frozen=True)
+class ArraysApart:
+    """Mark a private function where every call gives it arrays that the entry was given as several,
+    or made anew.
+
+    before:  func.func private @S1(%A, %B)               call @S1(%a, %b)  call @S2(%a, %a)
+    after:   func.func private @S1(%A, %B) {avial.apart}
+
+    Parts of one array are different memory where they are boxes without a common element.
+
+    Arrays of the caller that overlap are one array of the entry.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        entry = program_function(module)
+        given = set(entry.regions[0].blocks[0].arguments)
+        calls: dict[str, list[ir.Operation]] = {}
+        for op in operations_in(module):
+            if op.name == "func.call":
+                name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                calls.setdefault(name, []).append(op)
+        for view in module.regions[0].blocks[0].operations:
+            op = view.operation
+            if op.name == "func.func" and op != entry and len(op.regions[0].blocks):
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                if name in calls and all(_apart(call, given) for call in calls[name]):
+                    op.attributes[APART] = ir.UnitAttr.get(module.context)
+
+    def __str__(self) -> str:
+        return "arrays-apart"
+
+
+def functions_of_arrays_apart(module: ir.Operation) -> list[ir.Operation]:
+    """Those with a body in which different arrays are different memory, and whose loops are not as
+    another pass wants to have them.
+    """
+    return [f for f in functions_in(module) if arrays_apart(f) and SHARED not in f.attributes]
+
+
+def functions_of_tasks(module: ir.Operation) -> list[ir.Operation]:
+    """Those that are a phase, or the body of a task, and not to be left as they are."""
+    return [
+        f for f in functions_in(module) if OF_TASK in f.attributes and SHARED not in f.attributes
+    ]
+
+
+def arrays_apart(function: ir.Operation) -> bool:
+    """Whether different arguments are different memory."""
+    blocks = function.regions[0].blocks
+    return bool(len(blocks)) and (
+        APART in function.attributes or sum(map(is_memref, blocks[0].arguments)) < 2
+    )
+
+
+def _apart(call: ir.Operation, given: Set[object]) -> bool:
+    parts = [_part(operand) for operand in call.operands if is_memref(operand)]
+    if not all(root in given or _is_new(root) for root, _ in parts):
+        return False
+    return not any(_may_meet(one, other) for one, other in combinations(parts, 2))
+
+
+def _part(array: ir.Value) -> tuple[ir.Value, Box | None]:
+    """The array it is a part of, and that part of it, where it is a box whose text says it all."""
+    root = view_chain(array)[-1]
+    op = defining(array)
+    while op is not None and op.name == "memref.cast":
+        array, op = op.operands[0], defining(op.operands[0])
+    if op is None or op.name != "memref.subview" or list(op.operands) != [root]:
+        return root, None
+    cut = (ir.DenseI64ArrayAttr(op.attributes[f"static_{word}"]) for word in _CUT)
+    ends = [(a, a + (size - 1) * step + 1) for a, size, step in zip(*cut, strict=True)]
+    return root, Box(tuple(a for a, _ in ends), tuple(b for _, b in ends))
+
+
+_CUT = ("offsets", "sizes", "strides")
+
+
+def _may_meet(one: tuple[ir.Value, Box | None], other: tuple[ir.Value, Box | None]) -> bool:
+    (root, box), (other_root, other_box) = one, other
+    if root != other_root:
+        return False
+    return box is None or other_box is None or box.overlaps(other_box)
+
+
+def _is_new(root: ir.Value) -> bool:
+    """Whether it is memory that nobody has but through it."""
+    return not isinstance(root.owner, ir.Block) and root.owner.operation.name in ALLOCATIONS

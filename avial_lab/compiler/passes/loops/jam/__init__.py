@@ -1,0 +1,1 @@
+"""Unroll-and-jam: for stores, for loads, in registers, for latency."""

@@ -1,0 +1,143 @@
+"""Several rows at once where neighbours load the same elements: those are loaded once for all.
+
+Functions of loops -> the same operations on every element of memory.
+
+Source: S. Carr, K. Kennedy, Improving the ratio of memory operations to floating-point operations
+in loops, TOPLAS 16 (1994), unroll-and-jam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from mlir import ir
+
+from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
+from avial_lab.compiler.ir.nesting import body_of
+from avial_lab.compiler.ir.operations import nbytes_of
+from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
+from avial_lab.compiler.passes.loops.jam.jam_for_latency import put_side_by_side, variable_of
+from avial_lab.compiler.passes.loops.jam.jam_for_stores import loops_over_columns
+from avial_lab.compiler.passes.loops.threads.thread_loops import functions_and_phases
+from avial_lab.machine.constants import LINE_BYTES, PAGE_BYTES
+from avial_lab.machine.cpu import Cpu, this_cpu
+
+NAME = "share-loads"
+
+ROWS = 4
+"""At once."""
+
+MOST_LOADS = 9
+"""Of a row: those of four rows, and what is computed of them, are about as many as registers."""
+
+SHARED = 0.3
+"""Of all loads, that rows have to have in common: where it was less, stores decided."""
+
+
+@dataclass(frozen=True)
+class ShareLoads:
+    """Unroll a loop over rows, and make one loop over columns of those inside.
+
+    before:  affine.for %i { affine.for %j { B[i, j] = A[i - 1, j] + A[i, j] + A[i + 1, j] } }
+    after:   affine.for %i step 4 { affine.for %j {      (six loads in place of twelve)
+               B[i, j] = …  B[i + 1, j] = …  B[i + 2, j] = …  B[i + 3, j] = … } }
+
+    Only where iterations of both loops meet nowhere, and where rows have a good part of what they
+    load in common; and not short rows of arrays that are in no cache of a core's own. Rows that are
+    left over run one by one.
+    """
+
+    cpu: Cpu = field(default_factory=this_cpu, repr=False)
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for function, phase in functions_and_phases(module):
+                self._share_in(function, phase)
+
+    def __str__(self) -> str:
+        return NAME
+
+    def _share_in(self, op: ir.Operation, phase: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in [view.operation for view in block.operations]:
+                    if inner.name != "affine.for" or not _share(inner, phase, self.cpu):
+                        self._share_in(inner, phase)
+
+
+def _share(loop: ir.Operation, phase: ir.Operation, cpu: Cpu) -> bool:
+    """Whether its rows run side by side now."""
+    columns = loops_over_columns(loop)
+    if not columns or not all(INDEPENDENT in op.attributes for op in columns):
+        return False
+    if not all(_is_worth_it(loop, each) for each in columns) or not _meet_nowhere(loop):
+        return False
+    accesses = [
+        op for each in columns for op in body_of(each) if op.name in ("affine.load", "affine.store")
+    ]
+    if any(_share_pages(op, variable_of(loop), cpu.l2_bytes) for op in accesses):
+        return False
+    tell(phase, NAME, f"{ROWS} rows of {loop_name(loop)} at once, which load the same elements")
+    put_side_by_side(loop, ROWS)
+    return True
+
+
+def _meet_nowhere(loop: ir.Operation) -> bool:
+    scop = read_scop(loop)
+    (own,) = scop.loops_of(loop)
+    return not carried_among(own, scop.statements)
+
+
+def _is_worth_it(loop: ir.Operation, columns: ir.Operation) -> bool:
+    """Whether several rows load a good part less than each by itself."""
+    loads = [op for op in body_of(columns) if op.name == "affine.load"]
+    if len(columns.results) or any(_map(op).n_symbols for op in loads):
+        return False
+    each = _elements(loads, loop, 1)
+    return 0 < each <= MOST_LOADS and _elements(loads, loop, ROWS) <= (1 - SHARED) * ROWS * each
+
+
+def _share_pages(access: ir.Operation, row: ir.Value, room: int) -> bool:
+    """Whether rows of an array of more than `room` bytes lie on the same page, and not in the same
+    lines.
+    """
+    array, *where = list(access.operands)[access.name == "affine.store" :]
+    kind = ir.MemRefType(array.type)
+    if not kind.has_static_shape or nbytes_of(kind) <= room:
+        return False
+    form = _map(access)
+    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+    symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
+    next_row = [each + (value == row) for each, value in zip([*dims, *symbols], where, strict=True)]
+    after = ir.AffineMap.get(form.n_dims, form.n_symbols, next_row)
+    moved = [k for k, each in enumerate(form.results) if each.compose(after) != each]
+    apart = nbytes_of(kind) // prod(kind.shape[: moved[-1] + 1]) if moved else PAGE_BYTES
+    # The prefetcher sees no stream where several rows begin on one page, but for those that share
+    # their lines.
+    return LINE_BYTES <= apart < PAGE_BYTES
+
+
+def _map(load: ir.Operation) -> ir.AffineMap:
+    return ir.AffineMapAttr(load.attributes["map"]).value
+
+
+def _elements(loads: Sequence[ir.Operation], loop: ir.Operation, rows: int) -> int:
+    """That one column of so many rows loads."""
+    row = loop.regions[0].blocks[0].arguments[0]
+    operands = list(dict.fromkeys([row, *(v for op in loads for v in list(op.operands)[1:])]))
+    dims = [ir.AffineExpr.get_dim(k) for k in range(len(operands))]
+    found: set[tuple[ir.Value, str]] = set()
+    for op in loads:
+        form = _map(op)
+        own = [operands.index(value) for value in list(op.operands)[1:]]
+        for k in range(rows):
+            moved = [dims[0] + k, *dims[1:]]
+            taken = ir.AffineMap.get(len(operands), 0, [moved[each] for each in own])
+            places = [each.compose(taken) for each in form.results]
+            plain = [ir.AffineExpr.simplify_affine_expr(each, len(dims), 0) for each in places]
+            found.add((op.operands[0], ", ".join(map(str, plain))))
+    return len(found)

@@ -1,0 +1,1 @@
+"""In which order iterations run: interchange, fusion, tiles, unrolling."""

@@ -1,0 +1,145 @@
+"""Loops of a few iterations inside others, written out: what is around them is a plain nest again.
+
+Functions of loops -> the same operations in the same order, so the same bits; the loop over
+elements is the innermost one, which vectors, tiles and rows side by side are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
+from avial_lab.compiler.ir.operations import (
+    LOOPS,
+    attributes_of,
+    constant_of,
+    operations_in,
+    operations_named,
+    replaced,
+)
+from avial_lab.compiler.passes.loops.facts.mark_parallel import nearest_loops
+from avial_lab.compiler.passes.loops.jam.jam_for_latency import Values, copy_with, variable_of
+from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
+
+MOST_ITERATIONS = 5
+"""Neighbours along one dimension, as stencils have them."""
+
+MOST_OPERATIONS = 400
+"""In what comes of it: a stencil of 3 × 3 × 3 points has some 150."""
+
+
+@dataclass(frozen=True)
+class UnrollShort:
+    """Write out loops of few iterations that read neighbours of what the nest around them writes.
+
+    before:  affine.for %j { %s = affine.for %q = 0 to 3 iter_args(%a = %zero) -> (f64) {
+               %t = math.fma %W[%q], %A[%j + %q], %a  affine.yield %t }  affine.store %s, %A[%j] }
+    after:   affine.for %j { %a = math.fma %W[0], %A[%j + 0], %zero  …
+               %s = math.fma %W[2], %A[%j + 2], %b  affine.store %s, %A[%j] }
+
+    Such a nest needs tiles over time or rows side by side, which are made of plain nests. Others
+    LLVM unrolls as well, and later. A loop that stores to different elements stays: they may be
+    the rows of a contraction. So does the outermost one of a nest.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for nest in list(nearest_loops(module)):
+                stored = {op.operands[1] for op in operations_in(nest) if op.name in STORES}
+                for loop in list(nearest_loops(nest)):
+                    _write_out_in(loop, stored)
+
+    def __str__(self) -> str:
+        return "unroll-short"
+
+
+def _write_out_in(loop: ir.Operation, stored: Set[ir.Value]) -> None:
+    """The loops in this one first, then it itself, where nothing is left of those."""
+    for inner in list(nearest_loops(loop)):
+        _write_out_in(inner, stored)
+    steps = steps_of(loop)
+    if steps is None or operations_named(loop, *LOOPS):
+        return
+    small = len(steps) * len(list(operations_in(loop))) <= MOST_OPERATIONS
+    if small and _looks_around(loop, stored):
+        write_out(loop, steps)
+
+
+def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS, least: int = 1) -> range | None:
+    """The values of its variable, if they are known and from `least` to `most`."""
+    if loop.name != "affine.for":
+        return None
+    lows, highs = known_ends(loop)
+    low, high = (ends[0] if len(ends) == 1 else None for ends in (lows, highs))
+    if low is None or high is None:
+        return None
+    steps = range(low, high, ir.IntegerAttr(loop.attributes["step"]).value)
+    return steps if least <= len(steps) <= most else None
+
+
+def _looks_around(loop: ir.Operation, stored: Set[ir.Value]) -> bool:
+    """Whether its iterations read different elements of an array in `stored`, and write none that
+    are different.
+    """
+    moving: set[ir.Value] = {variable_of(loop)}
+    found = False
+    for op in operations_in(loop):
+        moves = any(operand in moving for operand in op.operands)
+        if op.name in STORES and any(index in moving for index in list(op.operands)[2:]):
+            return False
+        found = found or (moves and op.name in LOADS and op.operands[0] in stored)
+        if moves:
+            moving.update(op.results)
+    return found
+
+
+def write_out(loop: ir.Operation, steps: range) -> None:
+    """Its body once for each step; what one hands on is known to the next."""
+    block = loop.regions[0].blocks[0]
+    *body, end = [view.operation for view in block.operations]
+    variable, *carried = block.arguments
+    operands = list(loop.operands)
+    handed = operands[len(operands) - len(carried) :]
+    with ir.InsertionPoint(loop), loop.location:
+        for step in steps:
+            known: Values = {variable: arith.constant(variable.type, step)}
+            known.update(zip(carried, handed, strict=True))
+            copy_with(body, known)
+            handed = [known.get(value, value) for value in end.operands]
+    for result, value in zip(loop.results, handed, strict=True):
+        result.replace_all_uses_with(value)
+    loop.erase()
+
+
+def say_places(around: ir.Operation) -> None:
+    """Steps that were written out in it become numbers of accesses' maps: neighbours are known by
+    them.
+
+    before:  affine.load %A[%j + %c2]                 after:   affine.load %A[%j + 2]
+    """
+    for op in operations_in(around):
+        if op.name in ("affine.load", "affine.store"):
+            _say_places(op)
+
+
+def _say_places(access: ir.Operation) -> None:
+    first = 1 + (access.name == "affine.store")
+    fixed, operands = list(access.operands)[:first], list(access.operands)[first:]
+    numbers = [constant_of(value) for value in operands]
+    form = ir.AffineMapAttr(access.attributes["map"]).value
+    if form.n_symbols or all(number is None for number in numbers):
+        return
+    kept = [value for value, number in zip(operands, numbers, strict=True) if number is None]
+    places = iter(range(len(kept)))
+    inner = [
+        ir.AffineDimExpr.get(next(places)) if number is None else ir.AffineConstantExpr.get(number)
+        for number in numbers
+    ]
+    chosen = ir.AffineMap.get(len(kept), 0, inner)
+    results = [each.compose(chosen) for each in form.results]
+    made = ir.AffineMapAttr.get(ir.AffineMap.get(len(kept), 0, results))
+    replaced(access, access.name, [*fixed, *kept], attributes_of(access) | {"map": made})

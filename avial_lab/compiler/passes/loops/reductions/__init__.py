@@ -1,0 +1,1 @@
+"""Sums and extremes in another order, or privatised."""

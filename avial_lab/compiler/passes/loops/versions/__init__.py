@@ -1,0 +1,1 @@
+"""Loops in several versions, chosen when they run."""

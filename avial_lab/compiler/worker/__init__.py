@@ -1,0 +1,1 @@
+"""The compiler's process: a request in, an answer out."""

@@ -1,0 +1,461 @@
+"""A program as it was asked for, built: parsed, taken apart, placed, lowered, compiled.
+
+Build -> Built. Errors carry places without their text where they come from MLIR.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+from mlir import ir
+
+from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.manifest import KnownMessages
+from avial_lab.artifact.stages import Stage
+from avial_lab.compiler.analysis.accesses import read_groups, read_program
+from avial_lab.compiler.analysis.accesses.buffers import argument_name
+from avial_lab.compiler.analysis.accesses.reassociation import reordered_storages
+from avial_lab.compiler.analysis.accesses.view_maps import is_memref
+from avial_lab.compiler.analysis.costs.demand import demands_in
+from avial_lab.compiler.backends.llvm import Binary, MachineCode, binary_of
+from avial_lab.compiler.catalogue import WHOLE
+from avial_lab.compiler.codegen.math.functions import FUNCTIONS
+from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
+from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.program import is_structured, program_function
+from avial_lab.compiler.lowering.predicted_messages import with_messages
+from avial_lab.compiler.lowering.structured import (
+    Finished,
+    finished_phases,
+    lower_structured,
+    lower_tasks,
+    planned_binary,
+    scheduled_binary,
+    take_apart,
+    to_checked,
+    verdicts_on,
+)
+from avial_lab.compiler.lowering.tasks import (
+    Stages,
+    Watch,
+    arithmetic,
+    in_reading_order,
+    ptx_in,
+    run_passes,
+    text_of,
+)
+from avial_lab.compiler.passes.arithmetic.contract_fma import ContractProducts
+from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
+from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
+from avial_lab.compiler.worker.inspect.pass_log import PassLog
+from avial_lab.core.buffers import Number
+from avial_lab.core.cache import digest, spelled
+from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
+from avial_lab.core.stored import fingerprint, made_once
+from avial_lab.machine.devices import GPU_FAMILY
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.distribution import Division
+from avial_lab.planning.schedule import (
+    Policy,
+    Schedule,
+    Sync,
+    check_no_policy,
+    schedule_phases,
+    schedule_tasks,
+)
+from avial_lab.planning.task_graph import TaskGraph, build_dag
+from avial_lab.runtime.native.ownership import Plan
+
+
+class Stopwatch:
+    """Seconds since the last lap, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now
+
+
+def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
+    return (
+        replace(span, text=source.text) if span is not None and span.cell == source.cell else span
+    )
+
+
+def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
+    return parse_cell(
+        source.text,
+        cell=source.cell,
+        context=ir.Context(),
+        binding=source.binding,
+        scalars=source.scalars,
+        function=source.function,
+        dynamic=dynamic,
+    )
+
+
+def graph_of(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
+    tasks, buffers, storages = read_program(module, source.binding)
+    placed = [replace(task, span=with_text(task.span, source)) for task in tasks]
+    groups = [replace(group, span=with_text(group.span, source)) for group in read_groups(module)]
+    return build_dag(placed, buffers, storages, groups)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A program as loops around tasks, or as one task (`whole`) where it cannot be that."""
+
+    module: ir.Operation
+    whole: bool
+
+
+def taken_apart(
+    module: ir.Module,
+    source: Source,
+    *,
+    grid: bool = False,
+    strict: bool = False,
+    watch: Watch | None = None,
+) -> Apart:
+    """The program as loops around tasks; a plain function that cannot be is one task."""
+    binding = source.binding
+    if binding is not None and any(storage.shared for storage in binding.storages):
+        return Apart(as_one(module, "its arrays share memory", strict=strict), whole=True)
+    try:
+        return Apart(take_apart(module, grid=grid, strict=strict, watch=watch), whole=False)
+    except PassError as error:
+        if not is_plain(module):
+            raise
+        return Apart(as_one(module, error.message, strict=strict), whole=True)
+
+
+def build_program(question: Build) -> Built:
+    watch = Stopwatch()
+    if question.options.dynamic:
+        return build_dynamic(question, watch)
+    module = parse(question.source)
+    watch.lap("parse")
+    if is_plain(module) or is_structured(module):
+        return build_loops(question, module, watch)
+    question.options.division.refuse_for_tasks()
+    return build_tasks(question, module, watch)
+
+
+def _contracts(question: Build) -> bool:
+    return ContractProducts() in arithmetic(strict=question.options.strict)
+
+
+def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:
+    """A program of tasks alone: every message is known before it runs."""
+    options = question.options
+    graph = graph_of(module, question.source)
+    watch.lap("dag")
+    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
+    policy = options.policy or Policy.LEVELS
+    schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync)
+    watch.lap("schedule")
+    done, binary = scheduled_binary(module, schedule, options)
+    watch.lap("build")
+    sums, binding = done.sums, question.source.binding
+    return Built(
+        schedule,
+        in_reading_order(done.stages),
+        binary,
+        watch.seconds,
+        verdicts=tuple(
+            replace(verdict, done=done.told.get(verdict.name, ()))
+            for verdict in verdicts_in(module.operation, question.source)
+        ),
+        reordered=reordered_storages(module.operation, binding, divided=False, sums=sums)
+        if sums
+        else {},
+        contracted=_contracts(question),
+        functions=_functions(module, strict=options.strict),
+    )
+
+
+def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, ...]:
+    """The elementary functions that became code; tasks have none as a rule, and may be many."""
+    if not operations_named(module.operation, *FUNCTIONS):
+        return ()
+    chosen = module.operation.clone().operation
+    run_passes(chosen, arithmetic(strict=strict))
+    return functions_chosen(chosen)
+
+
+def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
+    """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
+    strict, grid = question.options.strict, question.options.division.grid
+    if question.whole and is_plain(module):
+        apart = Apart(as_one(module, question.whole, strict=strict), whole=True)
+    else:
+        apart = taken_apart(module, question.source, grid=grid, strict=strict)
+    watch.lap("analysis")
+    if not apart.whole:
+        try:
+            return build_apart(question, module, apart.module, watch)
+        except PassError as error:
+            if not is_plain(module):
+                raise
+            apart = Apart(as_one(module, error.message, strict=strict), whole=True)
+    built, division = build_tasks(question, apart.module, watch), question.options.division
+    if division == Division():
+        return built
+    idle = f"division '{division}' had no effect: one task is not divided"
+    verdicts = (replace(each, reasons=(*each.reasons, idle)) for each in built.verdicts)
+    return replace(built, verdicts=tuple(verdicts))
+
+
+def build_dynamic(question: Build, watch: Stopwatch) -> Built:
+    """A plain function for arrays of any size and any numbers; where it cannot be that, for those
+    that it is given.
+    """
+    source = question.source
+    fixed = parse(source)
+    why = _fixed(fixed, source)
+    if not why:
+        # What these sizes make wrong is told as of any program.
+        checks = to_checked(strict=question.options.strict)
+        run_passes(fixed.operation, checks)
+        watch.lap("check")
+        try:
+            module = parse(source, dynamic=True)
+            text = str(module.operation.get_asm(enable_debug_info=True))
+            structured = _apart(text, question.options.division.grid, question.options.strict)
+            watch.lap("analysis")
+            built = build_apart(question, module, structured, watch)
+            return replace(built, sizes=ANY_SIZE)
+        except InternalError:
+            raise  # a fault of ours is told
+        except AvialError as error:
+            why = error.message
+    built = build_program(replace(question, options=replace(question.options, dynamic=False)))
+    return replace(built, sizes=f"compiled for these sizes and numbers alone: {why}")
+
+
+@lru_cache(maxsize=8)
+def _apart(text: str, grid: bool, strict: bool) -> ir.Operation:
+    """The program of that text, with its places, as loops around tasks; nobody changes it."""
+    context = ir.Context()
+    register(context)
+    with context:
+        module = ir.Module.parse(text)
+    return take_apart(module, grid=grid, strict=strict)
+
+
+def _fixed(module: ir.Module, source: Source) -> str:
+    """Why the program cannot do for other sizes; "" where it may."""
+    if not is_plain(module):
+        return "only plain functions are compiled for others"
+    binding = source.binding
+    if binding is None:
+        return "it is given no arrays"
+    if any(storage.shared for storage in binding.storages):
+        return "its arrays share memory"
+    return ""
+
+
+def sized(structured: ir.Operation, source: Source) -> ir.Operation:
+    """The tasks of a program for arrays of any size, as they are with those of `source`.
+
+    before:  func.func @f(%A: memref<?xf64>, %n: index)
+    after:   func.func @f(%A: memref<8xf64>)
+    """
+    work = structured.clone().operation
+    with work.context:
+        bind_arguments(program_function(work), source.binding, source.scalars, all_known=False)
+    return work
+
+
+def numbers_of(module: ir.Operation, source: Source) -> tuple[Number, ...]:
+    """What the program's function is handed besides arrays, in its order."""
+    function = program_function(module)
+    names = function.attributes.get("arg_attrs")
+    return tuple(
+        Number(name, str(argument.type), source.scalars[name])
+        for k, argument in enumerate(function.regions[0].blocks[0].arguments)
+        if not is_memref(argument) and (name := argument_name(names, k))
+    )
+
+
+def build_apart(
+    question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, watch: Stopwatch
+) -> Built:
+    """The program whose loops around tasks are `structured`; `module` is what it was before."""
+    options = question.options
+    check_no_policy(options.policy)
+    placed = sized(structured, question.source) if options.dynamic else structured
+    numbers = numbers_of(structured, question.source) if options.dynamic else ()
+    graph = graph_of(placed, question.source)
+    watch.lap("dag")
+    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
+    demands = cache(lambda: demands_in(placed))
+    done = lowered(question, module, structured, topology, meanwhile=demands)
+    watch.lap("build")
+    binary, plan, schedule = planned(
+        done.code, graph, topology, done.phases, sync=question.options.sync, numbers=numbers
+    )
+    watch.lap("plan")
+    alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
+    verdicts = tuple(
+        replace(
+            verdict,
+            reasons=(
+                *verdict.reasons,
+                *(alone if not verdict.depth else ()),
+                *done.fused.get(verdict.name, ()),
+            ),
+            done=done.told.get(verdict.name, ()),
+            demand=demands().get(verdict.name),
+        )
+        for verdict in verdicts_in(structured, question.source)
+    )
+    binding = question.source.binding
+    divided = topology.ranks > 1
+    reordered = reordered_storages(placed, binding, divided=divided, sums=done.sums)
+    made = _with_messages(in_reading_order(done.stages), plan, done.phases)
+    return Built(
+        schedule,
+        made,
+        binary,
+        watch.seconds,
+        plan,
+        verdicts,
+        reordered,
+        _contracts(question),
+        functions_chosen(structured),
+    )
+
+
+def lowered(
+    question: Build,
+    module: ir.Module | ir.Operation,
+    structured: ir.Operation,
+    topology: Topology,
+    *,
+    meanwhile: Callable[[], object],
+) -> Finished:
+    """The program's code; that of a dynamic one is made once for all sizes. While tools are at it,
+    `meanwhile` is called.
+    """
+    options = question.options
+
+    def make() -> Finished:
+        stages = lower_structured(module, structured, topology, options.division, options)
+        return finished_phases(_beside_tools(stages, meanwhile))
+
+    if not options.dynamic:
+        return make()
+    texts = (text_of(module.operation), text_of(structured))
+    how = (topology, options.settled)
+    return made_once("dynamic", digest(repr(fingerprint()), *texts, spelled(how)), make)
+
+
+def _beside_tools(stages: Stages, work: Callable[[], object]) -> Stages:
+    """The same stages, with `work` done where the last one is still being made."""
+    for stage, of in stages:
+        if stage.name == "llvmir":
+            work()
+        yield stage, of
+
+
+def planned(
+    code: MachineCode,
+    graph: TaskGraph,
+    topology: Topology,
+    phases: tuple[str, ...],
+    *,
+    sync: Sync,
+    edited: str = "",
+    numbers: tuple[Number, ...] = (),
+) -> tuple[Binary, Plan, Schedule]:
+    """A program of loops, the plan of its runs, and the schedule that follows from it."""
+    binary, plan = planned_binary(
+        code, graph, topology.ranks, phases, edited=edited, numbers=numbers
+    )
+    schedule = schedule_phases(
+        graph,
+        topology,
+        inputs=plan.inputs,
+        results=plan.results,
+        moves=plan.moves,
+        phases=plan.runs,
+        sync=sync,
+        rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
+    )
+    manifest = replace(binary.manifest, kinds=schedule.device_kinds)
+    return replace(binary, manifest=manifest), plan, schedule
+
+
+def with_code(
+    built: Built, code: MachineCode, stages: tuple[Stage, ...], phases: tuple[str, ...]
+) -> Built:
+    """`built` with other stages and machine code; where the ownership runtime finds the messages,
+    the runs are planned anew, for phases of these names.
+    """
+    manifest, schedule = built.binary.manifest, built.schedule
+    if isinstance(manifest, KnownMessages):
+        return replace(built, stages=stages, binary=binary_of(code, manifest, ptx=ptx_in(stages)))
+    graph, topology = schedule.graph, schedule.topology
+    binary, plan, schedule = planned(code, graph, topology, phases, sync=schedule.sync)
+    stages = _with_messages(stages, plan, phases)
+    return replace(built, stages=stages, binary=binary, plan=plan, schedule=schedule)
+
+
+def _with_messages(
+    stages: tuple[Stage, ...], plan: Plan, phases: tuple[str, ...]
+) -> tuple[Stage, ...]:
+    """What the plan foresees is told where the ranks' calls stand; a text edited by hand stays."""
+    return tuple(
+        replace(stage, text=with_messages(stage.text, plan, phases))
+        if stage.name == "mpi" and stage.edited != "mpi"
+        else stage
+        for stage in stages
+    )
+
+
+def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
+    """The stages of a program once more, and the log of the passes that make them."""
+    module = parse(build.source, dynamic=built.dynamic)
+    options, strict = build.options, build.options.strict
+    if isinstance(built.binary.manifest, KnownMessages):
+        plain = is_plain(module) or is_structured(module)
+        why = built.verdicts[0].reasons[0] if plain else ""
+        tasks = as_one(module, why, strict=strict) if plain else module.operation
+        log = PassLog(text_of(tasks), "avial.mlir")
+        return lower_tasks(tasks, built.schedule, options, watch=log.watch), log
+    log = PassLog(text_of(module.operation), "source.mlir")
+    grid, topology = options.division.grid, built.schedule.topology
+    apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
+    stages = lower_structured(
+        module, apart.module, topology, options.division, options, watch=log.watch
+    )
+    return stages, log
+
+
+def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
+    return tuple(
+        replace(verdict, span=with_text(verdict.span, source)) for verdict in verdicts_on(module)
+    )
+
+
+def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
+    whole = module.operation.clone().operation
+    run_passes(whole, (*arithmetic(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
+    return whole
+
+
+def gpus_of(question: Build, graph: TaskGraph) -> int:
+    """As many as asked for; else one where some task asks for a GPU."""
+    if question.options.gpus is not None:
+        return question.options.gpus
+    return int(any(task.target.kind.family == GPU_FAMILY for task in graph.tasks))

@@ -1,0 +1,183 @@
+"""The GPU's stages from within: mlir-opt tells what each pass did, and keeps the places.
+
+Text of the GPU tasks with its locations -> what the stages `gpu` and `ptx:…` are made of.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from avial_lab.artifact.stages import PassStep, Stage, StageInside
+from avial_lab.compiler.backends.nvptx import (
+    belongs,
+    in_kernels,
+    mlir_opt,
+    outline_passes,
+    ptx_of,
+    to_ptx,
+)
+from avial_lab.compiler.worker.inspect.debug_lines import assembly_origins
+from avial_lab.compiler.worker.inspect.origins import Lines, LocatedText
+from avial_lab.compiler.worker.inspect.pass_log import dumped_steps, step_between, with_commands
+from avial_lab.compiler.worker.inspect.symbols import counts_of, parts_of, ptx_facts
+from avial_lab.core.toolchain import find_tool
+from avial_lab.machine.devices.cuda import chip_in_ptx
+
+_NAMES = ("--mlir-use-nameloc-as-prefix",)
+_CLEAN = (*_NAMES, "--mlir-print-debuginfo=false")
+_TELLING = (
+    *_CLEAN,
+    "--mlir-print-ir-after-all",
+    "--mlir-print-ir-module-scope",
+    "--mlir-disable-threading",
+    "--mlir-timing",
+)
+_SCOPE = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
+_DUMP = re.compile(
+    r"^// -----// IR Dump After (\S+) \((\S+)\) \('[\w.]+' operation(?:: @(\S+))?\)"
+    r" //----- //\n",
+    re.MULTILINE,
+)
+_TIME = re.compile(r"^ +([\d.]+) \( *[\d.]+%\) +(\w+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Dump:
+    """The module after one pass, on one operation (a function, a kernel's module) or on all."""
+
+    name: str
+    argument: str
+    symbol: str
+    text: str
+
+
+def kernels_inside(
+    selected: PassStep, gpu_text: str, stages: Mapping[str, Stage], cell: str
+) -> Iterator[StageInside]:
+    """The stages `gpu` and `ptx:…`; `gpu_text` is what they are made of, with its locations, and
+    `selected` the pass that left it.
+    """
+    outline = outline_passes(gpu_text)
+    with ThreadPoolExecutor(3) as pool:
+        told = pool.submit(mlir_opt, outline, gpu_text, *_TELLING)
+        located = mlir_opt(outline, gpu_text, *_NAMES, "--mlir-print-debuginfo")
+        outlined = LocatedText(located.stdout, cell)
+        clean = "\n".join(outlined.lines) + "\n"
+        numbered, table = outlined.numbered()
+        with_debug = (to_ptx(bare=True)[0], _SCOPE, to_ptx(bare=True)[1])
+        debug = pool.submit(mlir_opt, with_debug, numbered)
+        compiled = pool.submit(mlir_opt, to_ptx(bare=True), clean, *_TELLING)
+        yield _gpu(stages["gpu"], outlined, told.result(), outline, selected)
+        for name, stage in stages.items():
+            task = name.removeprefix("ptx:")
+            if name != "gpu" and stage.language == "ptx":
+                origins = assembly_origins(stage.text, ptx_of(task, debug.result().stdout), table)
+                yield _ptx(stage, task, origins, compiled.result(), clean)
+            elif name != "gpu":
+                yield StageInside(name, ((),) * len(stage.text.splitlines()))
+
+
+def _gpu(
+    stage: Stage,
+    outlined: LocatedText,
+    told: subprocess.CompletedProcess[str],
+    passes: Sequence[str],
+    selected: PassStep,
+) -> StageInside:
+    lines = stage.text.splitlines()
+    fits = lines == outlined.lines
+    origins = outlined.origins if fits else ((),) * len(lines)
+    merged = [list(group)[-1] for _, group in groupby(_dumps(told.stderr), lambda d: d.argument)]
+    steps = dumped_steps(_timed(merged, told.stderr), selected.text or "")
+    if len(steps) == len(passes):
+        steps = with_commands(steps, passes, "gpu.0.mlir", "gpu")
+    return StageInside(
+        stage.name,
+        origins,
+        (selected, *steps),
+        parts_of(stage.text, "mlir"),
+        counts_of(stage.text, "mlir"),
+        {} if fits else {"lines": "where they come from is not known"},
+    )
+
+
+def _ptx(
+    stage: Stage,
+    task: str,
+    origins: tuple[Lines, ...] | None,
+    told: subprocess.CompletedProcess[str],
+    before: str,
+) -> StageInside:
+    mine = [d for d in _dumps(told.stderr) if d.symbol and belongs(d.symbol, task)]
+    steps = dumped_steps(_timed(mine, told.stderr), before)
+    passes = in_kernels(bare=True)
+    if len(steps) == len(passes):
+        steps = with_commands(steps, passes, "gpu.mlir", stage.name)
+    last = next((text for text in (s.text for s in reversed(steps)) if text is not None), before)
+    seconds = {name: float(s) for s, name in _TIME.findall(told.stderr)}
+    to_binary = step_between(
+        "gpu-module-to-binary{format=isa}", seconds.get("GpuModuleToBinaryPass", 0.0), last,
+        stage.text,
+    )  # fmt: skip
+    facts = dict(ptx_facts(stage.text)) | _assembled(stage.text)
+    return StageInside(
+        stage.name,
+        origins if origins is not None else ((),) * len(stage.text.splitlines()),
+        (*steps, replace(to_binary, command=stage.command)),
+        parts_of(stage.text, "ptx"),
+        counts_of(stage.text, "ptx"),
+        facts if origins is not None else facts | {"lines": "where they come from is not known"},
+    )
+
+
+def _dumps(told: str) -> Iterator[_Dump]:
+    heads = list(_DUMP.finditer(told))
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        text = told[head.end() : following.start() if following else None]
+        text = text.partition("===---")[0].strip("\n") + "\n"
+        yield _Dump(head[1], head[2], (head[3] or "").strip('"'), text)
+
+
+def _timed(dumps: Sequence[_Dump], told: str) -> Iterator[tuple[str, float, str]]:
+    """Each with the seconds that mlir-opt's report has for its pass, in the order of both."""
+    times: dict[str, list[float]] = {}
+    for seconds, name in _TIME.findall(told):
+        times.setdefault(name, []).append(float(seconds))
+    for dump in dumps:
+        left = times.get(dump.name, [])
+        yield dump.argument, left.pop(0) if left else 0.0, dump.text
+
+
+def _assembled(ptx: str) -> dict[str, str]:
+    """What NVIDIA's assembler says of the kernels, where it is installed."""
+    ptxas = find_tool("ptxas")
+    chip = chip_in_ptx(ptx)
+    if ptxas is None or chip is None:
+        return {}
+    done = subprocess.run(
+        [str(ptxas), "-v", f"--gpu-name={chip}", "-", "-o", "/dev/null"],
+        input=ptx,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stderr + done.stdout
+    if done.returncode != 0:
+        return {}
+    found = {
+        "registers": re.findall(r"Used (\d+) registers", said),
+        "spilled stores": re.findall(r"(\d+) bytes spill stores", said),
+        "spilled loads": re.findall(r"(\d+) bytes spill loads", said),
+        "stack frame": re.findall(r"(\d+) bytes stack frame", said),
+    }
+    units = {"registers": f" a thread (ptxas, {chip})"}
+    return {
+        name: f"{max(map(int, values))}{units.get(name, ' B')}"
+        for name, values in found.items()
+        if values
+    }

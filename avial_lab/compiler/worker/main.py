@@ -1,0 +1,50 @@
+"""The compiler's process: holds MLIR, answers questions until its pipe closes.
+
+Pipe -> the answers (`answers.py`) to what comes through it, in its order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import resource
+import subprocess
+import sys
+import threading
+from multiprocessing.connection import Connection
+
+from avial_lab.compiler.backends.llvm import get_ready
+from avial_lab.core.errors import AvialError
+
+
+def main(arguments: list[str]) -> None:
+    pipe = Connection(int(arguments[0]))
+    limit = int(arguments[1])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    threading.Thread(target=_get_ready, name="ready", daemon=True).start()
+    from avial_lab.compiler.worker.answers import (
+        answer,  # MLIR and all passes: meanwhile the tools are asked
+    )
+
+    while True:
+        try:
+            question = pipe.recv()
+        except EOFError:
+            return
+        # A question makes many objects and few cycles: collect between questions, not during one.
+        gc.disable()
+        pipe.send(answer(question))
+        gc.enable()
+        gc.collect()
+
+
+def _get_ready() -> None:
+    """While this process loads what it needs. What stands in the way is told to who asks for
+    machine code.
+    """
+    with contextlib.suppress(AvialError, OSError, subprocess.SubprocessError):
+        get_ready()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

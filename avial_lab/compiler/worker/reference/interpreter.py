@@ -1,0 +1,231 @@
+"""The truth: the program in program order, in one process, without MPI.
+
+Module, storages, arrays -> the arrays afterwards, and the first access outside an array. A plain
+function runs as it is written, with no task made of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from mlir import ir
+from mlir.dialects import func, llvm
+
+from avial_lab.compiler.backends.llvm import compile_llvm_ir
+from avial_lab.compiler.catalogue import HOST, SEQUENTIAL, TASKS_TO_MPI
+from avial_lab.compiler.ir.program import is_plain, is_structured, program_function, symbol_of
+from avial_lab.compiler.lowering.tasks import (
+    TO_HOST,
+    Pass,
+    arithmetic,
+    check_lowered,
+    lower_to_llvm,
+    run_passes,
+    text_of,
+)
+from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder
+from avial_lab.compiler.passes.tasks.check_bounds import Site, sites_of
+from avial_lab.core.buffers import Buffer, Storage, row_major
+from avial_lab.core.errors import CellSpan
+
+_CHECKED: tuple[Pass | str, ...] = (
+    *TASKS_TO_MPI.passes({"tasks-to-mpi": {"share": False}}),
+    *HOST.passes(),
+)
+_UNCHECKED: tuple[Pass | str, ...] = (*TASKS_TO_MPI.passes(), *TO_HOST)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An access outside its array: where in the cell, and what it was."""
+
+    span: CellSpan | None
+    message: str
+
+
+@dataclass(frozen=True)
+class ReferenceResult:
+    """Every storage's values after the program, under its name; `seconds` is the run alone, not the
+    compiling.
+    """
+
+    data: dict[str, np.ndarray]
+    violations: tuple[Violation, ...]
+    seconds: float
+
+
+def reference(
+    module: ir.Module | ir.Operation,
+    buffers: Sequence[Buffer],
+    storages: Sequence[Storage],
+    data: Mapping[str, np.ndarray],
+    *,
+    bounds_checks: bool = True,
+    strict: bool = False,
+    journal: ctypes.c_int64 | None = None,
+) -> ReferenceResult:
+    """Run `module` task by task in program order, or its plain function from begin to end; a
+    program of replicates and converges as if it were one.
+
+    `data` holds the values of each storage before the run, by the storage's name, in the storage's
+    shape (bytes where several buffers share it); a storage that is missing, as a temporary one is,
+    starts at zero. `journal` holds the number of the task that runs, -1 before the first. With
+    `bounds_checks`, the first access outside an array is reported and left out; every later one is
+    left out too.
+
+    The arithmetic is that of a run with the same `strict`, and nothing but the program's order: no
+    sum is taken apart here, whatever a run may do.
+    """
+    work = module.operation.clone().operation
+    run_passes(work, arithmetic(strict=strict))
+    if is_structured(work):
+        run_passes(work, SEQUENTIAL.passes({"place-in-order": None}))
+    plain = is_plain(work)
+    if plain:
+        _write_entry(work)
+    else:
+        run_passes(work, (PlaceInOrder(tuple(buffers), tuple(storages)),))
+    passes = _CHECKED if bounds_checks else _UNCHECKED
+    run_passes(work, passes[plain:])  # no tasks, no tasks-to-mpi
+    sites = sites_of(work)
+    lower_to_llvm(work, text_of(work))
+    check_lowered(work)
+    code = compile_llvm_ir(llvm.translate_module_to_llvmir(work))
+    known = {buffer.name: buffer for buffer in buffers}
+    result = {
+        storage.name: _values(storage, known[storage.buffers[0]], data.get(storage.name))
+        for storage in storages
+    }
+    with _loaded(code.shared_object) as library:
+        record = (ctypes.c_int64 * 4)()
+        step = ctypes.c_int64(-1) if journal is None else journal
+        _set_pointer(library, "avial_journal", step)
+        _set_pointer(library, "avial_bounds", record)
+        if plain:
+            descriptors = [
+                _Descriptor.of_buffer(result[buffer.storage], buffer) for buffer in buffers
+            ]
+        else:
+            descriptors = [_Descriptor.of_storage(result[storage.name]) for storage in storages]
+        entry = library["_mlir_ciface_main"]
+        entry.restype = None
+        started = time.perf_counter()
+        entry(*[ctypes.byref(descriptor.fields) for descriptor in descriptors])
+        seconds = time.perf_counter() - started
+    return ReferenceResult(result, _violations(record, sites), seconds)
+
+
+def _write_entry(module: ir.Operation) -> None:
+    """`@main`, which runs the plain function as its one step.
+
+    before:  func.func @f(%a: memref<20xi32>) {…}
+    after:   func.func @f(%a: memref<20xi32>) {…}
+             func.func @main(%a: memref<20xi32>) attributes {avial.ranks = 1} {
+               call @f(%a) {avial.step = 0}  return }
+    """
+    function = program_function(module)
+    with module.context, function.location:
+        name = symbol_of(function)
+        if name == "main":
+            name = "the program"
+            function.attributes["sym_name"] = ir.StringAttr.get(name)
+        types = [argument.type for argument in function.regions[0].blocks[0].arguments]
+        with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+            entry = func.FuncOp("main", (types, []))
+        entry.attributes["avial.ranks"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
+        with ir.InsertionPoint(entry.add_entry_block()):
+            call = func.CallOp([], name, list(entry.arguments))
+            step = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+            call.operation.attributes["avial.step"] = step
+            func.ReturnOp([])
+
+
+def _values(storage: Storage, first: Buffer, given: np.ndarray | None) -> np.ndarray:
+    """A private copy of the storage's values, in row-major order."""
+    if given is not None:
+        return np.array(given, order="C", copy=True).reshape(storage.shape)
+    dtype = np.dtype(np.uint8) if storage.shared else np.dtype(f"V{first.itemsize}")
+    return np.zeros(storage.shape, dtype)
+
+
+def _violations(
+    record: ctypes.Array[ctypes.c_int64], sites: Sequence[Site]
+) -> tuple[Violation, ...]:
+    number, dimension, index, size = record
+    if number == 0:
+        return ()
+    site = sites[number - 1]
+    message = (
+        f"{site.text}: index {index} is out of bounds for dimension {dimension} of size {size}"
+    )
+    return (Violation(site.span, message),)
+
+
+class _Descriptor:
+    """What MLIR's C interface takes for an array: pointers, offset, sizes, strides (in
+    elements).
+    """
+
+    def __init__(
+        self,
+        memory: np.ndarray,
+        address: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        *,
+        offset: int = 0,
+    ) -> None:
+        rank = len(shape)
+        words = (ctypes.c_int64 * (3 + 2 * rank))()
+        words[0] = words[1] = address
+        words[2] = offset
+        words[3 : 3 + rank] = shape
+        words[3 + rank :] = strides
+        self.memory = memory  # keeps it
+        self.fields = words
+
+    @staticmethod
+    def of_storage(memory: np.ndarray) -> _Descriptor:
+        return _Descriptor(memory, memory.ctypes.data, memory.shape, row_major(memory.shape))
+
+    @staticmethod
+    def of_buffer(memory: np.ndarray, buffer: Buffer) -> _Descriptor:
+        """One array, inside the memory of its storage; as `buffer_type` has it, offsets count
+        from its lowest element.
+        """
+        offset = buffer.before_first
+        lowest = memory.ctypes.data + buffer.offset_bytes - offset * buffer.itemsize
+        return _Descriptor(memory, lowest, buffer.shape, buffer.strides, offset=offset)
+
+
+@contextmanager
+def _loaded(shared_object: bytes) -> Iterator[ctypes.CDLL]:
+    """The library, in a file of its own that goes at once: two programs never share one by its
+    name.
+    """
+    with tempfile.TemporaryDirectory(prefix="avial-reference-") as folder:
+        path = Path(folder) / "program.so"
+        path.write_bytes(shared_object)
+        library = ctypes.CDLL(str(path))
+    try:
+        yield library
+    finally:
+        _unload(library)
+
+
+def _unload(library: ctypes.CDLL) -> None:
+    close = ctypes.CDLL(None).dlclose
+    close.argtypes = [ctypes.c_void_p]
+    close(library._handle)
+
+
+def _set_pointer(library: ctypes.CDLL, name: str, target: object) -> None:
+    slot = ctypes.c_void_p.in_dll(library, name)
+    slot.value = ctypes.addressof(target)  # type: ignore[arg-type]
