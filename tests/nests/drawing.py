@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from tests.compiler.analysis.polyhedral.nests import Expression
 from tests.nests.running import FLOATING, INTEGER, RandomFunction, TooLong
 from tests.nests.tree import (
     SIZE,
@@ -27,7 +28,6 @@ from tests.nests.tree import (
     While,
 )
 from tests.nests.writing import text_of
-from tests.polyhedra.nests import Expression
 
 Interval = tuple[int, int]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.polyhedra.nests import Expression
+from tests.compiler.analysis.polyhedral.nests import Expression
 
 SIZE = "n"
 """The one number a function is called with, an `index`."""

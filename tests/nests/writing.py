@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+from tests.compiler.analysis.polyhedral.nests import Expression
 from tests.nests.tree import (
     SIZE,
     Array,
@@ -20,7 +21,6 @@ from tests.nests.tree import (
     Value,
     While,
 )
-from tests.polyhedra.nests import Expression
 
 
 class Writer:

@@ -12,8 +12,8 @@ import pytest
 import avial_lab
 from avial_lab.core.errors import BindError, CheckError, PassError, RunError, VerifyError
 from avial_lab.program.program import Namespace, Program
-from tests.parse.test_functions import HELPERS
-from tests.program.test_command_line import GATHER, SUM
+from tests.cli.test_command_line import GATHER, SUM
+from tests.compiler.frontends.mlir.test_functions import HELPERS
 
 DIVIDE = """\
 func.func @divide(%a: memref<?xi32>, %b: memref<?xi32>, %n: i32) {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from tests.passes.test_keep_on_one import both_ways, two_sweeps
+from tests.compiler.passes.placement.test_keep_on_one import both_ways, two_sweeps
 
 if TYPE_CHECKING:
     from avial_lab.runtime.launch.cluster import Cluster

@@ -8,8 +8,8 @@ import pytest
 
 from avial_lab.compiler.backends.llvm import has_fma
 from avial_lab.core.element_types import ELEMENT_OF_DTYPE
+from tests.compiler.worker.reference.bodies import run, type_of
 from tests.fused import fma
-from tests.simulator.bodies import run, type_of
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")

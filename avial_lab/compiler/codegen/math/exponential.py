@@ -5,7 +5,8 @@ Elementary Functions, 1980, chapter 6) -> 2^k (1 + r + r² q(r)).
 
 q is the polynomial nearest to (e^r - 1 - r) / r² in the error that it makes of e^r (Remez's
 exchange in 60 digits, then the coefficients rounded one after the other, those behind fitted again
-each time; `tests/elementary/minimax.py`): the relative error is below 2^-28.2 and 2^-57.8.
+each time; `tests/compiler/codegen/math/minimax.py`): the relative error is below 2^-28.2 and
+2^-57.8.
 """
 
 from __future__ import annotations

@@ -1,0 +1,34 @@
+"""In a strict module no pass that adds in another order, or fuses, changes anything."""
+
+from __future__ import annotations
+
+import pytest
+from mlir import ir
+
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.passes.arithmetic.strict_arithmetic import StrictArithmetic
+from tests.compiler.passes.golden import cases_of
+from tests.compiler.passes.steps import passes_in
+
+REORDERING = {
+    "partial_sums": ("rows_and_columns", "partial-sums"),
+    "thread_sums": ("one_sum", "thread-sums"),
+    "join_sums": ("triangle_and_mirror", "join-sums{least=0}"),
+    "share_rows": ("rows_and_columns", "share-rows{ranks=2}"),
+}
+
+
+@pytest.mark.parametrize("name", REORDERING)
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_order_of_the_text(name: str, strict: bool) -> None:
+    case, passes = REORDERING[name]
+    context = ir.Context()
+    register(context)
+    with context:
+        module = ir.Module.parse(cases_of(name)[case]).operation
+        if strict:
+            run_passes(module, (StrictArithmetic(),))
+        before = str(module)
+        run_passes(module, passes_in(passes))
+        assert (str(module) == before) == strict

@@ -1,0 +1,22 @@
+"""Loops whose accesses are told to be independent compute the same in another order, and on the way
+to vectors.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
+from tests.compiler.passes.golden import Backwards, assert_same, cases_of, each_case
+
+CASES = cases_of("independent_accesses")
+
+
+@each_case("independent_accesses", without=("leaves_calls",))
+def test_the_same_bits(case: str) -> None:
+    assert_same(case, "independent-accesses")
+
+
+@pytest.mark.parametrize("name", ["rows_apart"])
+def test_the_same_bits_backwards(name: str) -> None:
+    assert_same(CASES[name], "independent-accesses", then=(Backwards(INDEPENDENT),))

@@ -1,0 +1,21 @@
+"""Loops that ask how far apart their accesses are compute what they did, near or far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.passes.golden import assert_same, cases_of, each_case
+
+
+@each_case("check_distances", without=("knapsack", "rows"))
+def test_the_same_bits(case: str) -> None:
+    assert_same(case, "check-distances")
+
+
+@pytest.mark.parametrize("far", [0, 1, 3, 4, 5, 99])
+def test_any_distance(far: int) -> None:
+    """Of less than a vector, of as much, of more."""
+    at = np.full(9, far)
+    given = {1: at, 2: np.int64(4), 3: np.int64(300)}
+    assert_same(cases_of("check_distances")["knapsack"], "check-distances", given=given)

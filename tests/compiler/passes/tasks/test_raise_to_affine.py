@@ -1,0 +1,10 @@
+"""Affine loops compute what the scf loops computed."""
+
+from __future__ import annotations
+
+from tests.compiler.passes.golden import assert_same, each_case
+
+
+@each_case("raise_loops")
+def test_the_same_bits(case: str) -> None:
+    assert_same(case, "raise-loops")
