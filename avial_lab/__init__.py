@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from avial_lab.notebook import load_ipython_extension
     from avial_lab.plot.run.film import Film
     from avial_lab.plot.run.roofline import Point, Roofline
-    from avial_lab.program.program import Namespace, Program, analyse, compile
+    from avial_lab.program.compilation import Namespace, analyse, compile
+    from avial_lab.program.program import Program
     from avial_lab.program.reference_run import OneProcess, start_or_reference
     from avial_lab.program.timing import Timing, timed
     from avial_lab.runtime.launch.cluster import Cluster
@@ -33,16 +34,16 @@ _HOME = {
     "AvialError": "core.errors",
     "Cluster": "runtime.launch.cluster",
     "Film": "plot.run.film",
-    "Namespace": "program.program",
+    "Namespace": "program.compilation",
     "OneProcess": "program.reference_run",
     "Point": "plot.run.roofline",
     "Program": "program.program",
     "Roofline": "plot.run.roofline",
     "Timing": "program.timing",
     "Topology": "machine.topology",
-    "analyse": "program.program",
+    "analyse": "program.compilation",
     "check": "lessons.exercise",
-    "compile": "program.program",
+    "compile": "program.compilation",
     "load_ipython_extension": "notebook",
     "measure_ceilings": "machine.measure",
     "start_or_reference": "program.reference_run",

@@ -10,9 +10,10 @@ from itertools import product
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 
-from avial_lab.compiler.analysis.polyhedral import Array, Loop, Scop
 from avial_lab.compiler.analysis.polyhedral.footprints import Touch, touched_boxes
-from avial_lab.compiler.lowering.tasks import TO_LLVM, run_passes
+from avial_lab.compiler.analysis.polyhedral.scop import Array, Loop, Scop
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.distribution.footprint_functions import (
     EVERYTHING,
     TouchFunction,

@@ -13,18 +13,8 @@ from dataclasses import dataclass
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
 from avial_lab.core.words import MOST_ROWS, brief, count
+from avial_lab.machine.demand import Demand
 from avial_lab.planning.task_graph import TaskKind
-
-
-@dataclass(frozen=True)
-class Demand:
-    """Operations on floats, and bytes of the elements that are read and written, each once;
-    `element` is the floats' type, the widest.
-    """
-
-    flops: int
-    nbytes: int
-    element: str = "f64"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from avial_lab.core.words import count, format_bytes
 from avial_lab.trace import Move
 
 if TYPE_CHECKING:
-    from avial_lab.runtime.native.ownership import Plan
+    from avial_lab.artifact.plan import Plan
 
 
 def moves_summary(plan: Plan, counted: Sequence[Move] | None = None) -> str:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import MOST_ROWS, brief, count, format_seconds, listed
 
+Lines = tuple[int, ...]
+"""Lines of the cell, from 1, ascending; () where nothing is known."""
+
 LINE_LIMIT = 400
 COLUMN_LIMIT = 400
 

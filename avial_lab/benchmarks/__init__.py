@@ -14,9 +14,9 @@ from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
 from avial_lab.benchmarks.rounds import run_heat
 from avial_lab.benchmarks.table import Heat, Sheet
 from avial_lab.benchmarks.verification import Answer
-from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.host import busy, this_machine
 from avial_lab.machine.measure import measure_ceilings
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.runtime.rank.blas import blas_of_numpy, needed
 
 __all__ = ["PEERS", "Answer", "Course", "race"]

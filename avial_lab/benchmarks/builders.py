@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from avial_lab.benchmarks.c_peers import CCompiler, c_argument, clocked, loaded
+from avial_lab.artifact.binary import Binary
+from avial_lab.benchmarks.c_peers import c_argument, clocked
 from avial_lab.benchmarks.own_program import OwnRank
-from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.core.c_compiler import CCompiler, loaded
 from avial_lab.core.errors import AvialError
 from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.rank.exchange import caller_arrays

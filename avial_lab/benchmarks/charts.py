@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from avial_lab.benchmarks.styles import legend_item, mark
 from avial_lab.benchmarks.table import OURS, Heat, Lane, contestants
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, framed
 from avial_lab.plot.palette import GREEN, VERMILION

@@ -14,19 +14,14 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.benchmarks.builders import NUMBA_HINT, CallEntry, CEntry, Entry, NumbaEntry, OwnEntry
-from avial_lab.benchmarks.c_peers import (
-    c_compilers,
-    mpi_compilers,
-    mpi_source,
-    peer_folder,
-    peer_source,
-)
+from avial_lab.benchmarks.c_peers import mpi_compilers, mpi_source, peer_folder, peer_source
 from avial_lab.benchmarks.kernel_suite import KernelProgram
 from avial_lab.benchmarks.mpi_builders import CallCrew, CCrew, CrewEntry, OwnCrew
 from avial_lab.benchmarks.mpi_workers import Crew
 from avial_lab.benchmarks.table import ALONE, OURS
 from avial_lab.benchmarks.worker import Booth
-from avial_lab.program import program
+from avial_lab.core.c_compiler import c_compilers
+from avial_lab.program import compilation
 
 PEERS = ("c", "numba", "numpy")
 """Whom we may be raced against: `c` is every C compiler that is here, with and without fast math;
@@ -106,7 +101,7 @@ def _installed(module: str) -> bool:
 
 
 def _own_team(start: Start) -> Team:
-    compiled = program.compile(
+    compiled = compilation.compile(
         start.program.text,
         arrays=start.program.arrays,
         scalars=start.program.scalars,

@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from avial_lab.benchmarks.table import Heat, Lane, Mean, Sheet, means
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import Ceilings
 
 FORMAT = "avial-lab race"
 VERSION = 2

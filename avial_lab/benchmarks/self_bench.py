@@ -31,8 +31,8 @@ from avial_lab.core.toolchain import find_tool, tool
 from avial_lab.lessons.demo import deck_text
 from avial_lab.machine.host import this_machine
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.schedule import schedule_tasks
-from avial_lab.program import program
+from avial_lab.planning.placement import schedule_tasks
+from avial_lab.program import compilation
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
@@ -123,13 +123,13 @@ def _fresh_deck() -> str:
 def _compiler_figures() -> Iterator[Figure]:
     rng = np.random.default_rng(0)
     arrays = {name: rng.integers(-99, 99, 20, dtype=np.int32) for name in "abcd"}
-    program.compile(_fresh_deck(), arrays=arrays, ranks=3)  # the worker is warm
-    graph_s = _median_s(lambda: program.analyse(_fresh_deck(), arrays=arrays))
+    compilation.compile(_fresh_deck(), arrays=arrays, ranks=3)  # the worker is warm
+    graph_s = _median_s(lambda: compilation.analyse(_fresh_deck(), arrays=arrays))
     yield Figure("the deck's cell to its DAG, warm", graph_s * 1e3, "ms", 150)
-    build_s = _median_s(lambda: program.compile(_fresh_deck(), arrays=arrays, ranks=3))
+    build_s = _median_s(lambda: compilation.compile(_fresh_deck(), arrays=arrays, ranks=3))
     yield Figure("the deck's cell to a binary, nothing cached", build_s * 1e3, "ms", 700)
-    program.compile(deck_text(), arrays=arrays, ranks=3)
-    again_s = _median_s(lambda: program.compile(deck_text(), arrays=arrays, ranks=3))
+    compilation.compile(deck_text(), arrays=arrays, ranks=3)
+    again_s = _median_s(lambda: compilation.compile(deck_text(), arrays=arrays, ranks=3))
     yield Figure("the same cell again", again_s * 1e3, "ms", 50)
 
 
@@ -190,7 +190,7 @@ def _empty_task_figure() -> Figure:
     tasks = 10_000
     lines = ["avial.schedule {", '  %cpu = avial.target {arch = "cpu"}']
     lines += [f"  %t{k} = avial.task %cpu {{ }}" for k in range(tasks)]
-    compiled = program.compile("\n".join([*lines, "}"]), arrays={}, ranks=1)
+    compiled = compilation.compile("\n".join([*lines, "}"]), arrays={}, ranks=1)
     per_task_s = statistics.median(compiled.run().makespan_s / tasks for _ in range(REPEATS))
     return Figure("an empty task inside a rank", per_task_s * 1e6, "µs", 1)
 
@@ -228,7 +228,7 @@ def _ping_pong(elements: int, hops: int) -> Program:
         for k in range(hops)
     ]
     arrays = {"x": np.zeros(elements, np.int32), "where": np.zeros((), np.int32)}
-    return program.compile("\n".join([*lines, "}"]), arrays=arrays, ranks=2, gpus=1)
+    return compilation.compile("\n".join([*lines, "}"]), arrays=arrays, ranks=2, gpus=1)
 
 
 _PEER = """
@@ -286,7 +286,7 @@ def _dispatch_figure() -> Figure:
     rng = np.random.default_rng(0)
     arrays = {name: rng.integers(-99, 99, 20, dtype=np.int32) for name in "abcd"}
     with Cluster.start(cpu=2, gpu=1) as cluster:
-        compiled = program.compile(deck_text(), arrays=arrays, topology=cluster.topology)
+        compiled = compilation.compile(deck_text(), arrays=arrays, topology=cluster.topology)
         with cluster.turn() as (engines, _):
             view = engines.client[:]
         compiled.run(cluster)

@@ -22,7 +22,7 @@ from avial_lab.benchmarks.verification import Answer
 from avial_lab.compiler.options import MODEL
 from avial_lab.core.element_types import element_of_dtype
 from avial_lab.core.errors import AvialError, BindError
-from avial_lab.program import program
+from avial_lab.program import compilation
 from avial_lab.program.agreement import agreement
 from avial_lab.program.program import Program
 
@@ -63,7 +63,7 @@ class Subject:
             for k, v in self.before.items()
             if not isinstance(v, np.ndarray)
         }
-        compiled = program.compile(
+        compiled = compilation.compile(
             self.text,
             arrays=arrays,
             scalars=numbers,

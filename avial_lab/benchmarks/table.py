@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from avial_lab.core.words import brief, count, format_seconds, listed
-from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.host import Machine
+from avial_lab.machine.roofline import Ceilings
 
 OURS = "avial"
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from avial_lab.benchmarks.builders import BoundEntry, CEntry
 from avial_lab.benchmarks.c_peers import (
-    CCompiler,
     bound_compiler,
     bound_source,
     peer_folder,
@@ -27,6 +26,7 @@ from avial_lab.benchmarks.c_peers import (
 )
 from avial_lab.benchmarks.kernel_suite import Kernel, KernelProgram, kernel_program
 from avial_lab.benchmarks.worker import Booth
+from avial_lab.core.c_compiler import CCompiler
 from avial_lab.core.cache import Cache, digest
 from avial_lab.core.errors import AvialError, CheckError
 from avial_lab.core.files import cache_folder

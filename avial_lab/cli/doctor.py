@@ -18,13 +18,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from avial_lab.core.cache import Cache
 from avial_lab.core.files import cache_folder
-from avial_lab.core.toolchain import Outcome, find_tool, install_hint, run
+from avial_lab.core.toolchain import Outcome, find_tool, install_hint, run, version_of
 from avial_lab.machine.devices.cuda import chip_named
 
 #: The major version of LLVM and MLIR that the passes' names and the bindings' API are of.
@@ -184,13 +183,6 @@ def check_mpi_owner() -> Iterator[Finding]:
         yield Finding("mpiexec", Verdict.OK, fact)
 
 
-def version_of(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _conda_packages(*names: str) -> dict[str, str]:
     """Versions of those of `names` that conda put into this environment."""
     folder = Path(sys.prefix) / "conda-meta"
@@ -283,7 +275,6 @@ def check_dialect() -> Iterator[Finding]:
 
 
 # --- MPI
-
 
 _TWO_RANKS = """
 import json
@@ -391,7 +382,6 @@ def check_cluster() -> Iterator[Finding]:
 
 
 # --- BLAS, GPU, pictures, cache
-
 
 _BLAS = """
 import numpy

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.explanation import Nest, Verdict
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Inside, Stage
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import CellSpan
@@ -22,7 +23,6 @@ from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
-from avial_lab.runtime.native.ownership import Plan
 
 Scalar = bool | int | float
 

@@ -8,18 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import logging
 import os
+import pickle
+import platform
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
-from avial_lab.machine.devices import DeviceKind
+from avial_lab.core.files import cache_folder
+
+T = TypeVar("T")
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads back our own dataclasses and nothing else."""
+
+    def find_class(self, module: str, name: str) -> object:
+        if module.startswith("avial_lab.") or (module, name) == ("builtins", "dict"):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in what is stored")
+
 
 LIMIT_BYTES = 512 * 1024 * 1024
 """Above this the entries not used for longest go."""
@@ -37,6 +52,14 @@ def digest(*parts: str | bytes) -> str:
     return hashed.hexdigest()
 
 
+@runtime_checkable
+class Named(Protocol):
+    """What there is one object of by its name: a key has that."""
+
+    name: str
+    one_by_name: bool
+
+
 def spelled(value: object) -> str:
     """All there is in `value`, for a key: dataclasses field by field, whatever their `repr` leaves
     out for people to read; what there is one object of by its name.
@@ -50,7 +73,7 @@ def spelled(value: object) -> str:
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)
-    if isinstance(value, Enum | DeviceKind):
+    if isinstance(value, Enum | Named):
         return f"{kind.__name__}.{value.name}"
     if isinstance(value, tuple):
         name = "" if kind is tuple else kind.__name__
@@ -174,3 +197,52 @@ def _touch(path: Path) -> None:
         os.utime(path)
     except OSError as error:
         _log.debug("the time of use was not noted: %s", error.strerror)
+
+
+def made_once(folder: str, key: str, make: Callable[[], T]) -> T:
+    """What `make` returned for that key before, in this process or another; else what it returns
+    now.
+    """
+    cache = Cache(cache_folder() / folder)
+    stored = cache.get(key)
+    if stored is not None:
+        try:
+            return _Unpickler(io.BytesIO(stored)).load()
+        except (
+            pickle.UnpicklingError,
+            AttributeError,
+            EOFError,
+            ImportError,
+            IndexError,
+            TypeError,
+        ):
+            pass  # written by another version: make it again
+    made = make()
+    cache.put(key, pickle.dumps(made))
+    return made
+
+
+@lru_cache
+def fingerprint() -> tuple[object, ...]:
+    """What is made depends on besides what it is made from: our own sources and the machine's
+    processor.
+    """
+    package = Path(__file__).parents[1]
+    sources = tuple(
+        (str(path.relative_to(package)), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(package.rglob("*"))
+        if path.suffix in (".py", ".mlir", ".c", ".h", ".ll")
+    )
+    return (sources, _processor())
+
+
+def _processor() -> str:
+    """The processor's features: code built for one may not run on another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    kept = [
+        line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))
+    ]
+    return "\n".join(dict.fromkeys(kept))

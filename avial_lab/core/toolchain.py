@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from avial_lab.core.errors import AvialError
@@ -141,3 +142,10 @@ def run(command: Sequence[str], *, text: str = "", limit_s: float = 20.0) -> Out
             stdout, stderr = child.communicate()
             return Outcome(child.returncode, stdout, stderr, timed_out=True)
     return Outcome(child.returncode, stdout, stderr)
+
+
+def version_of(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from avial_lab import plot
-from avial_lab.program import program
+from avial_lab.program import compilation, program
 from avial_lab.runtime.launch.cluster import Cluster
 
 ELEMENTS = 20
@@ -34,7 +34,7 @@ def demo(page: Path, *, picture_path: Path | None = None) -> int:
         a, b = (rng.integers(-1000, 1000, ELEMENTS, dtype=np.int32) for _ in range(2))
         c, d = (np.zeros(ELEMENTS, np.int32) for _ in range(2))
         _say("parsing, placing, lowering and compiling …")
-        compiled = program.compile(
+        compiled = compilation.compile(
             text,
             arrays={"a": a, "b": b, "c": c, "d": d},
             topology=cluster.topology,

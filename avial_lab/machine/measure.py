@@ -12,11 +12,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from avial_lab.benchmarks.c_peers import any_compiler, loaded
+from avial_lab.core.c_compiler import any_compiler, loaded
 from avial_lab.core.element_types import ELEMENT_TYPES
 from avial_lab.core.errors import AvialError
-from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.host import Machine, pinned_environment, pins, this_machine
+from avial_lab.machine.roofline import Ceilings
 
 _LEAST_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cache of most machines
 _CACHE_BYTES = 1 << 26  # so much is moved in each measure of a cache

@@ -9,16 +9,47 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from avial_lab.artifact.explanation import Demand
 from avial_lab.core.element_types import ITEMSIZE
-from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.constants import CLOCK_HZ, VECTOR_UNITS
 from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.demand import Demand
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """flops_per_s: peak of fused multiply-adds, in vectors of `vector_bits`. bytes_per_s: STREAM
+    triad. cache_bytes_per_s: the triad over arrays that fit a cache, by its level. All by `threads`
+    threads.
+    """
+
+    threads: int
+    element: str
+    flops_per_s: float
+    bytes_per_s: float
+    vector_bits: int = 0
+    cache_bytes_per_s: tuple[tuple[int, float], ...] = ()
+
+    def seconds(self, flops: int, nbytes: int) -> float:
+        """The least time that so much work can take: the roofline (Williams et al. 2009)."""
+        return max(flops / self.flops_per_s, nbytes / self.bytes_per_s)
+
+    def __str__(self) -> str:
+        vectors = f" in vectors of {self.vector_bits} bits" if self.vector_bits else ""
+        caches = "".join(
+            f", {rate / 1e9:.1f} GB/s (triad in L{level})" for level, rate in self.cache_bytes_per_s
+        )
+        return (
+            f"{self.threads} thread{'s' if self.threads > 1 else ''}, {self.element}: "
+            f"{self.flops_per_s / 1e9:.1f} GFLOP/s (fused multiply-adds{vectors}), "
+            f"{self.bytes_per_s / 1e9:.1f} GB/s (STREAM triad){caches}"
+        )
+
 
 MOST_BYTES = 1 << 28
 """Of the memory that is copied to see how fast that goes."""

@@ -14,14 +14,15 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, Verdict
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage, Stages
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.requests import Analysis
 from avial_lab.core.table import ROW_LIMIT, Table
 from avial_lab.core.words import brief, count
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
@@ -32,7 +33,6 @@ from avial_lab.plot.views.timeline import timeline_data
 from avial_lab.program.program import Program
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.timing import Timing
-from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Trace
 
 PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")

@@ -37,7 +37,8 @@ from avial_lab.notebook.clusters import (
 from avial_lab.notebook.display import PARTS, Note, View, program_table
 from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
-from avial_lab.program.program import Namespace, Program
+from avial_lab.program.compilation import Namespace
+from avial_lab.program.program import Program
 from avial_lab.program.tuning import TUNE
 from avial_lab.runtime.launch.registry import clusters, stop_clusters
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS

@@ -12,13 +12,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from avial_lab.program.program import Namespace, Program, analyse, compile
+    from avial_lab.program.compilation import Namespace, analyse, compile
+    from avial_lab.program.program import Program
 
 _HOME = {
-    "Namespace": "program",
+    "Namespace": "compilation",
     "Program": "program",
-    "analyse": "program",
-    "compile": "program",
+    "analyse": "compilation",
+    "compile": "compilation",
 }
 
 __all__ = ["Namespace", "Program", "analyse", "compile"]

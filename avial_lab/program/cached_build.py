@@ -15,7 +15,7 @@ from avial_lab.artifact.explanation import Verdict
 from avial_lab.compiler.catalogue import OPTIONAL
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.requests import Build, Built, Source
-from avial_lab.core.cache import digest, spelled
+from avial_lab.core.cache import digest, fingerprint, made_once, spelled
 from avial_lab.core.errors import (
     AvialError,
     CompilerCrash,
@@ -23,7 +23,6 @@ from avial_lab.core.errors import (
     FaultWarning,
     InternalError,
 )
-from avial_lab.core.stored import fingerprint, made_once
 from avial_lab.planning.task_graph import Group, Task
 from avial_lab.program.compiler_client import save_reproducer, shared_compiler
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from avial_lab.artifact.stages import Inside, Stage
-from avial_lab.compiler.worker.inspect.origins import Lines
+from avial_lab.artifact.stages import Inside, Lines, Stage
 
 
 def carried_over(

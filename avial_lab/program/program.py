@@ -7,40 +7,28 @@ nothing here loads MLIR.
 
 from __future__ import annotations
 
-import re
 import shlex
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from avial_lab import plot
-from avial_lab.artifact.explanation import Choice, Demand, Explanation, Nest, arithmetic_told
+from avial_lab.artifact.binary import Binary
+from avial_lab.artifact.explanation import Choice, Explanation, Nest, arithmetic_told
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Inside, Stages
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.frontends.notation.header import (
-    argument_named,
     holds_schedule,
-    place_of,
-    program_names,
-)
-from avial_lab.compiler.options import (
-    CompileOptions,
-    Keywords,
-    command_line,
-    takes_options,
-    tuning_key,
 )
 from avial_lab.compiler.requests import (
-    Analyse,
-    Analysis,
     Build,
     Built,
     Explore,
@@ -50,15 +38,10 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
-    Scalar,
-    Source,
 )
-from avial_lab.core.buffers import bind_arrays, checked_array, read_box
-from avial_lab.core.cache import digest, spelled
-from avial_lab.core.element_types import dtype_of_element
+from avial_lab.core.buffers import read_box
 from avial_lab.core.errors import (
     AvialError,
-    BindError,
     CellSpan,
     CheckError,
     CompilerCrash,
@@ -66,24 +49,23 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.files import written_whole
 from avial_lab.core.regions import Box
-from avial_lab.core.stored import fingerprint
 from avial_lab.core.words import brief, count, format_seconds, listed
-from avial_lab.machine.ceilings import Ceilings
-from avial_lab.machine.roofline import estimated_ceilings, predicted
-from avial_lab.machine.topology import Topology
+from avial_lab.machine.demand import Demand
+from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.schedule import Piece, Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.program.agreement import agreement, rounded_elsewhere
 from avial_lab.program.cached_build import build
+from avial_lab.program.command_line import command_line_of
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.edited_origins import carried_over
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.reproducer import reproducer
-from avial_lab.program.tuning import Search, checked_budget, remember, remembered
+from avial_lab.program.tuned import tuning_key_of, with_choice
+from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.progress import Progress, Teller
-from avial_lab.runtime.native.ownership import Plan
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.outcome import DEATH_HINTS
@@ -94,100 +76,10 @@ from avial_lab.trace import Trace
 from avial_lab.trace.run_facts import time_label
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from avial_lab.runtime.launch.cluster import Cluster
 
+
 _WORD = struct.Struct("=q")
-
-
-class Namespace(Mapping[str, object]):
-    """A user's namespace as a place to find arrays in: what the program does not name is never
-    looked at.
-    """
-
-    def __init__(self, names: Mapping[str, object]) -> None:
-        self._names = names
-
-    def __getitem__(self, name: str) -> object:
-        return self._names[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __repr__(self) -> str:
-        return brief(self, f"of {count(len(self), 'name')}")
-
-
-@takes_options
-def compile(
-    text: str,
-    *,
-    arrays: Mapping[str, object] | None = None,
-    scalars: Mapping[str, Scalar] | None = None,
-    topology: Topology | None = None,
-    function: str | None = None,
-    cell: str = "<program>",
-    name: str = "program",
-    timeout: float | None = None,
-    **options: Unpack[Keywords],
-) -> Program:
-    """Parse, analyse, place, lower and build `text`, a program in avial's notation or in MLIR.
-
-    A text without avial operations is plain MLIR; `function` is the func.func that is meant, by
-    default the only one. Its arrays go by the arguments' names, or by their positions ("0").
-
-    `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
-    may hold anything: only what the program names is taken from it. The machine is `topology`, or
-    `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
-    one, if some target asks for a GPU.
-
-    The other keywords are fields of `options.CompileOptions`. `policy` places tasks (by default
-    `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)` or `grid`):
-    each is refused where the program has nothing of the kind. With `sync="levels"` all ranks wait
-    for each other after each level of the graph, in a loop after each level of its body.
-
-    `without` names optional passes that are left out (`catalogue.OPTIONAL`, or `all`), to see what
-    they are worth; `sizes` gives others theirs in place of the machine's (`block-loops{terms=128
-    block=48}`; `catalogue.SIZES`). Without either it is compiled as `Program.tune` found best here,
-    if it has; `sizes="model"`: not. With `strict` every product and sum is rounded on its own and
-    in the program's order; else products that are only added are fused with the sum. With `blas`
-    products of matrices call the BLAS that each rank's machine has, on the threads of the run; a
-    run is refused where there is none
-    (`runtime/rank/blas.py`). With `dynamic` a plain function is compiled once for arrays of
-    whatever size its text leaves open (`memref<?x?xf64>`) and for any numbers: for others only what
-    its accesses are is looked at again. Where that cannot be, it is compiled for what it is given;
-    `explain()` says why, and which passes did less for want of a size.
-
-    Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
-    program, and CompilerCrash where the compiler's process died. Warns with FaultWarning where one
-    of our own passes failed, and the program was compiled without it.
-    """
-    source, bound = _source(text, cell, arrays, scalars or {}, function)
-    chosen = CompileOptions.of(**options)
-    question = Build(source, topology, chosen)
-    choice = None if chosen.without or chosen.sizes else remembered(_tuning_key(question))
-    if choice is not None:
-        question = _with_choice(question, choice)
-    built = build(question, timeout)
-    arrays = bound | _result_arrays(source, bound, built)
-    return Program(name, arrays, question, built, choice=choice)
-
-
-def analyse(
-    text: str,
-    *,
-    arrays: Mapping[str, object] | None = None,
-    scalars: Mapping[str, Scalar] | None = None,
-    function: str | None = None,
-    cell: str = "<program>",
-) -> Analysis:
-    """The tasks of `text` and their dependencies, without placing or building anything."""
-    source, _ = _source(text, cell, arrays, scalars or {}, function)
-    return shared_compiler().ask(Analyse(source))
 
 
 @dataclass
@@ -358,8 +250,8 @@ class Program:
             left = trials.left()
         before = self._memory()
         self._agreement(best, left, before, self._referenced(before, timeout=None))
-        remember(_tuning_key(self.question), choice)
-        question = _with_choice(self.question, choice)
+        remember(tuning_key_of(self.question), choice)
+        question = with_choice(self.question, choice)
         return Program(self.name, self.arrays, question, build(question, None), choice=choice)
 
     def _check_tunable(self) -> None:
@@ -553,7 +445,7 @@ class Program:
     @property
     def command(self) -> str:
         """The line that makes it again from a file with its text, and runs it on random data."""
-        return shlex.join(_command(self.name, self.question, self.schedule.topology))
+        return shlex.join(command_line_of(self.name, self.question, self.schedule.topology))
 
     def save_picture(self, path: str | Path, *, lanes: bool = False) -> Path:
         """The task graph by level, or its schedule in `lanes`, as a file; its ending says which:
@@ -622,124 +514,9 @@ def _type_of(array: np.ndarray) -> str:
     return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
 
 
-def _command(name: str, question: Build, topology: Topology) -> list[str]:
-    """The arguments of `avial-lab run` that ask this question."""
-    source = question.source
-    kind = "avial" if holds_schedule(source.text) else "mlir"
-    stem = re.sub(r"[^\w.-]+", "-", name)
-    options = replace(question.options, ranks=topology.ranks, gpus=topology.gpus)
-    words = ["avial-lab", "run", f"{stem}.{kind}", *command_line(options)]
-    if source.function is not None:
-        words += ["--fn", source.function]
-    for buffer in source.binding.buffers if source.binding else ():
-        shape = "".join(f"{extent}x" for extent in buffer.shape)
-        words += ["--in", f"{buffer.name}=random:{shape}{buffer.element}"]
-    for number, value in source.scalars.items():
-        words += ["-D", f"{number}={str(value).lower() if isinstance(value, bool) else value}"]
-    return [*words, "--check"]
-
-
-# From what the caller gives to a question ---------------------------------------------------------
-
-
-def _source(
-    text: str,
-    cell: str,
-    arrays: Mapping[str, object] | None,
-    scalars: Mapping[str, Scalar],
-    function: str | None,
-) -> tuple[Source, dict[str, np.ndarray]]:
-    _check_types(text, arrays)
-    known = program_names(text, function=function)
-    scalars = {argument_named(name, known): _number(name, value) for name, value in scalars.items()}
-    if arrays is None:
-        return Source(text, cell, None, scalars, function), {}
-    given = {argument_named(name, known): value for name, value in arrays.items()}
-    if isinstance(arrays, Namespace):
-        # A number given by itself (-D n=3) is meant, whatever the namespace has under that name.
-        names = [name for name in known if name in arrays and name not in scalars]
-        given = {name: arrays[name] for name in names}
-        for name in [
-            name for name, value in given.items() if isinstance(value, Scalar | np.generic)
-        ]:
-            scalars[name] = _number(name, given.pop(name))
-    twice = next((name for name in given if name in scalars), None)
-    if twice is not None:
-        raise BindError(f"'{twice}' is given as an array and as a number", hint="leave one out")
-    bound = {name: _array(name, value, text, cell) for name, value in given.items()}
-    return Source(text, cell, bind_arrays(bound), scalars, function), bound
-
-
-def _result_arrays(
-    source: Source, bound: Mapping[str, np.ndarray], built: Built
-) -> dict[str, np.ndarray]:
-    """Arrays for what a plain function returns (result0, …), which no caller can know of."""
-    if holds_schedule(source.text):
-        return {}
-    known = program_names(source.text, function=source.function)
-    return {
-        buffer.name: np.zeros(buffer.shape, dtype_of_element(buffer.element))
-        for buffer in built.schedule.graph.buffers
-        if not (buffer.temporary or buffer.name in bound or buffer.name in known)
-    }
-
-
-def _check_types(text: object, arrays: object) -> None:
-    """What would otherwise fail far from here, in words about something else."""
-    if not isinstance(text, str):
-        raise TypeError(f"a program is a str, not {type(text).__name__}")
-    if not isinstance(arrays, Mapping | None):
-        raise TypeError(f"arrays is a mapping of names to arrays, not {type(arrays).__name__}")
-
-
-def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:
-    """An array that a program can work on; what is none is shown where the program names it."""
-    try:
-        return checked_array(name, value)
-    except BindError as error:
-        place = place_of(text, name)
-        error.span = None if place is None else CellSpan(cell, text, *place)
-        raise
-
-
-def _number(name: str, value: object) -> Scalar:
-    """A number of Python's own; NumPy's are taken for it."""
-    plain = cast("Any", value).item() if isinstance(value, np.generic) else value
-    if isinstance(plain, Scalar):
-        return plain
-    kind = type(cast("object", value)).__name__
-    raise BindError(
-        f"the number '{name}' is {kind}, not bool, int or float",
-        hint=f"an array is passed in arrays={{'{name}': …}}" if kind == "ndarray" else None,
-    )
-
-
 def _modelled(demand: Demand | None, ceilings: Ceilings | None) -> str:
     if demand is None:
         return ""
     if ceilings is not None:
         return predicted(demand, ceilings)
     return f"{predicted(demand, estimated_ceilings(demand.element))} (estimated, one thread)"
-
-
-# What tuning found --------------------------------------------------------------------------------
-
-
-def _tuning_key(question: Build) -> str:
-    """What the best choice hangs on: the program, its arrays' shapes and types and its whole
-    numbers, its arithmetic, the compiler and the machine.
-    """
-    source = question.source
-    numbers = {k: v for k, v in source.scalars.items() if not isinstance(v, float)}
-    program = (source.text, source.function, source.binding, tuple(sorted(numbers.items())))
-    return digest(
-        "tuned",
-        repr(fingerprint()),
-        spelled(program),
-        tuning_key(question.options),
-    )
-
-
-def _with_choice(question: Build, choice: Choice) -> Build:
-    options = question.options.changed(without=choice.without, sizes=choice.sizes)
-    return replace(question, options=options)

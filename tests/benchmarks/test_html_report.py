@@ -12,8 +12,8 @@ import pytest
 from avial_lab.benchmarks.charts import ratios_svg, roofline_svg
 from avial_lab.benchmarks.html_report import sheet_html
 from avial_lab.benchmarks.table import Heat, Lane, Sheet
-from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.host import CacheLevel, Machine
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.plot.run.plane import Axis
 
 CEILINGS = Ceilings(2, "f32", 100e9, 10e9, 256, ((2, 80e9), (3, 40e9)))

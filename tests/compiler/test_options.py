@@ -19,7 +19,7 @@ from avial_lab.artifact.stages import Stage
 from avial_lab.cli.main import main
 from avial_lab.compiler import options as options_module
 from avial_lab.compiler.catalogue import OPTIONAL, SIZES
-from avial_lab.compiler.lowering.tasks import parse_passes
+from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.options import (
     OPTIONS,
     CompileOptions,
@@ -33,10 +33,11 @@ from avial_lab.compiler.requests import Build, Source
 from avial_lab.core.errors import AvialError, PassError, ScheduleError
 from avial_lab.machine.topology import Topology
 from avial_lab.notebook.magics import AvialMagics, _parse
-from avial_lab.program import cached_build, program
+from avial_lab.program import cached_build, compilation, program
+from avial_lab.program.command_line import command_line_of
 from avial_lab.program.compiler_client import save_reproducer
-from avial_lab.program.program import _command, _tuning_key
 from avial_lab.program.reproducer import reproducer
+from avial_lab.program.tuned import tuning_key_of
 
 # -- each option on every way that it goes ---------------------------------------------------------
 
@@ -88,7 +89,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Build]:
         questions.append(question)
         raise AskedError("asked")
 
-    monkeypatch.setattr(program, "build", ask)
+    for module in (compilation, program):
+        monkeypatch.setattr(module, "build", ask)
     return questions
 
 
@@ -118,7 +120,7 @@ def test_it_survives_compile(name: str, asked: list[Build]) -> None:
 def test_it_survives_the_line_that_makes_the_program_again(name: str) -> None:
     options = chosen(name)
     machine = Topology.local(options.ranks, gpus=options.gpus or 0)
-    line = _command("f", Build(Source(TEXT, "cell"), options=options), machine)
+    line = command_line_of("f", Build(Source(TEXT, "cell"), options=options), machine)
     assert OPTIONS[name].flags[0] in line
     at = line.index("-n")
     parsed = _parse(AvialMagics.avial.parser, shlex.join(line[at:]))
@@ -173,7 +175,7 @@ def test_it_changes_the_key_in_the_cache(name: str, monkeypatch: pytest.MonkeyPa
 
 def test_it_changes_what_tuning_remembers_where_it_should(name: str) -> None:
     keys = {
-        _tuning_key(Build(Source(TEXT, "cell"), options=options))
+        tuning_key_of(Build(Source(TEXT, "cell"), options=options))
         for options in (chosen(name), options_module._DEFAULTS)
     }
     assert len(keys) == 1 + OPTIONS[name].in_tuning

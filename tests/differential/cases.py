@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.program import Program
-from avial_lab.program.program import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.programs import copy_together
 

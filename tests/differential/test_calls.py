@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from avial_lab.program.program import compile as compile_program
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.blocked import ALGORITHMS
 from tests.calls import ARRAYS, CallProgram, Memory, call_programs

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from avial_lab.program.program import compile as compile_program
+from avial_lab.program.compilation import compile as compile_program
 
 ARRAYS = {
     "a": np.zeros(100, np.int32),

@@ -10,7 +10,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from avial_lab.core.element_types import ELEMENT_OF_DTYPE
-from avial_lab.program.program import compile as compile_program
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.differential.cases import Arrays, Case, parametrised, try_case
 

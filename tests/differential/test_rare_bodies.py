@@ -9,8 +9,8 @@ from avial_lab.compiler.requests import RunReference, Source
 from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.errors import PassError
 from avial_lab.core.regions import Box
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.compiler_client import shared_compiler
-from avial_lab.program.program import compile as compile_program
 from tests.differential.cases import Case, compare, one_task, parametrised
 from tests.differential.rare_bodies import CASES
 from tests.programs import copy_together

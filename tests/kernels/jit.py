@@ -14,10 +14,11 @@ from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 from mlir.runtime import get_ranked_memref_descriptor
 
+from avial_lab.compiler.ir.attributes import SHARED
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import TO_LLVM, check_lowered, run_passes
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import check_lowered, run_passes
 from avial_lab.compiler.passes.llvm.independent_to_llvm import IndependentToLlvm, KeepIndependent
-from avial_lab.compiler.passes.loops.facts.no_alias import SHARED
 from kernels.kernel import Arguments
 
 _GUARD = 64

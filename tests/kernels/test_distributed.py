@@ -15,9 +15,9 @@ import pytest
 
 import avial_lab
 import kernels
+from avial_lab.artifact.plan import Plan
 from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.runtime.native.ownership import Plan
 from kernels.kernel import ELEMENTS, Arguments, Dataset, Kernel, Role
 
 KERNELS = [kernels.load(name) for name in kernels.names()]

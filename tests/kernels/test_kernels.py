@@ -12,7 +12,7 @@ import pytest
 from mlir import ir
 
 import kernels
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.core.toolchain import tool
 from kernels.kernel import ELEMENTS, Arguments, Array, Dataset, Kernel, Role, Scalar, Sizes
 from tests.kernels.jit import Machine

@@ -15,8 +15,9 @@ import pytest
 import kernels
 from avial_lab.benchmarks import Answer
 from avial_lab.benchmarks.builders import NumbaEntry, peers_module
-from avial_lab.benchmarks.c_peers import any_compiler, clocked, loaded, peer_source
+from avial_lab.benchmarks.c_peers import clocked, peer_source
 from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
+from avial_lab.core.c_compiler import any_compiler, loaded
 
 KERNELS = [kernels.load(name) for name in kernels.names()]
 CASES = [(kernel, element) for kernel in KERNELS for element in kernel.elements]

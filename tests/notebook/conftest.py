@@ -14,9 +14,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.requests import Build, Built, Source
 from avial_lab.program.program import Program
 from tests.plot import by_hand

@@ -14,7 +14,7 @@ from avial_lab.artifact.explanation import Choice
 from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.requests import Analysis
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
 from avial_lab.plot import Film, Point, Roofline
 from avial_lab.program.program import Program

@@ -14,7 +14,8 @@ from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Target, Topology
-from avial_lab.planning.schedule import Schedule, StepKind, Sync, schedule_by_hand, schedule_tasks
+from avial_lab.planning.placement import schedule_by_hand, schedule_tasks
+from avial_lab.planning.schedule import Schedule, StepKind, Sync
 from avial_lab.planning.task_graph import Access, Task, TaskGraph, build_dag
 from tests.memory import Memory, indices, run_task
 from tests.strategies import task_graphs, topologies

@@ -7,20 +7,13 @@ from dataclasses import replace
 from itertools import cycle
 
 from avial_lab.artifact.explanation import Cell, Dependence, Explanation, Nest, Order, Verdict
+from avial_lab.artifact.plan import Footprint, PhaseCount, Plan
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Target, Topology
-from avial_lab.planning.schedule import (
-    Placement,
-    Policy,
-    Schedule,
-    Step,
-    StepKind,
-    Sync,
-    Transfer,
-    schedule_phases,
-)
+from avial_lab.planning.placement import schedule_phases
+from avial_lab.planning.schedule import Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
 from avial_lab.planning.task_graph import (
     Access,
     Dependency,
@@ -31,7 +24,7 @@ from avial_lab.planning.task_graph import (
     TaskKind,
     build_dag,
 )
-from avial_lab.runtime.native.ownership import Footprint, PhaseCount, Plan, Use
+from avial_lab.runtime.native.ownership import Use
 from avial_lab.trace import Event, EventKind, Move, Trace
 
 CPU, GPU = Target("cpu", "x86_64"), Target("gpu", "sm_90")

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from avial_lab.artifact.explanation import Cell, Choice, Demand, Explanation, Tried
+from avial_lab.artifact.binary import Binary, MachineCode
+from avial_lab.artifact.explanation import Cell, Choice, Explanation, Tried
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
+from avial_lab.artifact.plan import EventTotal, Footprint, PhaseCount
 from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside, Stages
 from avial_lab.benchmarks.table import Heat, Lane, Sheet
 from avial_lab.compiler.analysis.costs.weights import FUNCTION
-from avial_lab.compiler.backends.llvm import Binary, MachineCode
 from avial_lab.compiler.catalogue import CATALOGUE, OPTIONAL
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.pass_rows import Pipeline, Size, documentation
@@ -39,21 +40,23 @@ from avial_lab.core.element_types import ELEMENT_TYPES
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.regions import Box
 from avial_lab.core.table import Table
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import KINDS
 from avial_lab.machine.host import Machine
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.notebook.display import Note, View
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import PhaseRun, Piece, Schedule, Step, StepKind
 from avial_lab.planning.task_graph import Access, Group, Task, TaskGraph
 from avial_lab.plot import Film, Point, Roofline
+from avial_lab.program.compilation import Namespace
 from avial_lab.program.inputs import RandomArguments
-from avial_lab.program.program import Namespace, Program
+from avial_lab.program.program import Program
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.timing import Timing
 from avial_lab.runtime.launch.progress import RankNow, RunState, TaskNow, TaskState
-from avial_lab.runtime.native.ownership import EventTotal, Footprint, Owned, PhaseCount, Use
+from avial_lab.runtime.native.ownership import Owned, Use
 from avial_lab.runtime.rank.outcome import Failure, Outcome
 from avial_lab.runtime.rank.output import Printed
 from avial_lab.trace import Event, EventKind, Move, Total, Trace

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from inline_snapshot import snapshot
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.explanation import Explanation
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.stages import Stage, Stages
 from avial_lab.cli.main import main
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.compiler.catalogue import SIZES, WHOLE
 from avial_lab.compiler.options import OPTIONS, CompileOptions
 from avial_lab.compiler.requests import Analysis
@@ -27,7 +27,7 @@ from avial_lab.machine.devices import KINDS
 from avial_lab.planning.schedule import Sync
 from avial_lab.planning.task_graph import Task
 from avial_lab.plot import graph_text
-from avial_lab.program.program import analyse, compile
+from avial_lab.program.compilation import analyse, compile
 from avial_lab.trace import Trace
 from tests.notebook.conftest import recorded_program
 from tests.plot import by_hand

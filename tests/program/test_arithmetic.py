@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.compiler.backends.llvm import has_fma
+from avial_lab.compiler.backends.host_target import has_fma
 from avial_lab.machine.cpu import this_cpu
 from avial_lab.program.program import Program
 from tests.fused import fma

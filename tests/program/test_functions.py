@@ -11,7 +11,8 @@ import pytest
 
 import avial_lab
 from avial_lab.core.errors import BindError, CheckError, PassError, RunError, VerifyError
-from avial_lab.program.program import Namespace, Program
+from avial_lab.program.compilation import Namespace
+from avial_lab.program.program import Program
 from tests.cli.test_command_line import GATHER, SUM
 from tests.compiler.frontends.mlir.test_functions import HELPERS
 

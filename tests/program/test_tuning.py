@@ -16,7 +16,7 @@ from avial_lab.artifact.explanation import Choice, Tried
 from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.errors import AvialError, ScheduleError
-from avial_lab.program import program as programs
+from avial_lab.program import tuned as program_tuned
 from avial_lab.program import tuning
 from avial_lab.program.program import Program
 from avial_lab.program.tuning import Move, Search, checked_budget, moves_for, remember, remembered
@@ -195,7 +195,7 @@ def test_tuned_programs_are_found_again_and_are_right(
     assert of_kernel("gemm", strict=True).choice is None
     assert of_kernel("gemm", ranks=2).choice == tuned.choice
     assert of_kernel("syrk").choice is None
-    monkeypatch.setattr(programs, "fingerprint", lambda: ("another CPU",))
+    monkeypatch.setattr(program_tuned, "fingerprint", lambda: ("another CPU",))
     assert of_kernel("gemm").choice is None
 
 

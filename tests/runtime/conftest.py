@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import KnownMessages
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.cache import spelled
 from avial_lab.core.regions import Box

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avial_lab.program.program import compile as compile_program
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 
 CASES: dict[str, tuple[str, dict[str, np.ndarray]]] = {

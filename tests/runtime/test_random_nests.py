@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from avial_lab.compiler.backends.llvm import has_fma
+from avial_lab.compiler.backends.host_target import has_fma
 from avial_lab.compiler.requests import RunReference, Source
 from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Sync
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.compiler_client import shared_compiler
-from avial_lab.program.program import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.nests import MOST_STEPS, WHOLE_PROGRAMS, RandomFunction, functions
 

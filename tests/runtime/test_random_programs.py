@@ -13,8 +13,8 @@ from avial_lab.compiler.requests import RunReference, Source
 from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Sync
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.compiler_client import shared_compiler
-from avial_lab.program.program import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.programs import RandomProgram, programs
 

@@ -11,7 +11,7 @@ from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
 from avial_lab.core.errors import FaultWarning
-from avial_lab.program.program import compile as compile_program
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.nests import WHOLE_PROGRAMS
 from tests.nests.sweeps import Sweeps, sweeps, tiles

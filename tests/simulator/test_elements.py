@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from avial_lab.compiler.backends.llvm import has_fma
+from avial_lab.compiler.backends.host_target import has_fma
 from avial_lab.core.element_types import ELEMENT_OF_DTYPE
 from tests.compiler.worker.reference.bodies import run, type_of
 from tests.fused import fma

@@ -20,11 +20,12 @@ from avial_lab.compiler.codegen.task_parameters import (
     beginning_anywhere,
     shape_of,
 )
+from avial_lab.compiler.ir.attributes import AS_WRITTEN, OF_TASK
+from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.effects import is_pure, text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.program import tasks_of
-from avial_lab.compiler.passes.distribution.phases import AS_WRITTEN, OF_TASK, remap
 from avial_lab.core.errors import PassError
 from avial_lab.core.regions import Box
 from avial_lab.machine.devices import GPU_FAMILY, kind_for

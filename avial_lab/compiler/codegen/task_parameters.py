@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.ir.operations import attributes_of, replaced
+from avial_lab.compiler.ir.views import defining
 from avial_lab.core.regions import Box
 
 Number = ir.Attribute

@@ -10,6 +10,10 @@ from mlir import ir
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.core.errors import PassError
 
+LOADS, STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
+ACCESSES = (*LOADS, *STORES)
+"""To one element: the array is a load's first operand, and a store's second."""
+
 PURE_BETWEEN_TASKS = frozenset(
     {
         "affine.apply",

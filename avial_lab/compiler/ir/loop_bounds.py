@@ -19,6 +19,8 @@ from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import attributes_of
 from avial_lab.core.errors import PassError
 
+BOUNDS = ("lowerBoundMap", "upperBoundMap", "step")
+
 Rename = Callable[[ir.Value], ir.Value]
 """What stands for an operand of a loop at another place."""
 

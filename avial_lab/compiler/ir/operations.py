@@ -7,11 +7,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from mlir import ir, rewrite
 
 from avial_lab.compiler.ir.nesting import holds
 from avial_lab.core.element_types import ITEMSIZE
+
+
+@dataclass(frozen=True)
+class Element:
+    """A place in memory, as affine operations name it."""
+
+    memory: ir.Value
+    subscripts: tuple[ir.Value, ...]
+    form: ir.Attribute
+
+    def load(self) -> ir.Value:
+        kind = ir.MemRefType(self.memory.type).element_type
+        operands = [self.memory, *self.subscripts]
+        return ir.Operation.create("affine.load", [kind], operands, {"map": self.form}).result
+
+    def store(self, value: ir.Value) -> None:
+        operands = [value, self.memory, *self.subscripts]
+        ir.Operation.create("affine.store", [], operands, {"map": self.form})
 
 
 def operations_in(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -141,3 +160,9 @@ def itemsize_of(element: ir.Type) -> int:
     # An integer of an odd width takes the bytes of the next power of two.
     width = (element.width + 7) // 8
     return 1 << (width - 1).bit_length()
+
+
+def element_of(load: ir.Operation) -> Element:
+    """What an affine.load is of."""
+    memory, *subscripts = load.operands
+    return Element(memory, tuple(subscripts), load.attributes["map"])

@@ -9,11 +9,14 @@ from collections.abc import Iterable
 
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import OF_TASK
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.nesting import parent_of
-from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.passes.distribution.phases import OF_TASK
+from avial_lab.compiler.ir.operations import functions_in, operations_named
+
+SUMS = "avial.sums"
+"""On a function: floating-point sums or products of so many terms are added in another order."""
 
 DONE = "avial.done"
 """On a function that is a phase, or on a task or converge: lines, in the passes' order."""
@@ -71,3 +74,21 @@ def listed(names: Iterable[str]) -> str:
     """
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def note_terms(op: ir.Operation, terms: int) -> None:
+    """Of the longest sum that is in another order, in the function that `op` is or stands in."""
+    function = phase_of(op)
+    assert function is not None, "loops stand in functions"
+    known = ir.IntegerAttr(function.attributes[SUMS]).value if SUMS in function.attributes else 0
+    if terms > known:
+        function.attributes[SUMS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), terms)
+
+
+def reordered_sums(module: ir.Operation) -> dict[str, int]:
+    """The tasks whose sums have been reordered, with the number of terms of the longest."""
+    return {
+        ir.StringAttr(op.attributes[OF_TASK]).value: ir.IntegerAttr(op.attributes[SUMS]).value
+        for op in functions_in(module)
+        if SUMS in op.attributes
+    }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from avial_lab.runtime.native.ownership import Plan
+from avial_lab.artifact.plan import Plan
 from avial_lab.trace import Move
 
 MARK = " // ownership runtime, "

@@ -8,17 +8,14 @@ names. (`compiler/lowering/tasks.py` is the way for programs of tasks alone.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar
 
 from mlir import ir
 
-from avial_lab.artifact.explanation import Verdict
-from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
+from avial_lab.artifact.binary import Binary
+from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
-from avial_lab.compiler.backends.llvm import Binary, MachineCode, binary_of
+from avial_lab.compiler.backends.llvm import binary_of
 from avial_lab.compiler.backends.nvptx import make_kernels
 from avial_lab.compiler.catalogue import (
     GROUP_PHASES,
@@ -28,47 +25,22 @@ from avial_lab.compiler.catalogue import (
     TASKS_TO_MPI,
     WRITTEN,
 )
-from avial_lab.compiler.codegen.outline_tasks import tasks_by_function
-from avial_lab.compiler.ir.effects import text_attribute
-from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.program import PROGRAMS, is_plain, program_function
-from avial_lab.compiler.ir.remarks import told_in
-from avial_lab.compiler.lowering.tasks import (
-    TO_HOST,
-    Pass,
-    Stages,
-    Watch,
-    arithmetic,
-    finished,
-    gpu_stages,
-    gpu_text,
-    has_gpu_tasks,
-    machine_stages,
-    mlir_stage,
-    object_stage,
-    our_line,
-    ptx_in,
-    run_passes,
-    to_tools,
-)
+from avial_lab.compiler.lowering.facts import Finished, finished_phases
+from avial_lab.compiler.lowering.gpu import gpu_stages, gpu_text, has_gpu_tasks
+from avial_lab.compiler.lowering.machine_code import machine_stages, to_tools
+from avial_lab.compiler.lowering.pipelines import TO_HOST
+from avial_lab.compiler.lowering.run import Pass, Stages, Watch, run_passes
+from avial_lab.compiler.lowering.stages import mlir_stage, object_stage, our_line, ptx_in
+from avial_lab.compiler.lowering.tasks import arithmetic
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.pass_rows import Given
-from avial_lab.compiler.passes.distribution.phases import alone_in
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import reordered_sums
-from avial_lab.compiler.passes.placement.align_reductions import shared_sums
-from avial_lab.compiler.passes.placement.fuse_phases import fused_in
-from avial_lab.compiler.passes.placement.join_phases import joined_in
 from avial_lab.compiler.passes.placement.place_phases import PlacePhases
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
-from avial_lab.core.buffers import Number
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import Schedule
-from avial_lab.planning.task_graph import TaskGraph, TaskKind
-from avial_lab.runtime.native.ownership import Plan, plan_run
-
-Told = TypeVar("Told")
 
 
 def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | str, ...]:
@@ -233,147 +205,9 @@ def host_stage(work: ir.Operation, *, watch: Watch | None = None) -> Stage:
     return mlir_stage("host", "what a CPU runs", work, line, seconds)
 
 
-@dataclass(frozen=True)
-class Finished:
-    """All stages and the machine code; the names of the phases by their numbers, where a stage had
-    them; for each task that was several phases why; the tasks whose
-    sums are added in another order, with the most terms of one; what passes told of the phases; why
-    it is `alone` on one of several ranks.
-    """
-
-    stages: list[Stage]
-    code: MachineCode
-    phases: tuple[str, ...]
-    fused: dict[str, tuple[str, ...]]
-    sums: dict[str, int]
-    told: dict[str, tuple[str, ...]]
-    alone: str | None = None
-
-
-def finished_phases(stages: Stages) -> Finished:
-    """Run to the end, with what is only known on the way."""
-    phases: tuple[str, ...] = ()
-    fused: dict[str, tuple[str, ...]] = {}
-    sums: dict[str, int] = {}
-    shared: dict[str, int] = {}
-    told: dict[str, tuple[str, ...]] = {}
-    joined: dict[str, tuple[str, ...]] = {}
-    alone: str | None = None
-
-    def hear(module: ir.Operation) -> None:
-        for name, lines in told_in(module).items():
-            told[name] = (*told.get(name, ()), *lines)
-
-    def watched() -> Stages:
-        nonlocal phases, sums, shared, alone
-        for stage, module in stages:
-            if stage.name == "placed" and isinstance(module, ir.Operation):
-                fused.update(fused_in(module))
-                joined.update(joined_in(module))
-                alone = alone_in(module)
-                shared = {} if alone else shared_sums(module)
-                hear(module)
-            if stage.name == "mpi" and isinstance(module, ir.Operation):
-                phases = phases_in(module)
-                joined.update(tasks_by_function(module))
-            if stage.name == "loops" and isinstance(module, ir.Operation):
-                sums = reordered_sums(module)
-                hear(module)
-            yield stage, module
-
-    made, code = finished(watched())
-    _tell_joined(fused, joined)
-    _tell_joined(sums, joined)
-    for name, terms in shared.items():
-        sums[name] = max(terms, sums.get(name, 0))
-    _tell_joined(told, joined)
-    return Finished(made, code, phases, fused, sums, told, alone)
-
-
-def _tell_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) -> None:
-    """What is known of a task holds for all the phases that it is."""
-    for name, others in joined.items():
-        if name in known:
-            known.update(dict.fromkeys(others, known[name]))
-
-
-def phases_in(module: ir.Operation) -> tuple[str, ...]:
-    """The names of the phases by their numbers, from what every rank runs."""
-    attributes = program_function(module).attributes
-    if "avial.phases" not in attributes:
-        return ()
-    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(attributes["avial.phases"]))
-
-
 def scheduled_binary(
     module: ir.Module | ir.Operation, schedule: Schedule, options: CompileOptions
 ) -> tuple[Finished, Binary]:
     """The way down of a program of tasks alone, and what engines run."""
     done = finished_phases(lower_tasks(module, schedule, options))
     return done, binary_of(done.code, KnownMessages.of(schedule), ptx=ptx_in(done.stages))
-
-
-def planned_binary(
-    code: MachineCode,
-    graph: TaskGraph,
-    ranks: int,
-    phases: tuple[str, ...],
-    *,
-    edited: str = "",
-    numbers: tuple[Number, ...] = (),
-) -> tuple[Binary, Plan]:
-    """Machine code with the plan of its runs on that many ranks in the manifest."""
-    temporary = {buffer.storage for buffer in graph.buffers if buffer.temporary}
-    plan = plan_run(
-        code.shared_object,
-        graph.storages,
-        ranks,
-        temporary=temporary,
-        phases=phases,
-        numbers=numbers,
-    )
-    begun = {count.phase: count.begun for count in plan.phases}
-    manifest = DerivedMessages(
-        entry="main",
-        ranks=ranks,
-        buffers=graph.buffers,
-        storages=graph.storages,
-        inputs=plan.inputs,
-        results=plan.results,
-        uses_mpi=ranks > 1,
-        phases=phases,
-        rounds=tuple(begun.get(phase, 0) for phase in phases) if plan.complete else (),
-        planned=plan.bytes_moved if plan.complete else None,
-        edited=edited,
-        numbers=numbers,
-    )
-    return binary_of(code, manifest, ptx={}), plan
-
-
-def verdicts_on(structured: ir.Operation) -> Iterator[Verdict]:
-    """What each loop became, from the program of tasks; places without their text."""
-
-    def inside(op: ir.Operation, around: int) -> Iterator[Verdict]:
-        for view in (v for region in op.regions for block in region.blocks for v in block):
-            inner = view.operation
-            kind = _KINDS.get(inner.name)
-            if kind is not None:
-                why = inner.attributes.get("avial.why") or ir.ArrayAttr.get([], inner.context)
-                yield Verdict(
-                    text_attribute(inner, "name"),
-                    kind,
-                    around,
-                    tuple(ir.StringAttr(line).value for line in ir.ArrayAttr(why)),
-                    span_of(inner.location),
-                )
-            if kind in (None, TaskKind.CONVERGE):
-                yield from inside(inner, around + (kind is TaskKind.CONVERGE))
-
-    yield from inside(program_function(structured), 0)
-
-
-_KINDS = {
-    "avial.replicate": TaskKind.REPLICATE,
-    "avial.converge": TaskKind.CONVERGE,
-    "avial.task": TaskKind.TASK,
-}

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from avial_lab.artifact.stages import Inside, StageInside
-from avial_lab.compiler.analysis.accesses import caller_memory
+from avial_lab.compiler.analysis.accesses.buffers import caller_memory
 from avial_lab.compiler.frontends.mlir import is_plain, print_explained, print_module
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.requests import (

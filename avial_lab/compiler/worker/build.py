@@ -12,15 +12,16 @@ from functools import cache, lru_cache
 
 from mlir import ir
 
+from avial_lab.artifact.binary import Binary, MachineCode
 from avial_lab.artifact.explanation import Verdict
 from avial_lab.artifact.manifest import KnownMessages
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage
-from avial_lab.compiler.analysis.accesses import read_groups, read_program
 from avial_lab.compiler.analysis.accesses.buffers import argument_name
+from avial_lab.compiler.analysis.accesses.program import read_groups, read_program
 from avial_lab.compiler.analysis.accesses.reassociation import reordered_storages
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref
 from avial_lab.compiler.analysis.costs.demand import demands_in
-from avial_lab.compiler.backends.llvm import Binary, MachineCode, binary_of
+from avial_lab.compiler.backends.llvm import binary_of
 from avial_lab.compiler.catalogue import WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
@@ -28,48 +29,34 @@ from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_structured, program_function
+from avial_lab.compiler.ir.views import is_memref
+from avial_lab.compiler.lowering.facts import Finished, finished_phases
 from avial_lab.compiler.lowering.predicted_messages import with_messages
+from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
+from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
 from avial_lab.compiler.lowering.structured import (
-    Finished,
-    finished_phases,
     lower_structured,
     lower_tasks,
-    planned_binary,
     scheduled_binary,
     take_apart,
     to_checked,
-    verdicts_on,
 )
-from avial_lab.compiler.lowering.tasks import (
-    Stages,
-    Watch,
-    arithmetic,
-    in_reading_order,
-    ptx_in,
-    run_passes,
-    text_of,
-)
+from avial_lab.compiler.lowering.tasks import arithmetic
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractProducts
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
+from avial_lab.compiler.worker.explain import verdicts_on
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
+from avial_lab.compiler.worker.plan import planned_binary
 from avial_lab.core.buffers import Number
-from avial_lab.core.cache import digest, spelled
+from avial_lab.core.cache import digest, fingerprint, made_once, spelled
 from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
-from avial_lab.core.stored import fingerprint, made_once
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distribution import Division
-from avial_lab.planning.schedule import (
-    Policy,
-    Schedule,
-    Sync,
-    check_no_policy,
-    schedule_phases,
-    schedule_tasks,
-)
+from avial_lab.planning.placement import schedule_phases, schedule_tasks
+from avial_lab.planning.schedule import Policy, Schedule, Sync, check_no_policy
 from avial_lab.planning.task_graph import TaskGraph, build_dag
-from avial_lab.runtime.native.ownership import Plan
 
 
 class Stopwatch:

@@ -13,7 +13,7 @@ import sys
 import threading
 from multiprocessing.connection import Connection
 
-from avial_lab.compiler.backends.llvm import get_ready
+from avial_lab.compiler.backends.c_runtime import get_ready
 from avial_lab.core.errors import AvialError
 
 

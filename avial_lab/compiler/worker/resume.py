@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from mlir import ir
 
+from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import (
-    MachineCode,
     assemble_command,
     assembled,
     binary_of,
@@ -29,17 +29,12 @@ from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.dialects.verify import verify_program
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.program import PROGRAMS, scheduled_function, tasks_of
-from avial_lab.compiler.lowering import structured
-from avial_lab.compiler.lowering import tasks as pipelines
-from avial_lab.compiler.lowering.structured import finished_phases
-from avial_lab.compiler.lowering.tasks import (
-    Stages,
-    Watch,
-    finished,
-    in_reading_order,
-    kernel_stages,
-    ptx_in,
-)
+from avial_lab.compiler.lowering import facts, machine_code, run, structured
+from avial_lab.compiler.lowering import stages as lowering_stages
+from avial_lab.compiler.lowering.facts import finished_phases
+from avial_lab.compiler.lowering.gpu import kernel_stages
+from avial_lab.compiler.lowering.run import Stages, Watch
+from avial_lab.compiler.lowering.stages import finished, in_reading_order, ptx_in
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
 from avial_lab.compiler.requests import Build, Built, Resume
 from avial_lab.compiler.worker.build import (
@@ -52,7 +47,8 @@ from avial_lab.compiler.worker.build import (
 from avial_lab.core.errors import AvialError, CellSpan, ParseError
 from avial_lab.core.toolchain import find_tool, tool
 from avial_lab.machine.devices.cuda import chip_in_ptx
-from avial_lab.planning.schedule import Schedule, schedule_by_hand
+from avial_lab.planning.placement import schedule_by_hand
+from avial_lab.planning.schedule import Schedule
 
 _BEFORE = {
     "avial": "source",
@@ -194,9 +190,9 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
     """The stages after an edited one of MLIR, whose module is changed on the way."""
     name = question.stage
     if name == "llvm":
-        yield from pipelines.lower_llvm(module)
+        yield from machine_code.lower_llvm(module)
     elif name == "host":
-        yield from pipelines.machine_stages(module, question.text, watch=watch)
+        yield from machine_code.machine_stages(module, question.text, watch=watch)
     elif name == "loops":
         yield from structured.lower_loops(module, watch=watch)
     else:
@@ -232,10 +228,10 @@ def _lowered_again(question: Resume) -> Built:
     phases = _names(question)
     if question.stage == "llvmir":
         _check_with(verify_command(), question)
-        made, code = finished(iter([pipelines.object_stage(compile_llvm_ir(question.text))]))
+        made, code = finished(iter([lowering_stages.object_stage(compile_llvm_ir(question.text))]))
     else:
         module = read_stage(question)
-        edited = structured.phases_in(module) if question.stage == "mpi" else ()
+        edited = facts.phases_in(module) if question.stage == "mpi" else ()
         on = finished_phases(stages_on(question, module))
         made, code = on.stages, on.code
         phases = edited or on.phases or phases
@@ -276,7 +272,7 @@ def _end_edited(question: Resume) -> Built:
 def _placed_by_hand(question: Resume) -> Built:
     """The tasks go where the text says; what has to be sent for it is found anew."""
     module, schedule = placed_by_hand(question)
-    text = pipelines.text_of(module)
+    text = lowering_stages.text_of(module)
     made, code = finished(structured.lower_placed(module, question.build.options))
     stages = _replaced(replace(question, text=text), made)
     binary = binary_of(code, KnownMessages.of(schedule), ptx=ptx_in(stages))
@@ -294,7 +290,7 @@ def placed_by_hand(question: Resume) -> tuple[ir.Operation, Schedule]:
         name = text_attribute(task, "name")
         devices[name] = text_attribute(task, "avial.device")
     schedule = schedule_by_hand(graph, old.topology, devices, sync=old.sync)
-    pipelines.run_passes(module, (PlaceTasks(schedule),))
+    run.run_passes(module, (PlaceTasks(schedule),))
     return module, schedule
 
 

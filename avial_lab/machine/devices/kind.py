@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 
 class Backend(Enum):
@@ -67,6 +68,8 @@ class DeviceKind:
     emulated: bool = False
     option: str = ""
     arches: tuple[str, ...] = ()
+
+    one_by_name: ClassVar[bool] = True  # for keys (`core/cache.py`)
 
     def __repr__(self) -> str:
         return self.name

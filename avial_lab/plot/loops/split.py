@@ -18,13 +18,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from avial_lab.artifact.plan import Footprint, Plan
 from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
 from avial_lab.core.words import count
 from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, box_item, framed
 from avial_lab.plot.palette import rank_colour, tinted
-from avial_lab.runtime.native.ownership import Footprint, Plan, Use
+from avial_lab.runtime.native.ownership import Use
 
 PHASE_LIMIT = 40
 CUT_LIMIT = 64

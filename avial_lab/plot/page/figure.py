@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from avial_lab.artifact import plan_facts
 from avial_lab.artifact.explanation import Nest, dependence_table, nest_summary
+from avial_lab.artifact.plan import Plan
 from avial_lab.core.buffers import Storage
 from avial_lab.core.table import Table
 from avial_lab.planning import graph_facts
@@ -24,7 +25,6 @@ from avial_lab.plot.loops import space, split
 from avial_lab.plot.run import messages
 from avial_lab.plot.run.roofline import Roofline, roofline_summary, roofline_svg, roofline_table
 from avial_lab.plot.run.timeline import timeline_svg
-from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Move, Trace, run_facts
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from avial_lab.artifact.explanation import Explanation, Nest, dependence_table
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.plan_facts import moves_summary, moves_table, phase_table, split_table
 from avial_lab.artifact.stages import Inside, Stage
 from avial_lab.core.errors import AvialError
@@ -37,7 +38,6 @@ from avial_lab.plot.run.timeline import timeline_svg
 from avial_lab.plot.views.graph import graph_data
 from avial_lab.plot.views.stepper import stepper_data
 from avial_lab.plot.views.timeline import timeline_data
-from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Trace, run_facts
 
 BUDGET = 1_900_000

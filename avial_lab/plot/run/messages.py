@@ -16,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.plan_facts import all_bytes, held_summary, moves_summary
 from avial_lab.core.buffers import Storage
 from avial_lab.core.words import count, format_bytes
 from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, box_item, framed
 from avial_lab.plot.palette import BLUE, MESSAGE
-from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Move
 
 PANEL_LIMIT = 12

@@ -13,7 +13,7 @@ from itertools import pairwise
 from avial_lab.core.errors import BindError
 from avial_lab.core.table import Table
 from avial_lab.core.words import brief, count, format_seconds
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, framed
 from avial_lab.plot.palette import RANKS

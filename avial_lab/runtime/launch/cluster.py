@@ -23,7 +23,7 @@ import ipyparallel
 import numpy as np
 from ipyparallel.error import EngineError, RemoteError
 
-from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.artifact.binary import Binary
 from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
 from avial_lab.core.words import brief, count
 from avial_lab.machine.devices import CPU

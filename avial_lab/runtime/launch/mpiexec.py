@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import Manifest
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
 from avial_lab.runtime.launch.guardian import Guardian

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.artifact.binary import Binary
 from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import AvialError
 from avial_lab.runtime.launch.traces import trace_of

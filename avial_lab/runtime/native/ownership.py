@@ -14,17 +14,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from avial_lab.artifact.plan_facts import moves_summary, plan_text
-from avial_lab.core.buffers import Number, Storage
-from avial_lab.core.errors import InternalError
-from avial_lab.core.regions import Box, union
+from avial_lab.artifact.plan import EventTotal, Footprint, PhaseCount
+from avial_lab.core.buffers import Storage
+from avial_lab.core.regions import Box
 from avial_lab.core.runtime_constants import MAX_DIMS, ErrorCode, Table, Use
-from avial_lab.core.table import PRINTED_ROWS
-from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes, rank_words
-from avial_lab.planning.schedule import PhaseRun, Piece
-from avial_lab.runtime.native.loader import LoadedProgram, descriptor, digest, load_program
+from avial_lab.core.words import brief, rank_words
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.trace import Move
 
 BEGIN = "avial_begin"
@@ -36,58 +33,6 @@ _OWN_ERRORS: dict[int, str] = {
     ErrorCode.NOT_GIVEN: "the program reads elements that no rank was given",
     ErrorCode.NO_SCRATCH: "a reduction has no memory to accumulate in",
 }
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """What a rank (-1: every rank alike) touches in a phase, the first time it touches anything."""
-
-    phase: str
-    rank: int
-    storage: str
-    use: Use
-    box: Box
-
-    def __repr__(self) -> str:
-        who = "every rank" if self.rank < 0 else f"rank {self.rank}"
-        return brief(self, f"in {self.phase}: {who} {self.use.verb} {self.storage}{self.box}")
-
-
-@dataclass(frozen=True)
-class PhaseCount:
-    """How often a phase was begun, what moved for it, how often it could not be split, and the
-    barriers right after it.
-    """
-
-    phase: str
-    begun: int
-    nbytes: int
-    whole: int
-    barriers: int = 0
-
-    def __repr__(self) -> str:
-        words = (
-            f"{self.phase}: begun {count(self.begun, 'time')}, {format_bytes(self.nbytes)} moved"
-        )
-        whole = f", {count(self.whole, 'time')} not divided" if self.whole else ""
-        return brief(self, words + whole)
-
-
-@dataclass(frozen=True)
-class EventTotal:
-    """All events of one kind (a `RunEvent`) for one phase, on this rank.
-
-    The copies, before sending and after receiving, are part of them.
-    """
-
-    phase: str
-    kind: int
-    events: int
-    ns: int
-    nbytes: int
-    copies: int
-    copies_ns: int
-    copies_nbytes: int
 
 
 @dataclass(frozen=True)
@@ -103,55 +48,6 @@ class Owned:
         who = "the caller's" if self.writer < 0 else f"written by rank {self.writer}"
         held = f"held by {rank_words(self.holders)}" if self.holders else "held by no rank"
         return brief(self, f"{self.storage}{self.box}: {who}, {held}")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a program will do on a number of ranks, before it runs.
-
-    inputs: what each rank has to be given. results: the last version of all that is written.
-    held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
-    control depends on data: everything was then given to somebody, and moves are a sample.
-    footprints: of the first 64 phases, and only for up to 16 ranks. carried: for each of `moves`
-    the arrays whose elements it brings; the 64th stands for all from there on.
-    """
-
-    ranks: int
-    inputs: tuple[Piece, ...]
-    results: tuple[Piece, ...]
-    moves: tuple[Move, ...]
-    held_bytes: tuple[int, ...]
-    phases: tuple[PhaseCount, ...]
-    complete: bool
-    footprints: tuple[Footprint, ...] = ()
-    storages: tuple[Storage, ...] = ()
-    carried: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def bytes_moved(self) -> int:
-        """Bytes that cross between ranks."""
-        return sum(move.nbytes for move in self.moves)
-
-    @property
-    def runs(self) -> tuple[PhaseRun, ...]:
-        """What a schedule knows of the phases."""
-        return tuple(
-            PhaseRun(count.phase, count.begun, count.barriers)
-            if self.complete
-            else PhaseRun(count.phase, 0, min(count.barriers, 1))
-            for count in self.phases
-        )
-
-    def __str__(self) -> str:
-        return plan_text(self, storages=self.storages, most=PRINTED_ROWS)
-
-    def __repr__(self) -> str:
-        """A line for each of the first phases: how often it is begun, and what moves for it."""
-        rows = (
-            f"{phase.phase}: begun {count(phase.begun, 'time')}, {format_bytes(phase.nbytes)} moved"
-            for phase in self.phases[:MOST_ROWS]
-        )
-        return brief(self, f"of {moves_summary(self)}", rows, len(self.phases))
 
 
 @dataclass(frozen=True)
@@ -282,77 +178,9 @@ class Ownership:
         return list(words)
 
 
-def plan_run(
-    shared_object: bytes,
-    storages: Sequence[Storage],
-    ranks: int,
-    *,
-    temporary: Iterable[str] = (),
-    phases: Sequence[str] = (),
-    entry: str = "main",
-    numbers: Sequence[Number] = (),
-) -> Plan:
-    """What the program does on `ranks` ranks, found by running its control flow in this process.
-
-    Raises InternalError where the runtime failed.
-    """
-    program = load_program(shared_object, digest(shared_object), entry=entry)
-    ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases))
-    ownership.setup(ranks, None)
-    program.prepared_with((descriptor(0, storage.shape) for storage in storages), numbers)()
-    if ownership.error:
-        raise InternalError(f"the run could not be planned: {own_error(ownership.error)}")
-    complete = ownership.complete
-    inputs = ownership.inputs()
-    return Plan(
-        ranks=ranks,
-        inputs=inputs if complete else _and_the_rest(inputs, ownership, ranks),
-        results=ownership.results(),
-        moves=ownership.moves(),
-        held_bytes=ownership.held_bytes(),
-        phases=tuple(count for count in ownership.counts() if count.begun),
-        complete=complete,
-        footprints=tuple(ownership.footprints()),
-        storages=ownership.storages,
-        carried=ownership.carried(),
-    )
-
-
 def own_error(error: int) -> str | None:
     """What the code in `avial_error` means; None where it is one of MPI's."""
     return _OWN_ERRORS.get(error & 0xFFFFFFFF)
-
-
-def default_blocks(storage: Storage, ranks: int) -> tuple[Piece, ...]:
-    """Every element at one rank: the rows that a phase over all of them has there.
-
-    >>> [str(piece.box) for piece in default_blocks(Storage("a", (5,), 8, ("a",)), 2)]
-    ['[0:2]', '[2:5]']
-    """
-    if not storage.shape:
-        return (Piece(0, storage.name, Box((), ())),)
-    bounds = [r * storage.shape[0] // ranks for r in range(ranks + 1)]
-    zeros, rest = (0,) * (len(storage.shape) - 1), storage.shape[1:]
-    boxes = [Box((a, *zeros), (b, *rest)) for a, b in pairwise(bounds)]
-    return tuple(Piece(r, storage.name, box) for r, box in enumerate(boxes) if not box.empty)
-
-
-def _and_the_rest(inputs: Sequence[Piece], ownership: Ownership, ranks: int) -> tuple[Piece, ...]:
-    """`inputs`, and every other element of the caller's at its default rank."""
-    boxes: dict[tuple[int, str], list[Box]] = {}
-    given = [
-        piece
-        for storage in ownership.storages
-        if storage.name not in ownership.temporary
-        for piece in default_blocks(storage, ranks)
-    ]
-    for piece in (*inputs, *given):
-        boxes.setdefault((piece.rank, piece.storage), []).append(piece.box)
-    return tuple(
-        Piece(rank, storage, box)
-        for (rank, storage), found in sorted(boxes.items(), key=lambda item: item[0])
-        for box in union(found)
-    )
 
 
 def _words(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

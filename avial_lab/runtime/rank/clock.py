@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from avial_lab.runtime.native.ownership import EventTotal
+from avial_lab.artifact.plan import EventTotal
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
     from avial_lab.runtime.rank.world import Communicator

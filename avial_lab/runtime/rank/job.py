@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import Manifest
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.runtime.rank.exchange import piece_sizes
 from avial_lab.runtime.rank.outcome import Outcome
 from avial_lab.runtime.rank.parcels import pack, unpack

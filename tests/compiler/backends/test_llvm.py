@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 from mlir import ir
 
+from avial_lab.artifact import binary
 from avial_lab.artifact.stages import Stage
-from avial_lab.compiler.backends import llvm
-from avial_lab.compiler.backends.llvm import EXPORTED, compile_llvm_ir
+from avial_lab.compiler.backends import host_target, llvm, tools
+from avial_lab.compiler.backends.llvm import compile_llvm_ir
+from avial_lab.compiler.backends.tools import EXPORTED
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.core.cache import Cache
 from avial_lab.core.toolchain import tool
@@ -215,9 +217,12 @@ def test_bfloat16_on_a_cpu_without_it(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """libgcc knows this rounding since version 13 only; the values are ml_dtypes'."""
     import ml_dtypes
 
-    cpu = tuple(part.replace("native", "x86-64") for part in llvm.OPT)
-    monkeypatch.setattr(llvm, "OPT", cpu)
-    monkeypatch.setattr(llvm, "LLC", tuple(part.replace("native", "x86-64") for part in llvm.LLC))
+    cpu = tuple(part.replace("native", "x86-64") for part in tools.OPT)
+    monkeypatch.setattr(tools, "OPT", cpu)
+    for patched in (host_target, tools):
+        monkeypatch.setattr(
+            patched, "LLC", tuple(part.replace("native", "x86-64") for part in tools.LLC)
+        )
     code = compile_llvm_ir(
         """
 define void @_mlir_ciface_main(ptr %x, ptr %single, ptr %double) {
@@ -319,7 +324,9 @@ def test_an_mpi_error_is_kept_with_its_step(tmp_path: Path) -> None:
     assert steps == [1, 1, 0]
 
 
-def _mpirun(folder: Path, built: llvm.Binary, *, ranks: int, byte: int | None = None) -> list[dict]:
+def _mpirun(
+    folder: Path, built: binary.Binary, *, ranks: int, byte: int | None = None
+) -> list[dict]:
     path = folder / "program.so"
     path.write_bytes(built.shared_object)
     driver = Path(__file__).with_name("driver.py")

@@ -11,9 +11,10 @@ import pytest
 
 import avial_lab
 from avial_lab.benchmarks import kernel_suite
-from avial_lab.compiler.backends import llvm, llvm_parts
-from avial_lab.compiler.backends.llvm import EXPORTED, compile_llvm_ir
+from avial_lab.compiler.backends import llvm, llvm_parts, tools
+from avial_lab.compiler.backends.llvm import compile_llvm_ir
 from avial_lab.compiler.backends.llvm_parts import joined, parts_of
+from avial_lab.compiler.backends.tools import EXPORTED
 from avial_lab.core.cache import Cache
 from avial_lab.core.errors import InternalError
 from avial_lab.runtime.native.loader import digest, load_program
@@ -246,6 +247,7 @@ def test_a_tool_that_is_killed_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     killed.write_text('#!/bin/sh\nfor last; do :; done; : >"$last"; kill -9 $$\n')
     killed.chmod(0o700)
     found = llvm.tool
-    monkeypatch.setattr(llvm, "tool", lambda name: killed if name == "opt" else found(name))
+    for module in (llvm, tools):
+        monkeypatch.setattr(module, "tool", lambda name: killed if name == "opt" else found(name))
     with pytest.raises(InternalError, match="opt ended with 137"):
         compile_llvm_ir(TWO_PHASES, store=Cache(tmp_path / "cache"))

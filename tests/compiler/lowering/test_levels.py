@@ -10,7 +10,8 @@ from mlir import ir
 
 import avial_lab
 from avial_lab.compiler.ir.dialects import register
-from avial_lab.compiler.lowering.tasks import parse_passes, run_passes
+from avial_lab.compiler.lowering.opt import parse_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.machine.topology import Target
 from avial_lab.planning.schedule import Step, StepKind, Sync, phase_levels
 from avial_lab.planning.task_graph import Task, TaskKind, build_dag

@@ -11,7 +11,8 @@ from mlir import ir
 import avial_lab
 from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.compiler.ir.dialects import register
-from avial_lab.compiler.lowering.tasks import parse_passes, run_passes
+from avial_lab.compiler.lowering.opt import parse_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.core.errors import ScheduleError, VerifyError
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.task_graph import TaskKind

@@ -24,7 +24,8 @@ from filecheck.parser import Parser, pattern_for_opts
 from mlir import ir
 
 from avial_lab.compiler.ir.dialects import register
-from avial_lab.compiler.lowering.tasks import run_passes, text_of
+from avial_lab.compiler.lowering.run import run_passes
+from avial_lab.compiler.lowering.stages import text_of
 from avial_lab.core.errors import AvialError
 from avial_lab.machine import cpu
 from tests.compiler.passes.steps import passes_in

@@ -23,7 +23,8 @@ from mlir.execution_engine import ExecutionEngine
 
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import TO_LLVM, Pass, check_lowered, run_passes
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.passes.host.copies_to_loops import CopiesToLoops
 from avial_lab.compiler.passes.host.free_allocations import FreeAllocations
 from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm

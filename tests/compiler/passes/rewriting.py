@@ -12,8 +12,8 @@ from itertools import product
 import numpy as np
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import Pass, run_passes
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from tests.compiler.analysis.polyhedral.nests import Nest, computing_text
 from tests.kernels.jit import Machine
 

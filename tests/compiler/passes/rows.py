@@ -12,9 +12,8 @@ import numpy as np
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import Pass, run_passes
-from avial_lab.compiler.passes.distribution.phases import OF_TASK
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.ir.attributes import APART, OF_TASK
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from tests.kernels.jit import Machine
 
 EDGE = 2

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import read_program
-from avial_lab.compiler.lowering.tasks import OURS, Pass, parse_passes
+from avial_lab.compiler.analysis.accesses.program import read_program
+from avial_lab.compiler.lowering.opt import parse_passes
+from avial_lab.compiler.lowering.pipelines import OURS
+from avial_lab.compiler.lowering.run import Pass
 from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder
 from avial_lab.planning.task_graph import build_dag
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 from inline_snapshot import snapshot
 
+from avial_lab.artifact.plan import Footprint, Plan
 from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Piece
 from avial_lab.plot import split_figure, split_svg, split_table
 from avial_lab.plot.svg import text_width
-from avial_lab.runtime.native.ownership import Footprint, Plan, Use
+from avial_lab.runtime.native.ownership import Use
 from tests.plot.by_hand import neighbours, words
 
 

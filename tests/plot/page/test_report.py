@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from avial_lab.artifact.explanation import Explanation, Nest
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Inside, Stage
 from avial_lab.core.errors import CompilerCrash
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import report_html
 from avial_lab.plot.page import report
-from avial_lab.runtime.native.ownership import Plan
 from avial_lab.trace import Trace
 from tests.plot.by_hand import (
     deck_schedule,

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from inline_snapshot import snapshot
 
+from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.plan_facts import agreement_words, moves_summary, moves_table
 from avial_lab.plot import held_svg, messages_figure, messages_svg, plan_text
-from avial_lab.runtime.native.ownership import Plan
 from tests.plot.by_hand import buffers, neighbours, words
 
 STORAGES = buffers("ab")[1]

@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 
 import avial_lab
 from avial_lab.core.errors import BindError
-from avial_lab.machine.ceilings import Ceilings
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.plot.run.plane import Plane, spread
 from avial_lab.plot.run.roofline import Point, Roofline, roofline_svg, roofline_text
 

@@ -96,11 +96,11 @@ def test_a_stage_comes_from_the_one_whose_file_its_command_reads() -> None:
         stage(
             "gpu",
             "2",
-            "python -m avial_lab.compiler.lowering.tasks -p x mpi.mlir | mlir-opt -o gpu.mlir",
+            "python -m avial_lab.compiler.lowering.opt -p x mpi.mlir | mlir-opt -o gpu.mlir",
         ),
         stage("ptx:k", "3", "mlir-opt '--pass-pipeline=builtin.module(mpi)' gpu.mlir"),
         stage(
-            "host", "4", "python -m avial_lab.compiler.lowering.tasks -p a,b mpi.mlir -o host.mlir"
+            "host", "4", "python -m avial_lab.compiler.lowering.opt -p a,b mpi.mlir -o host.mlir"
         ),
         stage("llvm", "5"),
     ]

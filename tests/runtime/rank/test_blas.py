@@ -16,13 +16,13 @@ import pytest
 from mlir import ir
 
 from avial_lab.benchmarks.kernel_suite import kernel_program
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from avial_lab.core.errors import AvialError, ClusterError, ScheduleError
 from avial_lab.core.toolchain import tool
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.program import Program
-from avial_lab.program.program import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank import blas, engine

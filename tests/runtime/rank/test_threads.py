@@ -16,11 +16,11 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import kernels
-from avial_lab.compiler.backends.llvm import Binary
+from avial_lab.artifact.binary import Binary
 from avial_lab.core.errors import ClusterError, RunError
 from avial_lab.core.toolchain import run, tool
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.program import Program
-from avial_lab.program.program import compile as compile_program
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.cluster import run as run_on_cluster

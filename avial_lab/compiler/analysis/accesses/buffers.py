@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.program import schedule_operations, top_operations
+from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.core.buffers import UNBOUNDED, Binding, Buffer, Storage, row_major
 from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.core.errors import BindError, PassError

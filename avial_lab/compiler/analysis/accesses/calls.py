@@ -22,7 +22,8 @@ from avial_lab.compiler.analysis.accesses.footprints import BodyReader
 from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
 from avial_lab.compiler.analysis.accesses.linear import Linear, Window, ranged, symbol
 from avial_lab.compiler.analysis.accesses.storage_regions import joined
-from avial_lab.compiler.analysis.accesses.view_maps import ABSOLUTE, DYNAMIC, defining, is_memref
+from avial_lab.compiler.analysis.accesses.view_maps import ABSOLUTE
+from avial_lab.compiler.ir.views import DYNAMIC, defining, is_memref
 from avial_lab.core.buffers import UNBOUNDED
 from avial_lab.core.regions import Box
 

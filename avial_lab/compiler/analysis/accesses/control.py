@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.linear import Guard, Linear, Variable, unknown
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.ir.dialects.avial import operand_segments
+from avial_lab.compiler.ir.views import defining
 
 if TYPE_CHECKING:
     from avial_lab.compiler.analysis.accesses.footprints import BodyReader

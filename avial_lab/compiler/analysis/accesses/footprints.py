@@ -25,17 +25,8 @@ from avial_lab.compiler.analysis.accesses.memory import (
     is_linalg,
     linalg,
 )
-from avial_lab.compiler.analysis.accesses.view_maps import (
-    ABSOLUTE,
-    VIEW_MAPS,
-    VIEWS,
-    addressed,
-    alternatives,
-    defining,
-    is_memref,
-    view_chain,
-    whole_of,
-)
+from avial_lab.compiler.analysis.accesses.view_maps import ABSOLUTE, VIEW_MAPS, addressed, whole_of
+from avial_lab.compiler.ir.views import VIEWS, alternatives, defining, is_memref, view_chain
 from avial_lab.core.buffers import UNBOUNDED
 from avial_lab.core.regions import Box
 

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.linear import Linear, apply_map, extreme, ranged, unknown
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC, VIEWS, defining, open_extents
+from avial_lab.compiler.analysis.accesses.view_maps import open_extents
+from avial_lab.compiler.ir.views import DYNAMIC, VIEWS, defining
 from avial_lab.core.buffers import UNBOUNDED
 
 NO_SYMBOLS: Mapping[ir.Value, Linear] = MappingProxyType({})

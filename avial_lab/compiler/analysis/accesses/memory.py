@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.linear import ONE, Linear, Window
-from avial_lab.compiler.analysis.accesses.view_maps import VIEWS, is_memref
 from avial_lab.compiler.ir.dialects.avial import SEGMENTS, operand_segments
+from avial_lab.compiler.ir.views import VIEWS, is_memref
 
 if TYPE_CHECKING:
     from avial_lab.compiler.analysis.accesses.footprints import BodyReader
@@ -156,10 +156,6 @@ MEMORY: dict[str, Callable[[BodyReader, ir.Operation], None]] = {
     "memref.copy": _memref_copy,
     "memref.dealloc": _dealloc,
 }
-
-LOADS, STORES = ("affine.load", "memref.load"), ("affine.store", "memref.store")
-ACCESSES = (*LOADS, *STORES)
-"""To one element: the array is a load's first operand, and a store's second."""
 
 # Operations that touch no memory: whole dialects of arithmetic, and these.
 SILENT_DIALECTS = {"arith", "math", "index", "complex", "ub"}

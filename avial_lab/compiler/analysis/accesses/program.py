@@ -18,10 +18,10 @@ from avial_lab.compiler.analysis.accesses.linear import Linear
 from avial_lab.compiler.analysis.accesses.storage_regions import Part, access
 from avial_lab.compiler.analysis.accesses.summary import summary
 from avial_lab.compiler.analysis.accesses.symbols import unbound_numbers
-from avial_lab.compiler.analysis.accesses.view_maps import defining, view_chain
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.program import scheduled_function
+from avial_lab.compiler.ir.views import defining, view_chain
 from avial_lab.core.buffers import Binding, Buffer, Storage
 from avial_lab.core.errors import PassError
 from avial_lab.core.regions import Box

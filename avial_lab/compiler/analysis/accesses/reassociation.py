@@ -12,9 +12,10 @@ from math import prod
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.buffers import program_buffers
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref, view_chain
+from avial_lab.compiler.analysis.polyhedral.trip_counts import FAR
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
 from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.ir.views import is_memref, view_chain
 from avial_lab.core.buffers import Binding
 
 WORK = ("avial.replicate", "avial.task")
@@ -22,9 +23,6 @@ TERMS = "avial.reordered"
 """On a replicate: where several ranks share it, it combines floating-point sums or products of so
 many terms in its own order.
 """
-
-FAR = 2**40
-"""Stands for a number of terms that is not known when the program is compiled."""
 
 
 def reordered_storages(

@@ -15,16 +15,17 @@ import islpy as isl
 import numpy as np
 from mlir import ir
 
-from avial_lab.artifact.explanation import Demand
 from avial_lab.compiler.analysis.costs.operation_counts import constant_bound, own_counts
-from avial_lab.compiler.analysis.polyhedral import ArrayKind, Scop, Statement, read_scop
 from avial_lab.compiler.analysis.polyhedral.budget import limited
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Scop, Statement
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.remarks import loop_name
 from avial_lab.core.element_types import ITEMSIZE
+from avial_lab.machine.demand import Demand
 
 SET, PARAM = isl.dim_type.set, isl.dim_type.param
 PHASES = ("avial.replicate", "avial.task")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
 from avial_lab.compiler.analysis.costs.weights import weight_of
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.operations import itemsize_of
 
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
-from avial_lab.compiler.analysis.accesses.view_maps import VIEWS, defining
 from avial_lab.compiler.analysis.parallelism.splits import LoopNest, Split, Splitter
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.nesting import body_of, parent_of
+from avial_lab.compiler.ir.views import VIEWS, defining
 
 Group = tuple[ir.Operation, ...]
 """Operations of the body, in its order; what only computes belongs to every group that uses it."""

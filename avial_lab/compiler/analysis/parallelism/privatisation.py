@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import islpy as isl
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Array, ArrayKind, Statement
+from avial_lab.compiler.ir.views import defining
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
 

@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
 from avial_lab.compiler.analysis.patterns.interchange import steps
 from avial_lab.compiler.analysis.polyhedral.dependences import Dependence, dependences
 from avial_lab.compiler.analysis.polyhedral.ranges import Range, range_of
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Loop, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.units import Unit, computed_by
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import comes_from, defined_in
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
 from avial_lab.compiler.analysis.patterns.contractions import (
     IN,
     OUT,
@@ -30,6 +29,7 @@ from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Statement
 from avial_lab.compiler.analysis.polyhedral.strides import factors_of, stride_of
+from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.nesting import defined_in
 
 

@@ -14,8 +14,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.patterns.contractions import Contraction, statements_behind
 from avial_lab.compiler.analysis.polyhedral.dependences import DependenceKind
-from avial_lab.compiler.analysis.polyhedral.extremes import first_of
-from avial_lab.compiler.analysis.polyhedral.instances import Edge, Part, times_of
+from avial_lab.compiler.analysis.polyhedral.instances import Edge, Part, first_of, times_of
 from avial_lab.compiler.analysis.polyhedral.ranges import Range
 
 

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.reassociation import FAR
 from avial_lab.compiler.analysis.patterns.loop_sinking import Times, loops_at
 from avial_lab.compiler.analysis.polyhedral.scop import Access, ArrayKind
 from avial_lab.compiler.analysis.polyhedral.strides import factors_of
-from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
+from avial_lab.compiler.analysis.polyhedral.trip_counts import FAR, most_iterations
 from avial_lab.compiler.analysis.polyhedral.units import Unit
 from avial_lab.core.element_types import ITEMSIZE
 

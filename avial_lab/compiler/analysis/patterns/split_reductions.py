@@ -30,7 +30,6 @@ from math import prod
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
 from avial_lab.compiler.analysis.parallelism.privatisation import is_temporary
 from avial_lab.compiler.analysis.patterns.contractions import moves
 from avial_lab.compiler.analysis.patterns.interchange import OPERATIONS
@@ -39,6 +38,7 @@ from avial_lab.compiler.analysis.polyhedral.dependences import dependences
 from avial_lab.compiler.analysis.polyhedral.ranges import Range, range_of
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Array, Loop, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, Unit, units_of
+from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.nesting import defined_in
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set

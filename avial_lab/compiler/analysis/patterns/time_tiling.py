@@ -27,11 +27,11 @@ from math import isqrt, prod
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES, LOADS, STORES
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Array, ArrayKind, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.units import PURE, Immovable
+from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES
 from avial_lab.compiler.ir.nesting import FORS, body_of, parent_of
 from avial_lab.core.element_types import ITEMSIZE
 

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.analysis.polyhedral.scop import Array, ReductionKind, Statement, Update
 from avial_lab.compiler.analysis.polyhedral.selects import (
     Steps,
@@ -34,7 +32,9 @@ from avial_lab.compiler.analysis.polyhedral.selects import (
 )
 from avial_lab.compiler.analysis.polyhedral.updates import loads_behind, same_place, written_between
 from avial_lab.compiler.analysis.polyhedral.views import Window
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.views import defining
 
 COMPANION = "avial.companion"
 

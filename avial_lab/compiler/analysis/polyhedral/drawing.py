@@ -26,7 +26,7 @@ from avial_lab.compiler.analysis.polyhedral.dependences import (
     DependenceKind,
     dependences,
 )
-from avial_lab.compiler.analysis.polyhedral.extremes import first_of, last_of
+from avial_lab.compiler.analysis.polyhedral.instances import first_of, last_of
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Loop, Scop, Statement
 from avial_lab.compiler.ir.nesting import parent_of

@@ -20,7 +20,6 @@ from functools import partial
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.analysis.polyhedral.boxes import (
     MOST_BOXES,
     SET,
@@ -43,6 +42,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import (
     Update,
 )
 from avial_lab.compiler.ir.nesting import holds, parent_of
+from avial_lab.compiler.ir.views import defining
 
 RANGE = (("lo0_", "hi0_"), ("lo1_", "hi1_"))
 """The parameters that a part's ends are: of the first split dimension, and of the second."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC, defining
 from avial_lab.compiler.analysis.polyhedral.affine import Affine, Names, extreme
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.ir.locations import name_of
+from avial_lab.compiler.ir.views import DYNAMIC, defining
 
 
 @dataclass(frozen=True)

@@ -124,3 +124,18 @@ def edges_among(units: Sequence[Unit], found: Sequence[Dependence]) -> list[Edge
         reader = each.source.name if each.kind is DependenceKind.ANTI else each.target.name
         edges.append(Edge(source, target, relation, each.kind, reader, both))
     return edges
+
+
+def first_of(relation: isl.Map) -> isl.Map:
+    return _plain(relation).lexmin()
+
+
+def last_of(relation: isl.Map) -> isl.Map:
+    return _plain(relation).lexmax()
+
+
+def _plain(relation: isl.Map) -> isl.Map:
+    """Without equalities that only inequalities imply: with some of these isl's answer is one of
+    the points, and not the extreme one (seen in islpy 2026.2.2).
+    """
+    return relation.detect_equalities()

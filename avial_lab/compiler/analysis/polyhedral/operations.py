@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import Condition
 from avial_lab.compiler.analysis.polyhedral.statements import DraftAccess, LoopBounds
 from avial_lab.compiler.analysis.polyhedral.updates import combination, declared
 from avial_lab.compiler.analysis.polyhedral.views import Window, block, element
 from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.views import is_memref
 
 if TYPE_CHECKING:
     from avial_lab.compiler.analysis.polyhedral.reading import Reader

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining, is_memref, memrefs_of
 from avial_lab.compiler.analysis.polyhedral.affine import Affine, Names, extreme, identifier
 from avial_lab.compiler.analysis.polyhedral.arg_reductions import Carried, led_updates
 from avial_lab.compiler.analysis.polyhedral.budget import remembered
@@ -44,6 +43,7 @@ from avial_lab.compiler.analysis.polyhedral.updates import Combination, combinat
 from avial_lab.compiler.analysis.polyhedral.views import Window, roots_of, source_of, whole
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.nesting import defined_in, holds, parent_of
+from avial_lab.compiler.ir.views import defining, is_memref, memrefs_of
 
 
 def read_scop(op: ir.Operation | ir.OpView, *, from_outside: bool = False) -> Scop:

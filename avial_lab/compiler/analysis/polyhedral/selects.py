@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining
+from avial_lab.compiler.ir.views import defining
 
 Use = tuple[ir.Operation, int]
 """An operand: the operation and its number there."""

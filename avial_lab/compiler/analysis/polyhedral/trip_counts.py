@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.reassociation import FAR
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
 from avial_lab.compiler.analysis.polyhedral.scop import Loop, LoopKind
 from avial_lab.compiler.ir.nesting import defined_in
+from avial_lab.compiler.ir.views import defining
+
+FAR = 2**40
+"""Stands for a number of terms that is not known when the program is compiled."""
 
 
 @dataclass(frozen=True)

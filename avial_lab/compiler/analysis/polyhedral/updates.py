@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind, Statement, Update
 from avial_lab.compiler.analysis.polyhedral.views import Window
+from avial_lab.compiler.ir.effects import LOADS, STORES
+from avial_lab.compiler.ir.views import defining
 
 
 @dataclass(frozen=True)

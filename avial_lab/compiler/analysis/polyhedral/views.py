@@ -15,16 +15,10 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import (
-    ALLOCATIONS,
-    DYNAMIC,
-    defining,
-    memrefs_of,
-    view_source,
-)
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import Indices, size_of
 from avial_lab.compiler.ir.dialects.avial import CAST
+from avial_lab.compiler.ir.views import ALLOCATIONS, DYNAMIC, defining, memrefs_of, view_source
 
 Subscripts = tuple[Affine | None, ...]
 

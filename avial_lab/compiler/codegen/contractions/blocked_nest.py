@@ -17,8 +17,8 @@ from avial_lab.compiler.analysis.patterns.contractions import Contraction
 from avial_lab.compiler.analysis.patterns.factorisations import Elimination, starts
 from avial_lab.compiler.analysis.patterns.matrix_products import NoProduct, Product, products_in
 from avial_lab.compiler.analysis.patterns.panel_snapshots import Save, Update
-from avial_lab.compiler.analysis.polyhedral import Scop
 from avial_lab.compiler.analysis.polyhedral.instances import Part, shorter, times_of, together
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
 from avial_lab.compiler.codegen.contractions.blas_calls import GemmCalls
 from avial_lab.compiler.codegen.contractions.block_sizes import BlockSizes
@@ -39,10 +39,9 @@ from avial_lab.compiler.codegen.loops.index_arithmetic import (
 )
 from avial_lab.compiler.codegen.loops.isl_ast import AstLoops
 from avial_lab.compiler.codegen.loops.outlined_code import SharedCode
+from avial_lab.compiler.ir.attributes import ORDERED, PARALLEL
 from avial_lab.compiler.ir.nesting import FORS
-from avial_lab.compiler.ir.remarks import tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import ORDERED, PARALLEL
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import note_terms
+from avial_lab.compiler.ir.remarks import note_terms, tell
 
 NARROWER = 4
 """Times a block of the blocks in a panel."""

@@ -18,13 +18,13 @@ from avial_lab.compiler.analysis.patterns.contractions import (
     loops_of_terms,
     statements_behind,
 )
-from avial_lab.compiler.analysis.polyhedral import Scop
 from avial_lab.compiler.analysis.polyhedral.budget import limited
+from avial_lab.compiler.analysis.polyhedral.loop_ends import extent_of
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, comes_from, defined_in, parent_of
 from avial_lab.compiler.ir.operations import lies_whole, operations_in
 from avial_lab.compiler.ir.remarks import name_of
-from avial_lab.compiler.passes.loops.storage.expand_scalars import extent_of
 
 SET = isl.dim_type.set
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from mlir import ir
 from mlir.dialects import affine, memref
 
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.contractions.contraction import ContractionCode, TermPlaces
 from avial_lab.compiler.codegen.loops.index_arithmetic import loop
 from avial_lab.compiler.ir.nesting import defined_in
 from avial_lab.compiler.ir.operations import lies_whole
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
 
 
 @contextmanager

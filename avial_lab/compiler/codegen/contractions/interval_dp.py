@@ -28,7 +28,7 @@ from avial_lab.compiler.codegen.contractions.register_tiles import Tiles
 from avial_lab.compiler.codegen.loops.index_arithmetic import parameter_values
 from avial_lab.compiler.codegen.loops.isl_ast import AstLoops, written_before
 from avial_lab.compiler.codegen.loops.outlined_code import SharedCode
-from avial_lab.compiler.passes.loops.facts.mark_parallel import ORDERED, PARALLEL
+from avial_lab.compiler.ir.attributes import ORDERED, PARALLEL
 
 
 @dataclass(frozen=True)

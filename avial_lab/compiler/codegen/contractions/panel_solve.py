@@ -27,8 +27,8 @@ from avial_lab.compiler.analysis.polyhedral.instances import shorter, together
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Array, Statement
 from avial_lab.compiler.analysis.polyhedral.strides import stride_of
 from avial_lab.compiler.codegen.loops.isl_ast import AstLoops
+from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.operations import itemsize_of
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
 from avial_lab.machine.constants import LINE_BYTES
 
 LINES = 64

@@ -43,11 +43,11 @@ from avial_lab.compiler.codegen.loops.index_arithmetic import (
     plus,
     times,
 )
+from avial_lab.compiler.codegen.loops.unroll_and_jam import variable_of
+from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import variable_of
 from avial_lab.machine.constants import LINE_BYTES
 
 NAME = "block-loops"

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith
 
+from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart, functions_of_tasks
+from avial_lab.compiler.analysis.parallelism.marked_loops import BOUNDS, free_nests
 from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind
 from avial_lab.compiler.analysis.polyhedral.updates import Combination
 from avial_lab.compiler.codegen.loops.index_arithmetic import minus, pieces, plus
+from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.nesting import body_of, end_of
 from avial_lab.compiler.ir.program import is_strict
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.mark_parallel import free_nests
-from avial_lab.compiler.passes.loops.facts.no_alias import arrays_apart, functions_of_tasks
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import BOUNDS
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import note_terms
+from avial_lab.compiler.ir.remarks import note_terms
 
 PARTS = 32
 """Enough for any number of threads that memory can feed."""

@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterable, Iterator
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
-from avial_lab.compiler.analysis.accesses.view_maps import VIEWS, defining, is_memref, may_be
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.loops.index_arithmetic import every, less, when
-from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.ir.effects import LOADS, is_pure
 from avial_lab.compiler.ir.loop_bounds import bounds_of, operands_of_ends
 from avial_lab.compiler.ir.nesting import FORS, defined_in, end_of, parent_of
 from avial_lab.compiler.ir.operations import constant_of, operations_in
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
+from avial_lab.compiler.ir.views import VIEWS, defining, is_memref, may_be
 
 READ_ONLY = (*LOADS, *VIEWS, "memref.dim", "memref.prefetch")
 """What takes an array and leaves it as it is."""

@@ -13,11 +13,12 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import affine, arith, memref, scf, vector
 
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.ranges import Range
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
+from avial_lab.compiler.ir.attributes import PARALLEL
+from avial_lab.compiler.ir.operations import attributes_of, constant_of, operations_in, replaced
+from avial_lab.compiler.ir.views import DYNAMIC
 
 
 @contextmanager
@@ -258,3 +259,33 @@ def open_sizes(array: ir.Value) -> list[ir.Value]:
         for dim, extent in enumerate(kind.shape)
         if extent == DYNAMIC
     ]
+
+
+def say_places(around: ir.Operation) -> None:
+    """Steps that were written out in it become numbers of accesses' maps: neighbours are known by
+    them.
+
+    before:  affine.load %A[%j + %c2]                 after:   affine.load %A[%j + 2]
+    """
+    for op in operations_in(around):
+        if op.name in ("affine.load", "affine.store"):
+            _say_places(op)
+
+
+def _say_places(access: ir.Operation) -> None:
+    first = 1 + (access.name == "affine.store")
+    fixed, operands = list(access.operands)[:first], list(access.operands)[first:]
+    numbers = [constant_of(value) for value in operands]
+    form = ir.AffineMapAttr(access.attributes["map"]).value
+    if form.n_symbols or all(number is None for number in numbers):
+        return
+    kept = [value for value, number in zip(operands, numbers, strict=True) if number is None]
+    places = iter(range(len(kept)))
+    inner = [
+        ir.AffineDimExpr.get(next(places)) if number is None else ir.AffineConstantExpr.get(number)
+        for number in numbers
+    ]
+    chosen = ir.AffineMap.get(len(kept), 0, inner)
+    results = [each.compose(chosen) for each in form.results]
+    made = ir.AffineMapAttr.get(ir.AffineMap.get(len(kept), 0, results))
+    replaced(access, access.name, [*fixed, *kept], attributes_of(access) | {"map": made})

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import func
 
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref, view_chain
+from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.captures import Captured, remap
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, flags_of, tell_llvm
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.passes.distribution.phases import Captured, remap
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.ir.views import is_memref, view_chain
 
 Cut = Callable[[ir.Operation, Sequence[ir.Value]], ir.Operation]
 """Changes the copy of a loop by numbers that its function is given; the loop afterwards."""

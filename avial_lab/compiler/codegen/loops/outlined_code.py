@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import func, memref
 
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref, view_chain
+from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart
 from avial_lab.compiler.codegen.loops.index_arithmetic import constants_first
+from avial_lab.compiler.ir.attributes import APART, SHARED
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, tell_llvm
 from avial_lab.compiler.ir.operations import lies_whole, operations_in
-from avial_lab.compiler.passes.loops.facts.no_alias import APART, SHARED, arrays_apart
+from avial_lab.compiler.ir.views import is_memref, view_chain
 
 WORK = "avial.work"
 """On a call of one: elements that it loads, stores or computes in each of its steps, which its

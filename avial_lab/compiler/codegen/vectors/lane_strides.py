@@ -17,15 +17,13 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
-from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.ir.attributes import CHOSEN, PARALLEL
+from avial_lab.compiler.ir.effects import LOADS, STORES, is_pure
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.operations import LOOPS, constant_of, operations_in, operations_named
-from avial_lab.compiler.passes.arithmetic.select_math import CHOSEN
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
+from avial_lab.compiler.ir.views import is_memref
 
 WHILE = "scf.while"
 IFS = ("affine.if", "scf.if")

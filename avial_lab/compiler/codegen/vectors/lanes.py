@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import affine, arith, vector
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
 from avial_lab.compiler.codegen.contractions.contraction import on_vectors, spread
 from avial_lab.compiler.codegen.vectors.lane_strides import IFS, WHILE, Strides, ends_of
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.operations import attributes_of
 

@@ -17,12 +17,12 @@ from functools import cached_property
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.compiler.analysis.accesses.view_maps import may_be
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.contractions.contraction import on_vectors, spread
 from avial_lab.compiler.codegen.loops.index_arithmetic import divided, plus, times
 from avial_lab.compiler.ir.nesting import body_of
 from avial_lab.compiler.ir.operations import itemsize_of
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
+from avial_lab.compiler.ir.views import may_be
 
 WIDTHS = (32, 64)
 """Bits of elements; of narrower ones there are several vectors in the making of one."""

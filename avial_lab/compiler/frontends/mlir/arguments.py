@@ -12,11 +12,11 @@ from dataclasses import replace
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC
 from avial_lab.compiler.frontends.notation.elaboration import Scalar
 from avial_lab.compiler.frontends.notation.source import did_you_mean
 from avial_lab.compiler.frontends.notation.types import buffer_type
 from avial_lab.compiler.ir.locations import name_of, span_of
+from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.core.buffers import Binding, Buffer, row_major
 from avial_lab.core.element_types import HANDED
 from avial_lab.core.errors import BindError, VerifyError

@@ -9,11 +9,10 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
-from avial_lab.compiler.analysis.accesses import view_chain
 from avial_lab.compiler.analysis.accesses.calls import Functions
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC
 from avial_lab.compiler.frontends.mlir.roles import role_touches
 from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.views import DYNAMIC, view_chain
 from avial_lab.core.errors import VerifyError
 
 BLOCK = 256

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining, is_memref
 from avial_lab.compiler.frontends.mlir.tensors import run_pipeline
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.program import program_function, symbol_of
+from avial_lab.compiler.ir.views import defining, is_memref
 from avial_lab.core.errors import VerifyError
 
 RESULT = "avial.result"

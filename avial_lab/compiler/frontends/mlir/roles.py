@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import view_chain
 from avial_lab.compiler.analysis.accesses.calls import Functions
 from avial_lab.compiler.analysis.accesses.control import CONTROL
 from avial_lab.compiler.analysis.accesses.footprints import BodyReader, Handler
 from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
 from avial_lab.compiler.analysis.accesses.linear import Linear, Window
-from avial_lab.compiler.analysis.accesses.view_maps import alternatives, is_memref
 from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Listed
 from avial_lab.compiler.frontends.notation.source import did_you_mean
 from avial_lab.compiler.ir.dialects.avial import SEGMENTS, buffer_of, operand_segments, rebuilt
 from avial_lab.compiler.ir.locations import name_of, span_of
+from avial_lab.compiler.ir.views import alternatives, is_memref, view_chain
 from avial_lab.core.errors import AvialError, BindError, CellSpan, VerifyError
 
 WORK = ("avial.task", "avial.replicate")

@@ -15,8 +15,8 @@ from mlir.dialects import arith, func, scf, vector
 
 from avial_lab.compiler.codegen.math.floats import Kind, Real
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS, LIMITS
+from avial_lab.compiler.ir.attributes import CHOSEN, NEAR
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.passes.arithmetic.select_math import CHOSEN, NEAR
 
 NAME = "expand-math"
 

@@ -15,20 +15,12 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, math
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS, LIMITS
+from avial_lab.compiler.ir.attributes import CHOSEN, MARKED
+from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.passes.arithmetic.contract_fma import is_real, show_bodies
-
-CHOSEN = "avial.expand"
-"""On an operation of `math`: it becomes code, in which products and sums are `fused` or `apart`."""
-
-NEAR = "avial.near"
-"""On a marked operation: its argument is within the limit, which somebody has asked before."""
-
-MARKED = "avial.functions"
-"""On a module whose functions are chosen. What passes move into loops or out of them stays."""
 
 _LOOPS = ("affine.for", "affine.parallel", "scf.for", "scf.parallel", "scf.forall", "gpu.launch")
 

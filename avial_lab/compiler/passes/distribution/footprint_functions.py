@@ -22,13 +22,13 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import arith, func, llvm, scf
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining
-from avial_lab.compiler.analysis.polyhedral import Array, Scop
 from avial_lab.compiler.analysis.polyhedral.boxes import Expression, ParametricBox
 from avial_lab.compiler.analysis.polyhedral.footprints import RANGE, Touch, TouchKind
+from avial_lab.compiler.analysis.polyhedral.scop import Array, Scop
 from avial_lab.compiler.codegen.loops.isl_values import AffineValues
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.views import defining
 from avial_lab.core.element_types import COMPANION_CODE, operation_code
 from avial_lab.core.errors import InternalError, PassError
 

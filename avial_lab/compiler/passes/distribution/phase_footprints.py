@@ -12,16 +12,12 @@ from functools import partial
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from avial_lab.compiler.analysis.polyhedral import Loop, Scop, read_scop
 from avial_lab.compiler.analysis.polyhedral.footprints import TouchKind, touched_boxes
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Loop, Scop
+from avial_lab.compiler.ir.attributes import SPLIT, SPLIT_DIMENSIONS
+from avial_lab.compiler.ir.phases import halo_of, reduced_arrays, split_dimensions
 from avial_lab.compiler.passes.distribution.footprint_functions import write_touches
-from avial_lab.compiler.passes.distribution.phases import (
-    SPLIT,
-    SPLIT_DIMENSIONS,
-    halo_of,
-    reduced_arrays,
-    split_dimensions,
-)
 
 
 @dataclass(frozen=True)

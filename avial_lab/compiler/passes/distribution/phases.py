@@ -6,66 +6,22 @@ high1)`, and the values to call it with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import func
 
-from avial_lab.compiler.analysis.accesses.view_maps import VIEWS
-from avial_lab.compiler.ir.dialects.avial import buffer_of
+from avial_lab.compiler.ir.attributes import AS_WRITTEN, LEAN, OF_TASK, SPLIT, SPLIT_DIMENSIONS
+from avial_lab.compiler.ir.captures import Captured, remap
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, tell_llvm
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.loop_bounds import bounds_of, leaning, narrowed
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.phases import split_dimensions, split_loops
 from avial_lab.core.errors import PassError
-
-PHASES = ("avial.replicate", "avial.task")
-"""The operations that are phases."""
-
-SPLIT_DIMENSIONS = 2
-AS_WRITTEN = "avial.as_written"
-"""On a task, and on its function: its body is as a person wrote it, not in the normal form of
-loops.
-"""
-
-
-OF_TASK = "avial.task"
-"""On a function: the name of the task whose body it is."""
-
-SPLIT = "avial.split"
-"""On a loop: its iterations are divided, along this dimension (0 or 1) of the grid of ranks."""
-
-LEAN = "avial.lean"
-"""On a split loop in a loop over time: the iterations before the part and after it that are run too
-in the first step, and by how many these are fewer with every step.
-"""
-
-HALO = "avial.halo"
-"""On a replicate with such loops: the most iterations that any of them runs before and after."""
-
-
-ALONE = "avial.alone"
-"""On a schedule: why one of several ranks runs all of it."""
-
-
-SYNC = "avial.sync"
-"""On a schedule of phases: `levels` where all ranks wait for each other after each level."""
-
-LEVEL = "avial.level"
-"""On a phase, then: its level among its neighbours. Without one, as what several phases became, it
-is a level of its own.
-"""
-
-
-def alone_in(module: ir.Operation) -> str | None:
-    """Why one of several ranks runs the whole program; None where they share it."""
-    for op in operations_in(module):
-        if ALONE in op.attributes:
-            return ir.StringAttr(op.attributes[ALONE]).value
-    return None
 
 
 @dataclass(frozen=True)
@@ -74,41 +30,6 @@ class Phase:
 
     symbol: str
     arguments: tuple[ir.Value, ...]
-
-
-def split_loops(op: ir.Operation, dimension: int = 0) -> list[ir.Operation]:
-    """The loops in `op` that are divided along that dimension."""
-    return [inner for inner in operations_in(op) if dimension in split_dimensions(inner)]
-
-
-def split_dimensions(loop: ir.Operation) -> list[int]:
-    """For each of the loop's own dimensions the grid's, -1 where it is not divided."""
-    if SPLIT not in loop.attributes:
-        return [-1] * max(
-            [len(block.arguments) for region in loop.regions for block in region], default=0
-        )
-    value = loop.attributes[SPLIT]
-    if isinstance(value, ir.IntegerAttr):
-        return [value.value]
-    return list(ir.DenseI64ArrayAttr(value))
-
-
-def reduced_arrays(op: ir.Operation) -> list[ir.Value]:
-    """The arrays onto which the phase accumulates in each rank's own memory."""
-    if "avial.reduced" not in op.attributes:
-        return []
-    places = list(ir.DenseI64ArrayAttr(op.attributes["avial.reduced"]))
-    return [buffer_of(op.operands[place]) for place in places]
-
-
-def halo_of(op: ir.Operation) -> tuple[int, int] | None:
-    """The iterations before and after its part that a rank runs too; None where there are none, and
-    parts can be cut further.
-    """
-    if HALO not in op.attributes:
-        return None
-    below, above = ir.DenseI64ArrayAttr(op.attributes[HALO])
-    return below, above
 
 
 # The function -------------------------------------------------------------------------------------
@@ -154,66 +75,6 @@ def outline_phase(op: ir.Operation, before: ir.Operation, symbol: str) -> Phase:
     with ir.InsertionPoint(ir.Block.create_at_start(region, [])), op.location:
         ir.Operation.create("omp.terminator")
     return Phase(symbol, tuple(captured.arguments))
-
-
-@dataclass
-class Captured:
-    """What a part of a program uses from outside: `arguments` in order of first use, and a `chain`
-    of constants, views and index arithmetic that is repeated inside.
-    """
-
-    arguments: list[ir.Value] = field(default_factory=list)
-    chain: list[ir.Operation] = field(default_factory=list)
-    _seen: set[ir.Value] = field(default_factory=set)
-
-    @staticmethod
-    def by(operations: Iterable[ir.Operation]) -> Captured:
-        """What these, an operation before those in it, use of others."""
-        captured = Captured()
-        inside: set[ir.Value] = set()
-        for inner in operations:
-            for region in inner.regions:
-                for block in region.blocks:
-                    inside.update(block.arguments)
-            for operand in inner.operands:
-                if operand not in inside:
-                    captured._add(operand)
-            inside.update(inner.results)
-        return captured
-
-    def _add(self, value: ir.Value) -> None:
-        if value in self._seen:
-            return
-        self._seen.add(value)
-        owner = value.owner
-        if isinstance(owner, ir.Block) or not _repeated(owner.operation):
-            self.arguments.append(value)
-            return
-        for operand in owner.operation.operands:
-            self._add(operand)
-        if owner.operation not in self.chain:
-            self.chain.append(owner.operation)
-
-
-def _repeated(op: ir.Operation) -> bool:
-    """Whether it costs nothing, or says how numbers that are passed hang together."""
-    return op.name in VIEWS or op.name in (
-        "affine.apply",
-        "affine.max",
-        "affine.min",
-        "arith.constant",
-        "complex.constant",
-        "memref.dim",
-        "memref.get_global",
-        "ub.poison",
-    )
-
-
-def remap(op: ir.Operation, inside: dict[ir.Value, ir.Value]) -> None:
-    for k, operand in enumerate(op.operands):
-        replacement = inside.get(operand)
-        if replacement is not None:
-            op.operands[k] = replacement
 
 
 # Cutting loops to a range -------------------------------------------------------------------------

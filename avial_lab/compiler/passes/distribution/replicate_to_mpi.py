@@ -13,29 +13,19 @@ from itertools import islice
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import VIEWS, defining, is_memref, view_chain
 from avial_lab.compiler.codegen.loops.index_arithmetic import open_sizes
 from avial_lab.compiler.codegen.runtime_calls import call_of
+from avial_lab.compiler.ir.attributes import LEVEL, PHASES, SPLIT_DIMENSIONS, SYNC
 from avial_lab.compiler.ir.dialects.avial import CAST
-from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.effects import LOADS, STORES, text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import FORS, body_of
 from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.phases import alone_in, halo_of, reduced_arrays
 from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.ir.views import VIEWS, defining, is_memref, view_chain
 from avial_lab.compiler.passes.distribution.phase_footprints import element_touches, phase_touches
-from avial_lab.compiler.passes.distribution.phases import (
-    LEVEL,
-    PHASES,
-    SPLIT_DIMENSIONS,
-    SYNC,
-    Phase,
-    alone_in,
-    halo_of,
-    outline_phase,
-    reduced_arrays,
-    split_space,
-)
+from avial_lab.compiler.passes.distribution.phases import Phase, outline_phase, split_space
 from avial_lab.core.errors import PassError
 from avial_lab.core.runtime_constants import SPACE_WORDS, PhaseKind
 

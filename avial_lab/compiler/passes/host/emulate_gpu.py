@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
+from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import nbytes_of, operations_in
-from avial_lab.compiler.passes.distribution.phases import remap
 from avial_lab.core.errors import PassError
 
 _DIMENSIONS = ("x", "y", "z")

@@ -11,26 +11,9 @@ from dataclasses import dataclass
 from mlir import ir, passmanager
 from mlir.dialects import memref
 
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref
+from avial_lab.compiler.ir.allocations import STACK_BYTES, uses_of
 from avial_lab.compiler.ir.operations import nbytes_of, operations_named
-
-STACK_BYTES = 16 * 1024
-"""A larger alloca goes to the heap: engines' stacks are not ours to fill."""
-
-_VIEWS = frozenset(
-    {
-        "memref.cast",
-        "memref.collapse_shape",
-        "memref.expand_shape",
-        "memref.memory_space_cast",
-        "memref.reinterpret_cast",
-        "memref.subview",
-        "memref.transpose",
-        "memref.view",
-        "memref.assume_alignment",
-        "arith.select",
-    }
-)
+from avial_lab.compiler.ir.views import is_memref
 
 
 @dataclass(frozen=True)
@@ -176,31 +159,3 @@ def _around(op: ir.Operation, region: ir.Region) -> ir.Block:
         assert op.parent is not None, "a use stands where the value is known"
         op = op.parent.operation
     return op.block
-
-
-def uses_of(value: ir.Value) -> tuple[list[ir.Operation], bool]:
-    """Who uses the buffer or a view of it, and whether it leaves its block by a terminator, or into
-    a loop that hands it on.
-    """
-    users: list[ir.Operation] = []
-    waiting, leaves = [value], False
-    while waiting:
-        for use in waiting.pop().uses:
-            user = use.owner.operation
-            users.append(user)
-            if user.name in _VIEWS:
-                waiting.extend(user.results)
-            elif user.name in (
-                "scf.yield",
-                "func.return",
-                "scf.condition",
-                "memref.store",
-                "affine.yield",
-                "cf.br",
-                "cf.cond_br",
-            ):
-                leaves = leaves or user.name != "memref.store" or user.operands[0] == value
-            elif user.name in ("scf.for", "scf.while", "affine.for"):
-                # Carried by a loop: it may come out as a result.
-                leaves = True
-    return users, leaves

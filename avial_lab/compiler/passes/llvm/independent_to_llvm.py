@@ -11,12 +11,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import INDEPENDENT, ROLLED, SAFELEN
 from avial_lab.compiler.ir.operations import LOOPS, operations_named
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.versions.version_by_distance import SAFELEN
-
-ROLLED = "avial.rolled"
-"""On a loop: as short as it is, copies of its body would be more of a burden than a help."""
 
 MARKS = (INDEPENDENT, SAFELEN, ROLLED)
 CALL, INTRINSIC = "llvm.call_intrinsic", "llvm.sideeffect"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import APART
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
 
 
 @dataclass(frozen=True)

@@ -21,31 +21,34 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import STORES
 from avial_lab.compiler.analysis.accesses.reassociation import TERMS
-from avial_lab.compiler.analysis.costs.traffic import PhaseWork, Unknown
+from avial_lab.compiler.analysis.costs.schedule_cost import Cost, ranks_of, work_in
+from avial_lab.compiler.analysis.costs.traffic import PhaseWork
+from avial_lab.compiler.analysis.costs.work import Unknown
+from avial_lab.compiler.analysis.parallelism.fusion import needs_own_iteration
+from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
 from avial_lab.compiler.analysis.parallelism.partition import summed
 from avial_lab.compiler.analysis.parallelism.splits import Split
-from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.codegen.describe_split import describe_split
+from avial_lab.compiler.ir.attributes import FUSED, PHASES, SPLIT
+from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.dialects.avial import buffer_of
-from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.ir.effects import STORES, is_pure
+from avial_lab.compiler.ir.loop_bounds import BOUNDS
 from avial_lab.compiler.ir.nesting import body_of, holds
 from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.phases import alone_in, on_cpu, reduced_arrays
 from avial_lab.compiler.ir.program import is_strict
 from avial_lab.compiler.ir.remarks import listed, loop_name
-from avial_lab.compiler.passes.distribution.phases import SPLIT, alone_in, reduced_arrays, remap
-from avial_lab.compiler.passes.loops.facts.mark_parallel import nearest_loops
-from avial_lab.compiler.passes.loops.order.fuse_loops import BOUNDS, needs_own_iteration
-from avial_lab.compiler.passes.placement.fuse_phases import FUSED, PHASES, on_cpu
 from avial_lab.compiler.passes.placement.join_phases import (
     as_joined,
     have_common,
     may_join,
     names_of,
 )
-from avial_lab.compiler.passes.placement.keep_on_one import WORTH, Cost, ranks_of, work_in
-from avial_lab.compiler.passes.tasks.drop_in import describe_split
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
+from avial_lab.compiler.passes.placement.keep_on_one import WORTH
 from avial_lab.machine.cpu import this_cpu
 
 DIVISION = ("avial.bounds0", "avial.owned0", "avial.weights")

@@ -15,28 +15,21 @@ from dataclasses import dataclass, replace
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES, STORES
 from avial_lab.compiler.analysis.patterns.time_tiling import Resident
-from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
 from avial_lab.compiler.analysis.polyhedral.units import Immovable
-from avial_lab.compiler.ir.dialects.avial import SEGMENTS, ReplicateOp, TaskOp, operand_segments
-from avial_lab.compiler.ir.effects import is_pure, text_attribute
-from avial_lab.compiler.ir.nesting import FORS, body_of, holds
-from avial_lab.compiler.ir.operations import arrays_of, nbytes_of, operations_in
+from avial_lab.compiler.ir.attributes import ALONE, AS_WRITTEN, FUSED, HALO, PHASES, SPLIT
+from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.nesting import FORS, holds
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.phases import as_one, bytes_of, on_cpu, phases_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.distribution.phases import ALONE, AS_WRITTEN, HALO, SPLIT
 from avial_lab.compiler.passes.loops.contractions.block_contractions import STEPS, BlockLoops
 from avial_lab.compiler.passes.loops.order.tile_time import TileTime
 from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.machine.constants import BYTES_OF_A_SHORT_STEP, BYTES_WHILE_THREADS_MEET
 from avial_lab.machine.cpu import this_cpu
-from avial_lab.machine.devices import CPU, kind_for
-
-PHASES = ("avial.replicate", "avial.task")
-FUSED = "avial.fused"
-"""On a task: the phases that it was, by name."""
-
 
 MANY_STEPS = 64
 """From so many on that adds up; a timeline of fewer is worth more."""
@@ -134,7 +127,7 @@ class FusePhases:
 
     def _few(self, converge: ir.Operation) -> int:
         """So many ranks have shares of its steps no sooner than one has all of them at once."""
-        nbytes = _nbytes(converge)
+        nbytes = bytes_of(converge)
         if nbytes > this_cpu().last_bytes:
             return FEW_RANKS
         return TWO_RANKS if nbytes > TWO_RANKS * this_cpu().l2_bytes else 1
@@ -170,11 +163,6 @@ class FusePhases:
         return ""
 
 
-def _nbytes(converge: ir.Operation) -> int:
-    """Of the arrays that are used in it."""
-    return sum(nbytes_of(kind) for kind in arrays_of(converge) if kind.has_static_shape)
-
-
 def _loops_in(task: ir.Operation) -> list[ir.Operation]:
     ops = [view.operation for view in task.regions[0].blocks[0].operations]
     return [op for op in ops if op.name in FORS]
@@ -202,101 +190,3 @@ def _short_phases(converge: ir.Operation, phases: Sequence[ir.Operation]) -> str
     if runs < MANY_STEPS or work > BYTES_OF_A_SHORT_STEP * runs:
         return ""
     return f"{runs:,} steps, each shorter than it would take to begin its phases"
-
-
-def fused_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
-    """For each task that was several phases, by its name, why."""
-    return {
-        text_attribute(op, "name"): tuple(
-            ir.StringAttr(line).value for line in ir.ArrayAttr(op.attributes["avial.why"])
-        )
-        for op in operations_in(module)
-        if FUSED in op.attributes
-    }
-
-
-def phases_in(converge: ir.Operation, *, between: bool = False) -> list[ir.Operation]:
-    """The phases in the loops and branches of a converge; none where something else is there too,
-    but for what stands `between` them and loads and stores what they touch themselves.
-    """
-    found: list[ir.Operation] = []
-    pending, loose = [converge.regions[0].blocks[0]], list[ir.Operation]()
-    while pending:
-        for view in pending.pop().operations:
-            op = view.operation
-            if op.name in PHASES:
-                found.append(op)
-            elif op.name in IFS or (op.name in (*FORS, "avial.converge") and not _hands_on(op)):
-                pending += [block for region in op.regions for block in region.blocks]
-            elif between and op.name in ACCESSES:
-                loose.append(op)
-            elif not is_pure(op) and op.name not in _ENDS:
-                return []
-    return found if all(_is_touched(op, found) for op in loose) else []
-
-
-def _is_touched(access: ir.Operation, phases: Sequence[ir.Operation]) -> bool:
-    """Whether what it loads or stores is loaded or stored by a phase."""
-    stores = access.name in STORES
-    array = access.operands[int(stores)]
-    owners = (buffer.owner for buffer in touched_by(phases, 1 + stores))
-    return any(
-        not isinstance(owner, ir.Block) and list(owner.operation.operands) == [array]
-        for owner in owners
-    )
-
-
-IFS = ("scf.if", "affine.if")
-_ENDS = ("omp.terminator", "affine.yield", "scf.yield")
-
-
-def _hands_on(op: ir.Operation) -> bool:
-    return op.name in FORS and len(op.results) > 0
-
-
-def on_cpu(op: ir.Operation) -> bool:
-    view = op.opview
-    assert isinstance(view, ReplicateOp | TaskOp)
-    return kind_for(view.target_op.arch) is CPU and not any(
-        inner.name.startswith("gpu.") for inner in operations_in(op)
-    )
-
-
-def as_one(converge: ir.Operation, phases: Sequence[ir.Operation], name: str) -> ir.Operation:
-    """A task or replicate (`name`) before the converge, with a copy of its loops and the phases'
-    bodies in them.
-    """
-    target = phases[0].operands[0]
-    reads, writes = touched_by(phases, 1), touched_by(phases, 2)
-    task = ir.Operation.create(
-        name,
-        [result.type for result in converge.results],
-        [target, *reads, *writes],
-        attributes={
-            "name": converge.attributes["name"],
-            SEGMENTS: ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0]),
-        },
-        regions=1,
-        loc=converge.location,
-        ip=ir.InsertionPoint(converge),
-    )
-    copy = converge.clone(ip=ir.InsertionPoint(converge)).operation
-    copy.regions[0].blocks[0].append_to(task.regions[0])
-    copy.erase()
-    for op in list(operations_in(task)):
-        if op.name in (*PHASES, "avial.converge"):
-            for inner in body_of(op):
-                inner.move_before(op)
-    for op in [op for op in operations_in(task) if op.name in (*PHASES, "avial.converge")][::-1]:
-        op.erase()
-    return task
-
-
-def touched_by(phases: Sequence[ir.Operation], segment: int) -> list[ir.Value]:
-    """The buffers in that group of operands, each once."""
-    found: dict[ir.Value, None] = {}
-    for op in phases:
-        sizes = operand_segments(op)
-        start = sum(sizes[:segment])
-        found.update(dict.fromkeys(list(op.operands)[start : start + sizes[segment]]))
-    return list(found)

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import func
 
+from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
+from avial_lab.compiler.ir.attributes import APART, FUSED, PHASES, SPLIT
+from avial_lab.compiler.ir.captures import Captured, remap
 from avial_lab.compiler.ir.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.compiler.ir.effects import is_pure, text_attribute
 from avial_lab.compiler.ir.nesting import body_of, end_of
 from avial_lab.compiler.ir.operations import functions_in, nbytes_of, operations_in
+from avial_lab.compiler.ir.phases import alone_in, on_cpu, touched_by
 from avial_lab.compiler.ir.program import STRICT, is_strict
 from avial_lab.compiler.ir.remarks import listed
-from avial_lab.compiler.passes.distribution.phases import SPLIT, Captured, alone_in, remap
-from avial_lab.compiler.passes.loops.facts.mark_parallel import nearest_loops
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
 from avial_lab.compiler.passes.loops.order.fuse_loops import FuseNests
 from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
-from avial_lab.compiler.passes.placement.fuse_phases import FUSED, PHASES, on_cpu, touched_by
 from avial_lab.machine.cpu import this_cpu
 
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import read_groups, read_program
+from avial_lab.compiler.analysis.accesses.program import read_groups, read_program
+from avial_lab.compiler.ir.attributes import LEVEL, PHASES, SYNC
 from avial_lab.compiler.ir.dialects.avial import ReplicateOp, TaskOp
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.passes.distribution.phases import LEVEL, PHASES, SYNC, split_loops
+from avial_lab.compiler.ir.phases import split_loops
 from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.distribution import Division

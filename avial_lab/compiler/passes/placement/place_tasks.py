@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import read_program
+from avial_lab.compiler.analysis.accesses.program import read_program
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.program import PROGRAMS, scheduled_function, schedules_of, tasks_of
 from avial_lab.core.buffers import Buffer, Storage, row_major
 from avial_lab.core.errors import PassError
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.schedule import BY_HAND, Policy, Schedule, Sync, Transfer, schedule_tasks
+from avial_lab.planning.placement import BY_HAND, schedule_tasks
+from avial_lab.planning.schedule import Policy, Schedule, Sync, Transfer
 from avial_lab.planning.task_graph import TaskGraph, build_dag
 
 

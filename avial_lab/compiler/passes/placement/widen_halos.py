@@ -25,24 +25,23 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from avial_lab.compiler.analysis.accesses.memory import STORES
+from avial_lab.compiler.analysis.parallelism.marked_loops import constant_in
 from avial_lab.compiler.analysis.patterns.time_tiling import Cone, cone
 from avial_lab.compiler.analysis.polyhedral.units import Immovable
-from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.attributes import FUSED, HALO, LEAN, SPLIT
+from avial_lab.compiler.ir.effects import STORES, text_attribute
 from avial_lab.compiler.ir.nesting import FORS, body_of, parent_of
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.distribution.phases import (
-    HALO,
-    LEAN,
-    SPLIT,
+from avial_lab.compiler.ir.phases import (
     alone_in,
+    as_one,
+    on_cpu,
+    phases_in,
     reduced_arrays,
     split_dimensions,
     split_loops,
 )
-from avial_lab.compiler.passes.loops.storage.promote_scalars import constant_in
-from avial_lab.compiler.passes.placement.fuse_phases import FUSED, as_one, on_cpu, phases_in
+from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 
 MOST_STEPS = 64
 """In a block: more save few messages, and tiles in time are seldom higher."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.polyhedral import read_scop
 from avial_lab.compiler.analysis.polyhedral.out_of_bounds import out_of_bounds
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.core.errors import VerifyError
 

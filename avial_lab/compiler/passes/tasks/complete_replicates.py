@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.parallelism.partition import Scalar, Split, partition
+from avial_lab.compiler.codegen.describe_split import describe_split
+from avial_lab.compiler.ir.attributes import AS_WRITTEN
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.passes.distribution.phases import AS_WRITTEN, split_loops
-from avial_lab.compiler.passes.tasks.drop_in import describe_split
+from avial_lab.compiler.ir.phases import split_loops
 from avial_lab.core.errors import VerifyError
 
 

@@ -17,10 +17,17 @@ import islpy as isl
 from mlir import ir
 
 from avial_lab.compiler.analysis.parallelism.reductions import forbidding
-from avial_lab.compiler.analysis.polyhedral import ArrayKind, Loop, Scop, Statement, read_scop
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
-from avial_lab.compiler.analysis.polyhedral.scop import Access, Array
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import (
+    Access,
+    Array,
+    ArrayKind,
+    Loop,
+    Scop,
+    Statement,
+)
 from avial_lab.compiler.ir.operations import operations_named
 
 LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.parallel", "scf.while"})

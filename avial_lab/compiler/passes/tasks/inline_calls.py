@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
-from avial_lab.compiler.analysis.accesses.view_maps import VIEWS, is_memref
-from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.effects import LOADS, text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.program import is_public
+from avial_lab.compiler.ir.views import VIEWS, is_memref
 from avial_lab.core.errors import PassError
 
 MOST_DEPTH = 16

@@ -13,10 +13,9 @@ from mlir import ir
 from mlir.dialects import arith, memref
 
 from avial_lab.compiler.analysis.parallelism.loop_carried import own_elements
-from avial_lab.compiler.ir.elements import Element, element_of
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.nesting import defined_in, end_of, handed_through
-from avial_lab.compiler.ir.operations import attributes_of, operations_in
+from avial_lab.compiler.ir.operations import Element, attributes_of, element_of, operations_in
 from avial_lab.compiler.passes.tasks.control_level import LOOPS, ControlLevel, structured_functions
 
 

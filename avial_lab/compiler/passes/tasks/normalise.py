@@ -18,8 +18,8 @@ from typing import Any
 
 from mlir import ir, passmanager
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
 from avial_lab.compiler.catalogue import NORMALISE
+from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.core.errors import PassError, VerifyError

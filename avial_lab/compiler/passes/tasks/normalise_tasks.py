@@ -14,7 +14,10 @@ from typing import Any
 
 from mlir import ir, passmanager
 
+from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.catalogue import PLAIN
+from avial_lab.compiler.ir.attributes import AS_WRITTEN, SHARED
 from avial_lab.compiler.ir.effects import symbols_in
 from avial_lab.compiler.ir.operations import (
     LOOPS,
@@ -25,10 +28,8 @@ from avial_lab.compiler.ir.operations import (
 )
 from avial_lab.compiler.ir.program import symbol_of
 from avial_lab.compiler.ir.remarks import tell
-from avial_lab.compiler.passes.distribution.phases import AS_WRITTEN
-from avial_lab.compiler.passes.loops.facts.no_alias import SHARED, ArraysApart, arrays_apart
+from avial_lab.compiler.passes.loops.facts.no_alias import ArraysApart
 from avial_lab.compiler.passes.tasks.control_level import CONDITIONS
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
 from avial_lab.core.errors import AvialError, InternalError
 
 NAME = "normalise-tasks"

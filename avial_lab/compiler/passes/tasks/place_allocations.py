@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import defining
 from avial_lab.compiler.analysis.polyhedral.scop import Array
+from avial_lab.compiler.ir.allocations import STACK_BYTES, uses_of
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import holds, parent_of
 from avial_lab.compiler.ir.operations import nbytes_of, operations_in
-from avial_lab.compiler.passes.host.free_allocations import STACK_BYTES, uses_of
+from avial_lab.compiler.ir.views import defining
 from avial_lab.compiler.passes.tasks.control_level import (
     ALLOCATIONS,
     LOOPS,

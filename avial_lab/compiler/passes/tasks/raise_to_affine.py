@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from mlir import ir, passmanager
 from mlir.dialects import arith, memref
 
-from avial_lab.compiler.analysis.accesses.view_maps import is_memref
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
 from avial_lab.compiler.analysis.polyhedral.reading import Reader
@@ -26,6 +25,7 @@ from avial_lab.compiler.ir.operations import (
     operations_named,
     replaced,
 )
+from avial_lab.compiler.ir.views import is_memref
 from avial_lab.compiler.passes.tasks.control_level import structured_functions
 
 RAISED = {"memref.load": "affine.load", "memref.store": "affine.store"}

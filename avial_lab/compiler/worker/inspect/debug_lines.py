@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from avial_lab.compiler.worker.inspect.origins import Lines
+from avial_lab.artifact.stages import Lines
 
 _DEBUG = re.compile(r",? !dbg !(\d+)")
 _NUMBERED = re.compile(r"!\d+\b")

@@ -14,22 +14,19 @@ from dataclasses import dataclass, replace
 from mlir import ir, passmanager
 from mlir.dialects import llvm
 
-from avial_lab.artifact.stages import Inside, PassStep, Stage, StageInside
+from avial_lab.artifact.stages import Inside, Lines, PassStep, Stage, StageInside
 from avial_lab.compiler.analysis.costs.operation_counts import operation_counts
-from avial_lab.compiler.backends.llvm import (
-    assembly_of,
-    bitcode,
-    host_triple,
-    optimised,
-    optimised_command,
-)
+from avial_lab.compiler.backends.llvm import assembly_of, bitcode, optimised, optimised_command
+from avial_lab.compiler.backends.tools import host_triple
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import Stages, gpu_text, has_gpu_tasks, our_line
+from avial_lab.compiler.lowering.gpu import gpu_text, has_gpu_tasks
+from avial_lab.compiler.lowering.run import Stages
+from avial_lab.compiler.lowering.stages import our_line
 from avial_lab.compiler.passes.gpu.select_gpu_tasks import SelectGpuTasks
 from avial_lab.compiler.worker.inspect.debug_lines import assembly_origins, llvm_origins
 from avial_lab.compiler.worker.inspect.kernels import kernels_inside
-from avial_lab.compiler.worker.inspect.origins import Lines, LocatedText
+from avial_lab.compiler.worker.inspect.origins import LocatedText
 from avial_lab.compiler.worker.inspect.pass_log import PassLog, dumped_steps, step_between
 from avial_lab.compiler.worker.inspect.symbols import counts_of, parts_of
 

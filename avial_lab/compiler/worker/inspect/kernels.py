@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from avial_lab.artifact.stages import PassStep, Stage, StageInside
+from avial_lab.artifact.stages import Lines, PassStep, Stage, StageInside
 from avial_lab.compiler.backends.nvptx import (
     belongs,
     in_kernels,
@@ -22,7 +22,7 @@ from avial_lab.compiler.backends.nvptx import (
     to_ptx,
 )
 from avial_lab.compiler.worker.inspect.debug_lines import assembly_origins
-from avial_lab.compiler.worker.inspect.origins import Lines, LocatedText
+from avial_lab.compiler.worker.inspect.origins import LocatedText
 from avial_lab.compiler.worker.inspect.pass_log import dumped_steps, step_between, with_commands
 from avial_lab.compiler.worker.inspect.symbols import counts_of, parts_of, ptx_facts
 from avial_lab.core.toolchain import find_tool

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-Lines = tuple[int, ...]
-"""Lines of the cell, from 1, ascending; () where nothing is known."""
+from avial_lab.artifact.stages import Lines
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 

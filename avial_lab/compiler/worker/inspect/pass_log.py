@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from mlir import ir
 
 from avial_lab.artifact.stages import PassStep
-from avial_lab.compiler.lowering.tasks import OURS, Pass, mlir_opt_line, our_line, text_of
+from avial_lab.compiler.lowering.pipelines import OURS
+from avial_lab.compiler.lowering.run import Pass
+from avial_lab.compiler.lowering.stages import mlir_opt_line, our_line, text_of
 from avial_lab.compiler.worker.inspect.diff_counts import changed_lines
 
 

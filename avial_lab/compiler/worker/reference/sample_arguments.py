@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.buffers import argument_name
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC, defining
-from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.sizes import (
     fitting_values,
     in_control,
@@ -24,7 +24,8 @@ from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.compiler.frontends.mlir.results import is_result
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.program import program_function
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.ir.views import DYNAMIC, defining
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import Argument, Scalar, Source
 from avial_lab.compiler.worker.reference.whole_arrays import (

@@ -10,8 +10,8 @@ from math import prod
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC, defining, view_chain
 from avial_lab.compiler.ir.operations import itemsize_of
+from avial_lab.compiler.ir.views import DYNAMIC, defining, view_chain
 
 Shape = Sequence[int | None]
 """None: a size that is not known."""

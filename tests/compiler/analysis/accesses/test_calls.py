@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import calls, read_program
+from avial_lab.compiler.analysis.accesses import calls
 from avial_lab.compiler.analysis.accesses.calls import Footprint, Functions, Known
+from avial_lab.compiler.analysis.accesses.program import read_program
 from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.compiler.frontends.mlir.printing import print_module
 from avial_lab.core.errors import PassError, VerifyError

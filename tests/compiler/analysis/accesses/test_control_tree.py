@@ -5,7 +5,7 @@ from __future__ import annotations
 from inline_snapshot import snapshot
 
 from avial_lab.planning.task_graph import Group, Hazard, Task, TaskGraph, build_dag
-from avial_lab.program.program import analyse
+from avial_lab.program.compilation import analyse
 from tests.planning.test_task_graph import program
 
 

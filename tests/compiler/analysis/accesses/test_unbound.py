@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import read_program
+from avial_lab.compiler.analysis.accesses.program import read_program
 from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.planning.task_graph import Task, build_dag

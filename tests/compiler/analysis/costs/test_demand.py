@@ -8,11 +8,10 @@ import islpy as isl
 import pytest
 
 import avial_lab
-from avial_lab.artifact.explanation import Demand
 from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.compiler.analysis.costs.demand import points
-from avial_lab.machine.ceilings import Ceilings
-from avial_lab.machine.roofline import estimated_ceilings, predicted
+from avial_lab.machine.demand import Demand
+from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
 
 SETS = {
     "a box": "{ [i, j, k] : 0 <= i < 30 and 5 <= j <= 9 and -3 <= k < 0 }",

@@ -6,8 +6,8 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.analysis.costs.operation_counts import OperationCounts, own_counts
-from avial_lab.compiler.analysis.costs.traffic import _weight as peak_flops_of
 from avial_lab.compiler.analysis.costs.weights import WEIGHTS, weight_of
+from avial_lab.compiler.analysis.costs.work import _weight as peak_flops_of
 from avial_lab.compiler.codegen.loops.work_estimate import _weight as additions_of
 from avial_lab.compiler.ir.operations import functions_in
 

@@ -22,7 +22,8 @@ from avial_lab.compiler.analysis.parallelism.partition import (
     Split,
     partition,
 )
-from avial_lab.compiler.analysis.polyhedral import Loop, read_scop
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Loop
 from avial_lab.compiler.analysis.polyhedral.trip_counts import trip_count
 from avial_lab.compiler.ir.locations import name_of
 from tests.compiler.analysis.polyhedral.nests import (

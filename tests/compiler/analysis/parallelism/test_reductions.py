@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.parallelism.reductions import reductions
-from avial_lab.compiler.analysis.polyhedral import ReductionKind, forbidding
+from avial_lab.compiler.analysis.parallelism.reductions import forbidding, reductions
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind
 from tests.compiler.analysis.polyhedral.texts import scop_of
 
 

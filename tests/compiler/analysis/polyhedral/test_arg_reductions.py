@@ -9,8 +9,8 @@ from inline_snapshot import snapshot
 from mlir import ir
 
 from avial_lab.compiler.analysis.parallelism.partition import Sequential, Split, partition
-from avial_lab.compiler.analysis.parallelism.reductions import reductions
-from avial_lab.compiler.analysis.polyhedral import ReductionKind, forbidding
+from avial_lab.compiler.analysis.parallelism.reductions import forbidding, reductions
+from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind
 from tests.compiler.analysis.polyhedral.texts import named_module, scop_of
 
 ARGUMENTS = (

@@ -8,8 +8,9 @@ import islpy as isl
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.polyhedral import read_scop, statements
+from avial_lab.compiler.analysis.polyhedral import statements
 from avial_lab.compiler.analysis.polyhedral.budget import forget, limited, remembered
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 
 TEXT = "{ [i, j, k] : 0 <= i < 50 and i <= 3j <= 2k <= 70 and (exists e: k = 7e + i) }"
 

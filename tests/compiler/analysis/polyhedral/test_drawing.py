@@ -12,9 +12,9 @@ from mlir import ir
 
 from avial_lab.artifact.explanation import Cell, Nest, Order
 from avial_lab.benchmarks.kernel_suite import kernel_names, kernel_program
-from avial_lab.compiler.analysis.polyhedral import read_scop
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
 from avial_lab.compiler.analysis.polyhedral.drawing import COLUMNS, direct, nest_of
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.planning.task_graph import TaskKind
 from tests.compiler.analysis.polyhedral.nests import (
     Access,

@@ -8,9 +8,9 @@ import pytest
 from inline_snapshot import snapshot
 from mlir import ir
 
-from avial_lab.compiler.analysis.parallelism.reductions import reductions
-from avial_lab.compiler.analysis.polyhedral import Dependence, Loop, Scop, forbidding
-from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.analysis.parallelism.reductions import forbidding, reductions
+from avial_lab.compiler.analysis.polyhedral.dependences import Dependence, dependences
+from avial_lab.compiler.analysis.polyhedral.scop import Loop, Scop
 from tests.compiler.analysis.polyhedral.texts import scop_of
 
 

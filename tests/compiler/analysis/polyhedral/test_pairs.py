@@ -8,8 +8,11 @@ from mlir import ir
 from avial_lab.compiler.analysis.parallelism import conflicts as conflicts_of
 from avial_lab.compiler.analysis.parallelism.conflicts import Conflicts
 from avial_lab.compiler.analysis.parallelism.partition import Split, partition
-from avial_lab.compiler.analysis.polyhedral import carried_by
-from avial_lab.compiler.analysis.polyhedral.dependences import carried_among, dependences
+from avial_lab.compiler.analysis.polyhedral.dependences import (
+    carried_among,
+    carried_by,
+    dependences,
+)
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from tests.compiler.analysis.polyhedral.texts import named_module, scop_of
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.analysis.polyhedral import read_scop
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from tests.compiler.analysis.polyhedral.nests import (
     Event,
     Nest,

@@ -6,9 +6,10 @@ import islpy as isl
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
 from avial_lab.compiler.analysis.polyhedral.budget import forget, limited
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.ir.nesting import defined_in
 from avial_lab.compiler.ir.operations import operations_in
 from tests.compiler.analysis.polyhedral.texts import scop_of

@@ -11,8 +11,10 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 import kernels
-from avial_lab.compiler.analysis.polyhedral import LoopKind, Scop, forbidding, read_scop
+from avial_lab.compiler.analysis.parallelism.reductions import forbidding
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import LoopKind, Scop
 from tests.compiler.analysis.polyhedral.nests import For, If, Nest, Node, affine_text, nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 

@@ -6,7 +6,8 @@ import re
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.ir.operations import operations_in
 
 _KEPT: list[ir.Module] = []

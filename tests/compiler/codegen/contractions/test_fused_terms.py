@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.passes.rewriting import assert_same_bits

@@ -7,11 +7,11 @@ from mlir.dialects import vector
 
 from avial_lab.compiler.analysis.costs.weights import MOVED
 from avial_lab.compiler.codegen.loops.work_estimate import LoopWork
+from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
 from avial_lab.machine.cpu import Cpu
 
 PRODUCT = """

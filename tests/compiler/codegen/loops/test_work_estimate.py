@@ -6,12 +6,13 @@ import pytest
 from mlir import ir
 from mlir.dialects import vector
 
+from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
+from avial_lab.compiler.codegen.loops.unroll_and_jam import MANY_ROWS
 from avial_lab.compiler.codegen.loops.work_estimate import LoopWork
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
-from avial_lab.compiler.passes.loops.facts.mark_parallel import nearest_loops
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import MANY_ROWS, JamRows
+from avial_lab.compiler.lowering.run import run_passes
+from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamRows
 
 ROWS = """
 func.func @S1(%A: memref<?x240xf64>, %x: memref<?xf64>, %y: memref<240xf64>)

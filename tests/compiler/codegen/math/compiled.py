@@ -14,10 +14,12 @@ from mlir.execution_engine import ExecutionEngine
 from mlir.runtime import get_ranked_memref_descriptor
 
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
+from avial_lab.compiler.ir.attributes import CHOSEN, NEAR
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import TO_LLVM, run_passes
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.arithmetic.expand_math import ExpandMath
-from avial_lab.compiler.passes.arithmetic.select_math import CHOSEN, NEAR, MarkMath
+from avial_lab.compiler.passes.arithmetic.select_math import MarkMath
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
 NAMES = [name.removeprefix("math.") for name in FUNCTIONS]

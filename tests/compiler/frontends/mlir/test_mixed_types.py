@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import read_program
+from avial_lab.compiler.analysis.accesses.program import read_program
 from avial_lab.compiler.frontends.mlir import parse_cell, print_module
 
 MIXED = """

@@ -6,7 +6,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.ir.dialects import register
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.arithmetic.strict_arithmetic import StrictArithmetic
 from tests.compiler.passes.golden import cases_of
 from tests.compiler.passes.steps import passes_in

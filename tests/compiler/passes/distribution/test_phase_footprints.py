@@ -15,11 +15,12 @@ from inline_snapshot import snapshot
 from mlir import ir
 
 import kernels
-from avial_lab.compiler.analysis.polyhedral import Access, ArrayKind, Scop, Statement, read_scop
 from avial_lab.compiler.analysis.polyhedral.boxes import SET
 from avial_lab.compiler.analysis.polyhedral.footprints import touched_boxes
 from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
 from avial_lab.compiler.analysis.polyhedral.out_of_bounds import out_of_bounds
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Access, ArrayKind, Scop, Statement
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.passes.distribution.footprint_functions import EVERYTHING, write_touches
 from avial_lab.core.errors import InternalError

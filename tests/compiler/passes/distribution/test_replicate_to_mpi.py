@@ -8,8 +8,8 @@ from mlir import ir
 
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.structured import phases_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.facts import phases_in
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.distribution.replicate_to_mpi import ReplicateToMpi
 from tests.compiler.passes.golden import each_case
 

@@ -8,7 +8,7 @@ from mlir import ir
 
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.distribution.tasks_to_mpi import TasksToMpi
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasksHere
 from tests.compiler.backends import deck

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.gpu.select_gpu_tasks import SelectGpuTasks
 
 CHAIN = """

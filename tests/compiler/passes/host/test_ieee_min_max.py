@@ -7,7 +7,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
 from tests.kernels.jit import Machine
 

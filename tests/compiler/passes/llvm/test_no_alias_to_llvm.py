@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.llvm.no_alias_to_llvm import ApartToLlvm
 
 POINTER = "!llvm.ptr"

@@ -9,7 +9,8 @@ import pytest
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 
-from avial_lab.compiler.lowering.tasks import TO_LLVM, run_passes
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.host.free_allocations import FreeAllocations
 from avial_lab.compiler.passes.llvm.pool_allocations import KeepMemory
 from tests.compiler.passes.golden import cases_of

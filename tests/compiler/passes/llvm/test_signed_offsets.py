@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import TO_LLVM, run_passes
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.llvm.signed_offsets import SignedOffsets
 from tests.compiler.passes.golden import computed
 

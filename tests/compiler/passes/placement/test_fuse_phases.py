@@ -12,10 +12,12 @@ from typing import ClassVar
 import pytest
 from mlir import ir
 
+from avial_lab.compiler.ir import phases
+from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.opt import parse_passes
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.lowering.structured import take_apart
-from avial_lab.compiler.lowering.tasks import Pass, parse_passes, run_passes
-from avial_lab.compiler.passes.distribution.phases import SPLIT
 from avial_lab.compiler.passes.placement import fuse_phases
 from avial_lab.compiler.passes.placement.fuse_phases import FEW_RANKS, FusePhases
 from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere
@@ -39,7 +41,8 @@ def test_all_operations_are_looked_at_before_the_first_is_erased(
         attributes: ClassVar[dict[str, object]] = {}
 
     operations = [Operation(), Operation()]
-    monkeypatch.setattr(fuse_phases, "operations_in", lambda _: iter(operations))
+    for module in (phases, fuse_phases):
+        monkeypatch.setattr(module, "operations_in", lambda _: iter(operations))
     monkeypatch.setattr(FusePhases, "_fuse_in", lambda _, op: fused.append(op))
     FusePhases()(SimpleNamespace(context=nullcontext()))  # type: ignore[arg-type]
     assert fused == operations

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder, PlaceTasks
 from avial_lab.core.errors import PassError
 from tests.compiler.backends import deck

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.core.errors import VerifyError
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 import kernels
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.tasks.distribute_loops import DistributeLoops
 from tests.compiler.analysis.parallelism.test_partition import outline_of
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests

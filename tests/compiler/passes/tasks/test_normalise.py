@@ -11,7 +11,7 @@ from mlir import ir
 import kernels
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.tasks.normalise import Normalise
 from avial_lab.core.errors import PassError
 from kernels.kernel import ELEMENTS

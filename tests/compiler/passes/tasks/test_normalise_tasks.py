@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.program import Program
-from avial_lab.program.program import compile as compile_program
 
 SMALL_TOO = "normalise-tasks{least=1}"
 

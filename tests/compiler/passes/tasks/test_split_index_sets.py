@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 import kernels
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.tasks.split_index_sets import CutLoops
 from kernels.kernel import ELEMENTS
 from tests.compiler.analysis.parallelism.test_partition import outline_of

@@ -17,7 +17,7 @@ import avial_lab
 from avial_lab.artifact.stages import PassStep, Stage
 from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.compiler.ir.dialects import register
-from avial_lab.compiler.lowering import tasks
+from avial_lab.compiler.lowering import opt
 from avial_lab.compiler.lowering.predicted_messages import without_messages
 from avial_lab.core.toolchain import tool
 from avial_lab.lessons.demo import deck_text
@@ -50,7 +50,7 @@ def run(line: str, folder: Path) -> None:
         result = words.index("-o") + 1
         words[result] = str(folder / words[result])
         words[result - 2] = str(folder / words[result - 2])
-        assert tasks.main(words[3:]) == 0, line
+        assert opt.main(words[3:]) == 0, line
         return
     tools = folder / "bin"
     if not tools.exists():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses import caller_memory
+from avial_lab.compiler.analysis.accesses.buffers import caller_memory
 from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.worker.reference.interpreter import ReferenceResult, reference

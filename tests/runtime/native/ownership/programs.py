@@ -16,14 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import DerivedMessages
-from avial_lab.compiler.backends.llvm import RUNTIME, Binary
+from avial_lab.artifact.plan import Plan
+from avial_lab.compiler.backends.c_runtime import RUNTIME
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.cache import spelled
 from avial_lab.core.toolchain import tool
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.native import sources
-from avial_lab.runtime.native.ownership import Plan, plan_run
+from avial_lab.runtime.native.planned_run import plan_run
 from avial_lab.runtime.rank.job import Options
 from avial_lab.trace import Trace
 

@@ -14,7 +14,8 @@ from avial_lab.core.errors import RunError
 from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.launch import cluster as clusters
-from avial_lab.runtime.native.ownership import own_error, plan_run
+from avial_lab.runtime.native.ownership import own_error
+from avial_lab.runtime.native.planned_run import plan_run
 from tests.runtime.native.ownership.books import (
     READ,
     REDUCE,

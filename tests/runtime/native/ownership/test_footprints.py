@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import avial_lab
-from avial_lab.runtime.native.ownership import Footprint, Use
+from avial_lab.artifact.plan import Footprint
+from avial_lab.runtime.native.ownership import Use
 
 HALO = """
 func.func @halo(%A: memref<12xf64>, %B: memref<12xf64>, %s: memref<f64>) {

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from avial_lab.compiler.backends import llvm
+from avial_lab.compiler.backends import c_runtime, llvm, tools
 from avial_lab.compiler.backends.llvm import compile_llvm_ir
 from avial_lab.core.buffers import Storage
 from avial_lab.core.cache import Cache
@@ -15,7 +15,8 @@ from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native import sources
 from avial_lab.runtime.native.loader import digest, load_program
-from avial_lab.runtime.native.ownership import Ownership, plan_run
+from avial_lab.runtime.native.ownership import Ownership
+from avial_lab.runtime.native.planned_run import plan_run
 
 STRUCTURED = """
 @space = private constant [10 x i64] [
@@ -89,10 +90,13 @@ def test_it_is_compiled_once_for_all_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[str] = []
-    run = llvm._run
-    monkeypatch.setattr(
-        llvm, "_run", lambda command, folder: (commands.append(command[0]), run(command, folder))
-    )
+    run = tools.run_tool
+    for module in (c_runtime, llvm, tools):
+        monkeypatch.setattr(
+            module,
+            "run_tool",
+            lambda command, folder: (commands.append(command[0]), run(command, folder)),
+        )
     store = Cache(tmp_path)
     compile_llvm_ir(STRUCTURED, store=store)
     assert commands.count("cc") == 2, "the runtime, and the link"

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import DerivedMessages
-from avial_lab.compiler.backends.llvm import Binary
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.cache import spelled
 from avial_lab.runtime.launch import cluster as clusters
-from avial_lab.runtime.native.ownership import plan_run
+from avial_lab.runtime.native.planned_run import plan_run
 from avial_lab.runtime.rank.job import Options
 from tests.runtime.native.ownership.programs import Program, compiled
 

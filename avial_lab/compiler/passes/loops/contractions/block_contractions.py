@@ -11,6 +11,8 @@ from functools import partial
 
 from mlir import ir
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests, may_run_at_once
 from avial_lab.compiler.analysis.patterns.contractions import (
     Contraction,
     contraction_in,
@@ -21,8 +23,10 @@ from avial_lab.compiler.analysis.patterns.factorisations import Elimination, eli
 from avial_lab.compiler.analysis.patterns.interchange import OPERATIONS
 from avial_lab.compiler.analysis.patterns.interval_dp import Table, table_in
 from avial_lab.compiler.analysis.patterns.matrix_products import Product
-from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
 from avial_lab.compiler.analysis.polyhedral.budget import limited
+from avial_lab.compiler.analysis.polyhedral.loop_ends import extent_of
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.strides import move_of
 from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, Unit, units_of
@@ -39,16 +43,10 @@ from avial_lab.compiler.codegen.contractions.panel_solve import LINES, StripCode
 from avial_lab.compiler.codegen.contractions.panels import NAME
 from avial_lab.compiler.codegen.contractions.register_tiles import Tiles
 from avial_lab.compiler.codegen.loops.outlined_code import SharedCode
+from avial_lab.compiler.codegen.loops.unroll_and_jam import MOST_VECTORS
+from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import (
-    PARALLEL,
-    free_nests,
-    may_run_at_once,
-)
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_in_registers import MOST_VECTORS
-from avial_lab.compiler.passes.loops.storage.expand_scalars import extent_of
 from avial_lab.machine.cpu import Cpu, this_cpu
 
 STEPS = 128

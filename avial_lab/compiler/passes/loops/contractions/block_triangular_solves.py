@@ -12,26 +12,28 @@ from functools import partial
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests, nearest_loops
+from avial_lab.compiler.analysis.parallelism.sums import longest_of
 from avial_lab.compiler.analysis.patterns.interchange import OPERATIONS
 from avial_lab.compiler.analysis.patterns.triangular_solves import (
     FEWEST,
     Substitution,
     substitution_in,
 )
-from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.instances import Part, shorter, times_of, together
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, units_of
 from avial_lab.compiler.codegen.loops.index_arithmetic import affine_loop, parameter_values
 from avial_lab.compiler.codegen.loops.isl_ast import AstLoops, written_before
+from avial_lab.compiler.ir.attributes import ORDERED
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import LOOPS, operations_in
 from avial_lab.compiler.ir.program import is_strict
-from avial_lab.compiler.ir.remarks import loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import ORDERED, free_nests, nearest_loops
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import longest_of, note_terms
+from avial_lab.compiler.ir.remarks import loop_name, note_terms, tell
 
 NAME = "block-substitutions"
 ROWS = 64

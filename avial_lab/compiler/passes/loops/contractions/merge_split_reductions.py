@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, math, memref
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.patterns.split_reductions import (
     PiecedSum,
     Placed,
@@ -20,23 +21,20 @@ from avial_lab.compiler.analysis.patterns.split_reductions import (
     Term,
     pieced_sum_in,
 )
-from avial_lab.compiler.analysis.polyhedral import read_scop
 from avial_lab.compiler.analysis.polyhedral.ranges import Range
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
 from avial_lab.compiler.codegen.loops.index_arithmetic import affine_loop, parameter_values
-from avial_lab.compiler.ir.elements import Element
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import defined_in
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import Element, operations_in
 from avial_lab.compiler.ir.program import is_strict
-from avial_lab.compiler.ir.remarks import listed, tell
+from avial_lab.compiler.ir.remarks import listed, note_terms, tell
 from avial_lab.compiler.passes.loops.contractions.block_contractions import (
     FEW_PRODUCTS,
     FEWEST_OF_EACH,
 )
-from avial_lab.compiler.passes.loops.facts.mark_parallel import free_nests
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import note_terms
 
 NAME = "join-sums"
 

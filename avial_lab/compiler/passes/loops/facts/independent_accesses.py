@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import STORES
-from avial_lab.compiler.analysis.polyhedral import ArrayKind, Scop, read_scop
+from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS, functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops, kept_nests
 from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Scop
+from avial_lab.compiler.ir.attributes import INDEPENDENT
+from avial_lab.compiler.ir.effects import STORES
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import kept_nests
-from avial_lab.compiler.passes.loops.facts.no_alias import ALLOCATIONS, functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.storage.promote_scalars import innermost_loops
 
 NAME = "independent-accesses"
-INDEPENDENT = "avial.independent"
 
 
 @dataclass(frozen=True)

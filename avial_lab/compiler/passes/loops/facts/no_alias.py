@@ -11,19 +11,12 @@ from itertools import combinations
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.view_maps import defining, is_memref, view_chain
-from avial_lab.compiler.ir.operations import functions_in, operations_in
+from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS
+from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.program import program_function
-from avial_lab.compiler.passes.distribution.phases import OF_TASK
+from avial_lab.compiler.ir.views import defining, is_memref, view_chain
 from avial_lab.core.regions import Box
-
-APART = "avial.apart"
-SHARED = "avial.shared"
-"""On a function that the loop passes leave as it is: one that a pass wrote for several places to
-call, or the body of a task that stays as it is written.
-"""
-
-ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
 
 @dataclass(frozen=True)
@@ -56,28 +49,6 @@ class ArraysApart:
 
     def __str__(self) -> str:
         return "arrays-apart"
-
-
-def functions_of_arrays_apart(module: ir.Operation) -> list[ir.Operation]:
-    """Those with a body in which different arrays are different memory, and whose loops are not as
-    another pass wants to have them.
-    """
-    return [f for f in functions_in(module) if arrays_apart(f) and SHARED not in f.attributes]
-
-
-def functions_of_tasks(module: ir.Operation) -> list[ir.Operation]:
-    """Those that are a phase, or the body of a task, and not to be left as they are."""
-    return [
-        f for f in functions_in(module) if OF_TASK in f.attributes and SHARED not in f.attributes
-    ]
-
-
-def arrays_apart(function: ir.Operation) -> bool:
-    """Whether different arguments are different memory."""
-    blocks = function.regions[0].blocks
-    return bool(len(blocks)) and (
-        APART in function.attributes or sum(map(is_memref, blocks[0].arguments)) < 2
-    )
 
 
 def _apart(call: ir.Operation, given: Set[object]) -> bool:

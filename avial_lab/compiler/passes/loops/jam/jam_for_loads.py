@@ -14,15 +14,15 @@ from math import prod
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.accesses.no_alias import functions_and_phases
+from avial_lab.compiler.analysis.parallelism.marked_loops import loops_over_columns
 from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.codegen.loops.unroll_and_jam import put_side_by_side, variable_of
+from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.nesting import body_of
 from avial_lab.compiler.ir.operations import nbytes_of
 from avial_lab.compiler.ir.remarks import loop_name, tell
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import put_side_by_side, variable_of
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import loops_over_columns
-from avial_lab.compiler.passes.loops.threads.thread_loops import functions_and_phases
 from avial_lab.machine.constants import LINE_BYTES, PAGE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 

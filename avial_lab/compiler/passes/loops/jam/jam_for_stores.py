@@ -16,39 +16,31 @@ from enum import Enum, auto
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES, STORES
-from avial_lab.compiler.analysis.polyhedral import (
-    ArrayKind,
-    Dependence,
-    Loop,
-    Scop,
-    Statement,
-    read_scop,
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import (
+    ends_of,
+    goes_along,
+    loops_over_columns,
 )
 from avial_lab.compiler.analysis.polyhedral.budget import limited
-from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
-from avial_lab.compiler.analysis.polyhedral.strides import move_of
-from avial_lab.compiler.ir.effects import is_pure
-from avial_lab.compiler.ir.loop_bounds import operands_of_ends
-from avial_lab.compiler.ir.nesting import body_of, defined_in, holds
-from avial_lab.compiler.ir.remarks import loop_name, tell
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import (
+from avial_lab.compiler.analysis.polyhedral.dependences import Dependence, carried_among
+from avial_lab.compiler.analysis.polyhedral.loop_ends import steps_of
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Loop, Scop, Statement
+from avial_lab.compiler.codegen.loops.index_arithmetic import say_places
+from avial_lab.compiler.codegen.loops.unroll_and_jam import (
+    MANY_ROWS,
     put_all_side_by_side,
     put_side_by_side,
 )
-from avial_lab.compiler.passes.loops.order.unroll_short import say_places, steps_of
-from avial_lab.compiler.passes.loops.storage.promote_scalars import constant_in
-from avial_lab.machine.constants import REQUESTS_IN_FLIGHT
+from avial_lab.compiler.ir.effects import STORES
+from avial_lab.compiler.ir.loop_bounds import operands_of_ends
+from avial_lab.compiler.ir.nesting import body_of, holds
+from avial_lab.compiler.ir.remarks import loop_name, tell
 
 NAME = "jam-rows"
 ROWS = 4
 """Rows at once, of short ones."""
-
-MANY_ROWS = REQUESTS_IN_FLIGHT
-"""Of long ones, each a stream from memory of its own: as many requests as a core can have in
-flight, while lines of so many rows that fall on one place of a cache still find room there.
-"""
 
 LONG = 256
 """Columns of a row that is long: a good part of a page, or some."""
@@ -162,45 +154,6 @@ def _is_of_function(value: ir.Value) -> bool:
     return isinstance(value.owner, ir.Block) and value.owner.owner.name == "func.func"
 
 
-def loops_over_columns(loop: ir.Operation) -> list[ir.Operation]:
-    """The loops in the body of `loop`, where copies of all that stands there can be put beside each
-    other: their bounds are the same in every iteration, and nothing is inside of them.
-    """
-    body = body_of(loop)
-    inner = [op for op in body if op.name == "affine.for"]
-    plain = not len(loop.results) and _steps_by_one(loop) and all(map(_is_row, inner))
-    others = (op.name in ACCESSES or is_pure(op) for op in body if op not in inner)
-    bounds = (value for op in inner for value in operands_of_ends(op))
-    if not plain or not all(others) or any(defined_in(loop, value) for value in bounds):
-        return []
-    return inner
-
-
-def ends_of(loop: ir.Operation) -> tuple[int, int | None] | None:
-    """Numbers between which all values of its variable are, if it says such; the first of them may
-    be one, the second never. None for the second: it is known when the program runs.
-    """
-    if loop.name != "affine.for":
-        return None
-    forms = (ir.AffineMapAttr(loop.attributes[name]).value for name in BOUNDS)
-    lows, highs = ([k for each in form.results if (k := constant_in(each)) is not None]
-                   for form in forms)  # fmt: skip
-    return (max(lows), min(highs, default=None)) if lows else None
-
-
-BOUNDS = ("lowerBoundMap", "upperBoundMap")
-
-
-def _steps_by_one(loop: ir.Operation) -> bool:
-    return ir.IntegerAttr(loop.attributes["step"]).value == 1
-
-
-def _is_row(loop: ir.Operation) -> bool:
-    return _steps_by_one(loop) and all(
-        not len(op.regions) and (op.name in ACCESSES or is_pure(op)) for op in body_of(loop)
-    )
-
-
 def _may_write_again(op: ir.Operation, loop: ir.Operation) -> bool:
     """Whether `op` is a store that may write the same elements in all iterations of `loop`, as far
     as one sees without the polyhedral model.
@@ -227,13 +180,6 @@ def _shared(row: ir.Operation, own: Loop, scop: Scop) -> Iterator[str]:
     for statement in scop.statements:
         if statement.op.name in STORES and holds(row, statement.op) and goes_along(statement, own):
             yield str(statement.accesses[0])
-
-
-def goes_along(statement: Statement, own: Loop) -> bool:
-    """Whether it goes from element to element, over the same ones in all iterations of `own`."""
-    (access,) = statement.accesses
-    row, place = len(statement.loops) - 1, statement.loops.index(own)
-    return access.exact and move_of(access, row) == 1 and move_of(access, place) == 0
 
 
 def _may_be_jammed(own: Loop, scop: Scop) -> bool:

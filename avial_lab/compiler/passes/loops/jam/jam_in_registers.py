@@ -15,30 +15,27 @@ from functools import cached_property
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.compiler.analysis.accesses.view_maps import view_chain
+from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS, functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import may_run_at_once, surely_runs
+from avial_lab.compiler.codegen.loops.iter_args import hand_on, with_more
+from avial_lab.compiler.codegen.loops.unroll_and_jam import MOST_VECTORS, put_side_by_side
 from avial_lab.compiler.codegen.vectors.row_vectors import (
     RowCode,
     bits_of,
     columns_of_row,
     put_constants_before,
 )
+from avial_lab.compiler.ir.attributes import INDEPENDENT, PARALLEL
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, defined_in
 from avial_lab.compiler.ir.operations import loops_in, operations_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, may_run_at_once
-from avial_lab.compiler.passes.loops.facts.no_alias import ALLOCATIONS, functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import put_side_by_side
-from avial_lab.compiler.passes.loops.storage.promote_scalars import hand_on, surely_runs, with_more
+from avial_lab.compiler.ir.views import view_chain
 from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.machine.cpu import this_cpu
 
 NAME = "hold-rows"
-
-MOST_VECTORS = 4
-"""Of one row: with several rows there are no registers for more."""
 
 MOST_ROWS = FMA_LATENCY_CYCLES * VECTOR_UNITS
 """Side by side: as many as hide how long a product and a sum take."""

@@ -15,19 +15,18 @@ from functools import cached_property
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC
-from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.accesses.no_alias import functions_and_phases
 from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.codegen.loops.unroll_and_jam import variable_of
+from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.dialects.avial import rebuilt_with
 from avial_lab.compiler.ir.effects import is_pure
-from avial_lab.compiler.ir.elements import Element
 from avial_lab.compiler.ir.nesting import body_of, parent_of
-from avial_lab.compiler.ir.operations import attributes_of, lies_whole, loops_in
+from avial_lab.compiler.ir.operations import Element, attributes_of, lies_whole, loops_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import variable_of
-from avial_lab.compiler.passes.loops.threads.thread_loops import functions_and_phases
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
+from avial_lab.compiler.ir.views import DYNAMIC
 
 NAME = "flatten-rows"
 SUMS = "flatten-sums"

@@ -16,37 +16,37 @@ from math import prod
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.fusion import IN, OUT, needs_own_iteration
 from avial_lab.compiler.analysis.parallelism.reductions import reductions
-from avial_lab.compiler.analysis.polyhedral import (
+from avial_lab.compiler.analysis.polyhedral.budget import limited, remembered
+from avial_lab.compiler.analysis.polyhedral.dependences import (
+    carried_among,
+    dependences_between,
+)
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import (
     Access,
     Array,
     ArrayKind,
-    Dependence,
+    ReductionKind,
     Scop,
     Statement,
-    read_scop,
 )
-from avial_lab.compiler.analysis.polyhedral.budget import limited, remembered
-from avial_lab.compiler.analysis.polyhedral.dependences import carried_among, dependences_between
-from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind
 from avial_lab.compiler.analysis.polyhedral.strides import factors_of
 from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
-from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.codegen.loops.unroll_and_jam import INDEPENDENT_ROWS
+from avial_lab.compiler.ir.attributes import ORDERED, PARALLEL
+from avial_lab.compiler.ir.effects import ACCESSES, is_pure
+from avial_lab.compiler.ir.loop_bounds import BOUNDS
 from avial_lab.compiler.ir.nesting import body_of, holds
 from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.program import is_strict
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import ORDERED, PARALLEL
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import INDEPENDENT_ROWS
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 
 NAME = "fuse-nests"
-IN, OUT = isl.dim_type.in_, isl.dim_type.out
-
-BOUNDS = ("lowerBoundMap", "upperBoundMap", "step")
 
 
 @dataclass(frozen=True)
@@ -297,17 +297,6 @@ def _is_plain_inside(loop: ir.Operation) -> bool:
 
 
 _ENDS = ("affine.yield",)
-
-
-def needs_own_iteration(before: Sequence[Statement], after: Sequence[Statement]) -> bool:
-    """Whether each iteration of the second nest's outermost loop needs the first's own alone."""
-    between = dependences_between(before, after)
-    return limited(lambda: all(d.exact and _in_one_iteration(d) for d in between), lambda: False)
-
-
-def _in_one_iteration(dependence: Dependence) -> bool:
-    pairs = dependence.relation
-    return pairs.is_subset(pairs.equate(IN, 0, OUT, 0))
 
 
 def _brought_twice(before: Sequence[Statement], after: Sequence[Statement], room: int) -> list[str]:

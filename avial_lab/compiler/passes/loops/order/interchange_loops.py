@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 import islpy as isl
 from mlir import ir
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.patterns.interchange import better_order, loops_under
-from avial_lab.compiler.analysis.polyhedral import Scop, read_scop
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.instances import shorter
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, Unit, units_of
 from avial_lab.compiler.codegen.loops.isl_ast import AstLoops
+from avial_lab.compiler.ir.attributes import ORDERED
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.remarks import listed, loop_name, phase_of, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import ORDERED, free_nests
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
 from avial_lab.machine.cpu import Cpu, this_cpu
 
 NAME = "order-loops"

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, scf
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
 
 NAME = "split-wraps"
 MOST_CUTS = 4

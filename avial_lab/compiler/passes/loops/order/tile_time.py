@@ -13,15 +13,16 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import affine, arith
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.patterns.time_tiling import Face, Sweep, TimeTiles, time_tiles
 from avial_lab.compiler.analysis.polyhedral.units import Immovable
+from avial_lab.compiler.ir.attributes import ORDERED, PARALLEL
 from avial_lab.compiler.ir.dialects.avial import rebuilt_with
 from avial_lab.compiler.ir.nesting import FORS, body_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.remarks import loop_name, tell
 from avial_lab.compiler.passes.loops.facts.independent_accesses import mark_rows
-from avial_lab.compiler.passes.loops.facts.mark_parallel import ORDERED, PARALLEL, free_nests
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
 from avial_lab.machine.cpu import this_cpu
 
 SET, PARAM = isl.dim_type.set, isl.dim_type.param

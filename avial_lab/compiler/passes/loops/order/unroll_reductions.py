@@ -11,25 +11,20 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES, LOADS, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import may_be
+from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart, functions_of_tasks
+from avial_lab.compiler.analysis.parallelism.marked_loops import ends_of, free_nests, nearest_loops
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
-from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.analysis.polyhedral.loop_ends import steps_of
+from avial_lab.compiler.codegen.loops.index_arithmetic import say_places
+from avial_lab.compiler.codegen.loops.unroll_and_jam import variable_of
+from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES, is_pure
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, comes_from, end_of, parent_of
 from avial_lab.compiler.ir.operations import loops_in, operations_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import free_nests, nearest_loops
-from avial_lab.compiler.passes.loops.facts.no_alias import arrays_apart, functions_of_tasks
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import variable_of
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import ends_of
-from avial_lab.compiler.passes.loops.order.unroll_short import (
-    MOST_OPERATIONS,
-    say_places,
-    steps_of,
-    write_out,
-)
+from avial_lab.compiler.ir.views import may_be
+from avial_lab.compiler.passes.loops.order.unroll_short import MOST_OPERATIONS, write_out
 
 NAME = "unroll-sums"
 

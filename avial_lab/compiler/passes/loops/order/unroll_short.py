@@ -12,21 +12,15 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
+from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
+from avial_lab.compiler.analysis.polyhedral.loop_ends import steps_of
+from avial_lab.compiler.codegen.loops.unroll_and_jam import Values, copy_with, variable_of
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.operations import (
     LOOPS,
-    attributes_of,
-    constant_of,
     operations_in,
     operations_named,
-    replaced,
 )
-from avial_lab.compiler.passes.loops.facts.mark_parallel import nearest_loops
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import Values, copy_with, variable_of
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
-
-MOST_ITERATIONS = 5
-"""Neighbours along one dimension, as stencils have them."""
 
 MOST_OPERATIONS = 400
 """In what comes of it: a stencil of 3 × 3 × 3 points has some 150."""
@@ -69,18 +63,6 @@ def _write_out_in(loop: ir.Operation, stored: Set[ir.Value]) -> None:
         write_out(loop, steps)
 
 
-def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS, least: int = 1) -> range | None:
-    """The values of its variable, if they are known and from `least` to `most`."""
-    if loop.name != "affine.for":
-        return None
-    lows, highs = known_ends(loop)
-    low, high = (ends[0] if len(ends) == 1 else None for ends in (lows, highs))
-    if low is None or high is None:
-        return None
-    steps = range(low, high, ir.IntegerAttr(loop.attributes["step"]).value)
-    return steps if least <= len(steps) <= most else None
-
-
 def _looks_around(loop: ir.Operation, stored: Set[ir.Value]) -> bool:
     """Whether its iterations read different elements of an array in `stored`, and write none that
     are different.
@@ -113,33 +95,3 @@ def write_out(loop: ir.Operation, steps: range) -> None:
     for result, value in zip(loop.results, handed, strict=True):
         result.replace_all_uses_with(value)
     loop.erase()
-
-
-def say_places(around: ir.Operation) -> None:
-    """Steps that were written out in it become numbers of accesses' maps: neighbours are known by
-    them.
-
-    before:  affine.load %A[%j + %c2]                 after:   affine.load %A[%j + 2]
-    """
-    for op in operations_in(around):
-        if op.name in ("affine.load", "affine.store"):
-            _say_places(op)
-
-
-def _say_places(access: ir.Operation) -> None:
-    first = 1 + (access.name == "affine.store")
-    fixed, operands = list(access.operands)[:first], list(access.operands)[first:]
-    numbers = [constant_of(value) for value in operands]
-    form = ir.AffineMapAttr(access.attributes["map"]).value
-    if form.n_symbols or all(number is None for number in numbers):
-        return
-    kept = [value for value, number in zip(operands, numbers, strict=True) if number is None]
-    places = iter(range(len(kept)))
-    inner = [
-        ir.AffineDimExpr.get(next(places)) if number is None else ir.AffineConstantExpr.get(number)
-        for number in numbers
-    ]
-    chosen = ir.AffineMap.get(len(kept), 0, inner)
-    results = [each.compose(chosen) for each in form.results]
-    made = ir.AffineMapAttr.get(ir.AffineMap.get(len(kept), 0, results))
-    replaced(access, access.name, [*fixed, *kept], attributes_of(access) | {"map": made})

@@ -12,12 +12,24 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC
+from avial_lab.compiler.analysis.parallelism.marked_loops import (
+    BOUNDS,
+    columns_of,
+    ends_of,
+    goes_along,
+    loops_over_columns,
+)
 from avial_lab.compiler.analysis.parallelism.reductions import forbidding, reductions
-from avial_lab.compiler.analysis.polyhedral import ArrayKind, Loop, Scop, read_scop
+from avial_lab.compiler.analysis.parallelism.sums import longest_of
 from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
-from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind, Statement
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import (
+    ArrayKind,
+    Loop,
+    ReductionKind,
+    Scop,
+    Statement,
+)
 from avial_lab.compiler.codegen.loops.chunks import (
     PARTS,
     Inside,
@@ -28,18 +40,13 @@ from avial_lab.compiler.codegen.loops.chunks import (
     nothing,
 )
 from avial_lab.compiler.codegen.loops.index_arithmetic import pieces, times
+from avial_lab.compiler.codegen.loops.unroll_and_jam import MANY_ROWS
+from avial_lab.compiler.ir.attributes import PARALLEL
+from avial_lab.compiler.ir.effects import ACCESSES, STORES
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import holds
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, columns_of
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import (
-    BOUNDS,
-    MANY_ROWS,
-    ends_of,
-    goes_along,
-    loops_over_columns,
-)
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import longest_of
+from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.machine.constants import LINE_BYTES
 
 NAME = "partial-sums"

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
-from avial_lab.compiler.analysis.accesses.reassociation import FAR
-from avial_lab.compiler.analysis.accesses.view_maps import DYNAMIC
+from avial_lab.compiler.analysis.parallelism.marked_loops import columns_of, ends_of, nearest_loops
 from avial_lab.compiler.analysis.parallelism.reductions import forbidding, reductions
-from avial_lab.compiler.analysis.polyhedral import ArrayKind, Dependence, Scop, read_scop
-from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
-from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind
+from avial_lab.compiler.analysis.parallelism.sums import LINKS, longest_of, terms_on_one
+from avial_lab.compiler.analysis.polyhedral.dependences import Dependence, carried_among
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, ReductionKind, Scop
+from avial_lab.compiler.analysis.polyhedral.trip_counts import FAR
 from avial_lab.compiler.analysis.polyhedral.updates import Combination, combination
 from avial_lab.compiler.codegen.loops.chunks import (
     CHOSEN,
@@ -28,28 +28,13 @@ from avial_lab.compiler.codegen.loops.chunks import (
     nothing,
     together,
 )
+from avial_lab.compiler.codegen.loops.promotion import Group, apart_in, fixed_in, promote
+from avial_lab.compiler.ir.attributes import DECLARED, ORDERED, PARALLEL
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import end_of, inits_of
 from avial_lab.compiler.ir.operations import attributes_of, itemsize_of, loops_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import (
-    DECLARED,
-    ORDERED,
-    PARALLEL,
-    columns_of,
-    nearest_loops,
-)
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import ends_of
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import (
-    LINKS,
-    longest_of,
-    terms_on_one,
-)
-from avial_lab.compiler.passes.loops.storage.promote_scalars import (
-    Group,
-    apart_in,
-    fixed_in,
-    promote,
-)
+from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.machine.constants import LINE_BYTES, TERMS_WHILE_THREADS_MEET
 
 NAME = "thread-sums"

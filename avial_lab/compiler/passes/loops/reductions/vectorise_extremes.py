@@ -17,9 +17,12 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, scf, vector
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import ends_of, innermost_loops
 from avial_lab.compiler.analysis.parallelism.reductions import forbidding
-from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.parallelism.sums import LINKS
 from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind
 from avial_lab.compiler.analysis.polyhedral.updates import Combination, combination, links
 from avial_lab.compiler.codegen.contractions.contraction import spread
@@ -33,15 +36,11 @@ from avial_lab.compiler.codegen.loops.index_arithmetic import (
     times,
 )
 from avial_lab.compiler.codegen.vectors.row_vectors import RowCode, put_constants_before
+from avial_lab.compiler.ir.attributes import ROLLED
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.nesting import end_of, inits_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.remarks import loop_name, tell
-from avial_lab.compiler.passes.llvm.independent_to_llvm import ROLLED
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import ends_of
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import LINKS
-from avial_lab.compiler.passes.loops.storage.promote_scalars import innermost_loops
 from avial_lab.machine.cpu import this_cpu
 
 NAME = "reorder-extremes"

@@ -17,21 +17,17 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import memref
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.parallelism.privatisation import is_temporary, reads_its_own
-from avial_lab.compiler.analysis.polyhedral import Array, Scop, read_scop
+from avial_lab.compiler.analysis.polyhedral.loop_ends import FOR, extent_of
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Array, Scop
 from avial_lab.compiler.codegen.loops.index_arithmetic import loop, number
-from avial_lab.compiler.ir.elements import Element
 from avial_lab.compiler.ir.nesting import defined_in, holds
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import Element, operations_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import free_nests
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.storage.expand_scalars import (
-    FOR,
-    extent_of,
-    finds_contraction,
-    most_elements,
-)
+from avial_lab.compiler.passes.loops.storage.expand_scalars import finds_contraction, most_elements
 
 IN = isl.dim_type.in_
 NAME = "expand-arrays"

@@ -18,22 +18,29 @@ from math import prod
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES, LOADS, STORES
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
 from avial_lab.compiler.analysis.parallelism.loop_carried import own_elements
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.parallelism.privatisation import reads_its_own
 from avial_lab.compiler.analysis.patterns.contractions import contraction_in
 from avial_lab.compiler.analysis.patterns.interchange import OPERATIONS, better_order
 from avial_lab.compiler.analysis.patterns.split_reductions import pieced_sum_in
-from avial_lab.compiler.analysis.polyhedral import Loop, Scop, Statement, read_scop
 from avial_lab.compiler.analysis.polyhedral.budget import limited
+from avial_lab.compiler.analysis.polyhedral.loop_ends import FOR, extent_of
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Loop, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, units_of
-from avial_lab.compiler.ir.elements import Element, element_of
+from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES
 from avial_lab.compiler.ir.nesting import defined_in, handed_through, inits_of, parent_of
-from avial_lab.compiler.ir.operations import LOOPS, attributes_of, loops_in, operations_in
-from avial_lab.compiler.passes.loops.facts.mark_parallel import free_nests
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.ir.operations import (
+    LOOPS,
+    Element,
+    attributes_of,
+    element_of,
+    loops_in,
+    operations_in,
+)
 
-FOR = "affine.for"
 MOST_ELEMENTS = 1 << 16
 """Of a row that a scalar becomes: more would push out of the caches what the loops are for."""
 
@@ -363,27 +370,6 @@ def parent_loop(loop: ir.Operation) -> ir.Operation:
         around = parent_of(around)
     assert around is not None
     return around
-
-
-def extent_of(scop: Scop, loop: ir.Operation) -> tuple[int, int] | None:
-    """The first value of the loop's variable and how many there are to its last, where that is
-    known for all that is not.
-    """
-    if loop.name != FOR:
-        return None
-    (own,) = scop.loops_of(loop)
-    known = scop.iterations.get(own)
-    if known is None:
-        return None
-
-    def ends() -> tuple[int, int] | None:
-        values = known.project_out_all_params()
-        low, high = values.dim_min_val(own.depth), values.dim_max_val(own.depth)
-        if not (low.is_int() and high.is_int()):
-            return None
-        return low.to_python(), high.to_python() - low.to_python() + 1
-
-    return limited(ends, lambda: None)
 
 
 def _without_values(loop: ir.Operation) -> tuple[ir.Operation, ir.Block]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import func
 
+from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
 from avial_lab.compiler.codegen.loops.outline_loop import outline
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, NOT_OPTIMISED, tell_llvm
 from avial_lab.compiler.ir.operations import functions_in, operations_in, operations_named
 from avial_lab.compiler.ir.remarks import tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import nearest_loops
 
 NAME = "split-drivers"
 

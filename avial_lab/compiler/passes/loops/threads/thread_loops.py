@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, func, llvm, openmp, scf
 
+from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
 from avial_lab.compiler.codegen.loops.outline_loop import outline
 from avial_lab.compiler.codegen.loops.outlined_code import WORK
 from avial_lab.compiler.codegen.loops.work_estimate import LoopWork
-from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.attributes import PARALLEL, PART, SLICED
 from avial_lab.compiler.ir.loop_bounds import bounds_of, narrowed, ranged
 from avial_lab.compiler.ir.operations import (
     LOOPS,
@@ -27,8 +28,6 @@ from avial_lab.compiler.ir.operations import (
     operations_in,
 )
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, SLICED, nearest_loops
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 
@@ -38,8 +37,7 @@ on elements on a nest is divided.
 """
 
 NAME = "thread-loops"
-PART = ".part"
-"""After a phase's name, in those of the functions that threads call."""
+
 SLICES = 8
 """Parts for every thread where not all iterations take equally long."""
 
@@ -86,17 +84,6 @@ class ThreadLoops:
 
     def __str__(self) -> str:
         return NAME
-
-
-def functions_and_phases(module: ir.Operation) -> Iterator[tuple[ir.Operation, ir.Operation]]:
-    """Each function whose arrays are apart, and the phase's that it is a part of, or it itself:
-    what threads run together is told of that.
-    """
-    functions = functions_of_arrays_apart(module)
-    phases = {text_attribute(each, "sym_name"): each for each in functions}
-    for function in functions:
-        name = text_attribute(function, "sym_name")
-        yield function, phases.get(name.partition(PART)[0], function)
 
 
 def _declare(module: ir.Operation) -> None:

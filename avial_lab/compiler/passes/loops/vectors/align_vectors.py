@@ -17,6 +17,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
 from avial_lab.compiler.codegen.loops.index_arithmetic import (
     divided,
     either,
@@ -36,12 +37,10 @@ from avial_lab.compiler.codegen.vectors.row_vectors import (
     is_cleared,
     put_constants_before,
 )
+from avial_lab.compiler.codegen.vectors.streaming import wait_for_memory
+from avial_lab.compiler.ir.attributes import INDEPENDENT, ROLLED, STREAMED
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.operations import lies_whole, loops_in, nbytes_of
-from avial_lab.compiler.passes.llvm.independent_to_llvm import ROLLED
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.vectors.streaming_stores import STREAMED, wait_for_memory
 from avial_lab.machine.cpu import this_cpu
 
 NAME = "whole-vectors"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.llvm_attributes import NO_MEMCPY, tell_llvm
 from avial_lab.compiler.ir.nesting import body_of
 from avial_lab.compiler.ir.operations import loops_in, nbytes_of
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
 from avial_lab.machine.cpu import this_cpu
 
 NAME = "inline-copies"

@@ -15,9 +15,12 @@ from math import prod
 from mlir import ir
 from mlir.dialects import affine, memref
 
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.loops.hoist import Memory, memory_of, written_in
+from avial_lab.compiler.codegen.loops.unroll_and_jam import variable_of
 from avial_lab.compiler.codegen.vectors.row_vectors import (
     WIDTHS,
     RowCode,
@@ -25,14 +28,11 @@ from avial_lab.compiler.codegen.vectors.row_vectors import (
     columns_of_row,
     put_constants_before,
 )
+from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.nesting import defined_in, parent_of
 from avial_lab.compiler.ir.operations import constant_of, loops_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import variable_of
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import this_cpu
 

@@ -17,7 +17,9 @@ from functools import cached_property, partial
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import may_run_at_once
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.loops.index_arithmetic import (
     either,
     less,
@@ -25,6 +27,14 @@ from avial_lab.compiler.codegen.loops.index_arithmetic import (
     number,
     plus,
     transposed,
+)
+from avial_lab.compiler.codegen.loops.unroll_and_jam import (
+    Values,
+    copy_with,
+    empty_like,
+    in_blocks,
+    shifted,
+    variable_of,
 )
 from avial_lab.compiler.codegen.vectors.row_vectors import (
     WIDTHS,
@@ -35,28 +45,17 @@ from avial_lab.compiler.codegen.vectors.row_vectors import (
     put_constants_before,
     write_past_caches,
 )
-from avial_lab.compiler.ir.effects import is_pure
-from avial_lab.compiler.ir.loop_bounds import operands_of_ends
-from avial_lab.compiler.ir.nesting import body_of, defined_in, end_of, parent_of
-from avial_lab.compiler.ir.operations import itemsize_of, loops_in
-from avial_lab.compiler.ir.remarks import loop_name, tell
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, may_run_at_once
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import (
-    Values,
-    copy_with,
-    empty_like,
-    in_blocks,
-    shifted,
-    variable_of,
-)
-from avial_lab.compiler.passes.loops.vectors.streaming_stores import (
+from avial_lab.compiler.codegen.vectors.streaming import (
     stores_past_caches,
     told_of,
     wait_for_memory,
 )
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
+from avial_lab.compiler.ir.attributes import INDEPENDENT, PARALLEL
+from avial_lab.compiler.ir.effects import LOADS, is_pure
+from avial_lab.compiler.ir.loop_bounds import operands_of_ends
+from avial_lab.compiler.ir.nesting import body_of, defined_in, end_of, parent_of
+from avial_lab.compiler.ir.operations import itemsize_of, loops_in
+from avial_lab.compiler.ir.remarks import loop_name, tell
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import this_cpu
 

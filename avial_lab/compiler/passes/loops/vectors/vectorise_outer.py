@@ -15,21 +15,22 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import may_run_at_once
 from avial_lab.compiler.analysis.parallelism.reductions import forbidding, reductions
-from avial_lab.compiler.analysis.polyhedral import Loop, Scop, read_scop
+from avial_lab.compiler.analysis.parallelism.sums import side_by_side
 from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Loop, Scop
+from avial_lab.compiler.codegen.loops.unroll_and_jam import in_blocks
 from avial_lab.compiler.codegen.vectors.lane_strides import WHILE, NoLanes, Strides
 from avial_lab.compiler.codegen.vectors.lanes import LaneCode
-from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.ir.attributes import PARALLEL
+from avial_lab.compiler.ir.effects import ACCESSES, is_pure
 from avial_lab.compiler.ir.nesting import FORS, defined_in, parent_of
 from avial_lab.compiler.ir.operations import itemsize_of, loops_in, operations_in, operations_named
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, may_run_at_once
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import in_blocks
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import side_by_side
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
 from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.machine.cpu import this_cpu
 

@@ -13,23 +13,20 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import affine, arith, scf
 
-from avial_lab.compiler.analysis.accesses.memory import ACCESSES, LOADS, STORES
-from avial_lab.compiler.analysis.accesses.view_maps import may_be
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops
+from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.loops.index_arithmetic import least, plus, times
+from avial_lab.compiler.codegen.loops.unroll_and_jam import Values, copy_with, variable_of
 from avial_lab.compiler.codegen.math.floats import Kind, Real
 from avial_lab.compiler.codegen.math.functions import LIMITS
-from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.ir.attributes import CHOSEN, INDEPENDENT, NEAR, PARALLEL
+from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES, is_pure
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import FORS, body_of, end_of, inits_of
 from avial_lab.compiler.ir.operations import attributes_of, constant_of, loops_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.arithmetic.select_math import CHOSEN, NEAR
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import Values, copy_with, variable_of
-from avial_lab.compiler.passes.loops.storage.promote_scalars import innermost_loops
-from avial_lab.compiler.passes.tasks.remove_empty_loops import known_ends
+from avial_lab.compiler.ir.views import may_be
 
 NAME = "near-arguments"
 

@@ -13,16 +13,11 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from avial_lab.compiler.analysis.accesses.memory import LOADS, STORES
-from avial_lab.compiler.analysis.polyhedral import (
-    Access,
-    ArrayKind,
-    Loop,
-    Scop,
-    Statement,
-    read_scop,
-)
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Access, ArrayKind, Loop, Scop, Statement
 from avial_lab.compiler.codegen.loops.index_arithmetic import (
     as_index,
     at_most,
@@ -32,19 +27,14 @@ from avial_lab.compiler.codegen.loops.index_arithmetic import (
     plus,
     times,
 )
+from avial_lab.compiler.ir.attributes import INDEPENDENT, PARALLEL, SAFELEN
+from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.remarks import loop_name, tell
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
-from avial_lab.compiler.passes.loops.facts.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.passes.loops.storage.promote_scalars import innermost_loops
 from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.machine.cpu import this_cpu
 
 NAME = "check-distances"
-
-SAFELEN = "avial.safelen"
-"""On a loop: so many iterations after each other may be one vector (OpenMP's `safelen`)."""
 
 
 class _Unsafe(Exception):

@@ -13,15 +13,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.patterns import factorisations
 from avial_lab.compiler.analysis.patterns.contractions import contraction_in
-from avial_lab.compiler.analysis.polyhedral import read_scop
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.units import units_of
 from avial_lab.compiler.codegen.contractions import block_sizes
 from avial_lab.compiler.ir.operations import functions_in
-from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
-from avial_lab.compiler.passes.loops.facts.mark_parallel import free_nests
 from avial_lab.compiler.passes.loops.storage.expand_arrays import ExpandArrays
 from avial_lab.compiler.passes.loops.storage.expand_scalars import ExpandScalars
 from avial_lab.machine.cpu import Cpu

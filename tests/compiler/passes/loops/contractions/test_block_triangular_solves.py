@@ -8,15 +8,13 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
+from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.ir.remarks import SUMS
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.contractions.block_triangular_solves import BlockSubstitutions
-from avial_lab.compiler.passes.loops.facts.mark_parallel import (
-    PARALLEL,
-    MarkParallel,
-    nearest_loops,
-)
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import SUMS
+from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rewriting import assert_same_bits, check_same_bits

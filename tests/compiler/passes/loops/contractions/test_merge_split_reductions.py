@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.ir.remarks import SUMS
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
 from avial_lab.compiler.passes.loops.contractions.merge_split_reductions import JoinSums
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import SUMS
 from avial_lab.compiler.passes.loops.storage.expand_scalars import ExpandScalars
 from avial_lab.machine.cpu import Cpu
 from tests.kernels.jit import Machine

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.compiler.passes.loops.facts.independent_accesses import INDEPENDENT
+from avial_lab.compiler.ir.attributes import INDEPENDENT
 from tests.compiler.passes.golden import Backwards, assert_same, cases_of, each_case
 
 CASES = cases_of("independent_accesses")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
+from avial_lab.compiler.ir.attributes import PARALLEL
 from tests.compiler.passes.golden import Backwards, assert_same, cases_of
 
 CASES = cases_of("mark_parallel")

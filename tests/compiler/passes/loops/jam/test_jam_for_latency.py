@@ -11,11 +11,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import APART, PARALLEL
 from avial_lab.compiler.ir.llvm_attributes import NO_VECTORS, NOT_INLINED, flags_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, MarkParallel
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.lowering.run import run_passes
+from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from avial_lab.compiler.passes.loops.jam.jam_for_latency import InterleaveRows
 from avial_lab.compiler.passes.loops.threads.thread_loops import ThreadLoops
 from tests.compiler.analysis.polyhedral.test_properties import SLOW

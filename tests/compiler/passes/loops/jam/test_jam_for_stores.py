@@ -7,8 +7,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.codegen.loops import unroll_and_jam
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.jam import jam_for_latency, jam_for_stores
 from avial_lab.compiler.passes.loops.jam.jam_for_latency import InterleaveRows
@@ -52,7 +53,7 @@ def test_all_of_few_go_at_once(height: int) -> None:
 def test_long_rows_go_many_at_a_time(height: int, width: int) -> None:
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
     module, _ = changed(rows, (IndependentAccesses(), JamRows()))
-    assert rows_at_once(module) == jam_for_stores.MANY_ROWS
+    assert rows_at_once(module) == unroll_and_jam.MANY_ROWS
 
 
 @pytest.mark.parametrize(("height", "width"), [(47, 256), (48, 255)])

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.order.coalesce_loops import FlattenRows, FlattenSums
 from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums

@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order.fuse_loops import FuseNests
 from avial_lab.machine.cpu import Cpu, this_cpu
 from tests.compiler.analysis.polyhedral.test_properties import SLOW

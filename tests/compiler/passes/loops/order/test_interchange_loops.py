@@ -11,7 +11,7 @@ from avial_lab.compiler.analysis.patterns.interchange import order_among
 from avial_lab.compiler.analysis.patterns.loop_sinking import keeps, schedule_of, starts_of, sunk
 from avial_lab.compiler.analysis.polyhedral.units import Immovable
 from avial_lab.compiler.ir.locations import name_of
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order import interchange_loops
 from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
 from avial_lab.machine.cpu import Cpu

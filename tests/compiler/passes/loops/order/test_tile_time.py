@@ -10,9 +10,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import APART
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order.tile_time import PARALLEL, TileTime
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine

@@ -9,7 +9,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order.unroll_reductions import UnrollSums
 from tests.compiler.passes.rewriting import assert_same_bits
 

@@ -8,10 +8,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.analysis.polyhedral.loop_ends import MOST_ITERATIONS
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order.unroll_reductions import MOST_TERMS, UnrollSums
-from avial_lab.compiler.passes.loops.order.unroll_short import MOST_ITERATIONS, UnrollShort
+from avial_lab.compiler.passes.loops.order.unroll_short import UnrollShort
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
 

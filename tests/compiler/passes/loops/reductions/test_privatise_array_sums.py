@@ -12,11 +12,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
+from avial_lab.compiler.ir.remarks import SUMS
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.reductions.privatise_array_sums import PartialSums
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import SUMS
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rows import Rows, Step, changed, row_loops
 from tests.kernels.jit import Machine

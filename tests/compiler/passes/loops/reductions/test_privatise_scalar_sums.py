@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.reassociation import FAR
+from avial_lab.compiler.analysis.polyhedral.trip_counts import FAR
+from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import run_passes
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL
+from avial_lab.compiler.ir.remarks import SUMS
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.reductions import privatise_scalar_sums
 from avial_lab.compiler.passes.loops.reductions.privatise_scalar_sums import ThreadSums
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import SUMS, ReorderSums
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums
 from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.kernels.jit import Machine
 

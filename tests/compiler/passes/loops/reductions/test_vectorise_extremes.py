@@ -9,7 +9,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
 from avial_lab.compiler.passes.loops.reductions import vectorise_extremes
 from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums

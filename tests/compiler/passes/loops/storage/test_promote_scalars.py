@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import APART
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
 from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW

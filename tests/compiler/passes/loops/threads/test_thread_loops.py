@@ -18,11 +18,12 @@ from mlir import ir
 from mlir.dialects import arith, scf
 from mlir.execution_engine import ExecutionEngine
 
+from avial_lab.compiler.analysis.parallelism import marked_loops
+from avial_lab.compiler.ir.attributes import APART, PARALLEL, SLICED
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.tasks import TO_LLVM, Pass, run_passes
-from avial_lab.compiler.passes.loops.facts import mark_parallel
-from avial_lab.compiler.passes.loops.facts.mark_parallel import PARALLEL, SLICED, MarkParallel
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import Pass, run_passes
+from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
 from avial_lab.compiler.passes.loops.threads import thread_loops
 from avial_lab.compiler.passes.loops.threads.thread_loops import THREADS, ThreadLoops
@@ -137,7 +138,7 @@ def test_any_order_of_loops_in_another_order(nests: list[Nest], threads: int) ->
 
 def test_a_loop_that_carries_something_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests above can fail: with a mark on every loop, some nest computes other bits."""
-    monkeypatch.setattr(mark_parallel, "carried_among", lambda *_: ())
+    monkeypatch.setattr(marked_loops, "carried_among", lambda *_: ())
     wrong: list[Nest] = []
 
     @settings(max_examples=30, deadline=None, suppress_health_check=SLOW, derandomize=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.jam.jam_for_loads import ShareLoads
 from avial_lab.compiler.passes.loops.vectors import align_vectors

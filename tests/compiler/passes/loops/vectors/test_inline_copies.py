@@ -6,7 +6,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.ir.llvm_attributes import NO_MEMCPY
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.vectors.inline_copies import InlineCopies
 

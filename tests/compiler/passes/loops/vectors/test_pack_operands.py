@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.vectors.align_vectors import WholeVectors
 from avial_lab.compiler.passes.loops.vectors.pack_operands import PackRows

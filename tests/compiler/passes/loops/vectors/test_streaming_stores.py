@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.ir.attributes import STREAMED
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.jam.jam_for_loads import ShareLoads
 from avial_lab.compiler.passes.loops.vectors.align_vectors import WholeVectors
-from avial_lab.compiler.passes.loops.vectors.streaming_stores import STREAMED, StreamStores
+from avial_lab.compiler.passes.loops.vectors.streaming_stores import StreamStores
 from tests.compiler.passes.rewriting import KINDS, assert_same_bits, random_array
 
 CACHE = 1 << 14

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.lowering.tasks import Pass, run_passes
+from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from avial_lab.compiler.passes.loops.threads.thread_loops import ThreadLoops

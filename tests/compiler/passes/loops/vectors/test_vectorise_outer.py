@@ -11,11 +11,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import APART
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import told_in
-from avial_lab.compiler.lowering.tasks import run_passes
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
-from avial_lab.compiler.passes.loops.facts.no_alias import APART
 from avial_lab.compiler.passes.loops.vectors.vectorise_outer import VectoriseRows
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine

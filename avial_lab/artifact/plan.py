@@ -1,0 +1,115 @@
+"""The plan of a program of loops: what each phase uses, moves and holds, rank by rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from avial_lab.artifact.plan_facts import moves_summary, plan_text
+from avial_lab.core.buffers import Storage
+from avial_lab.core.regions import Box
+from avial_lab.core.runtime_constants import Use
+from avial_lab.core.table import PRINTED_ROWS
+from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes
+from avial_lab.planning.schedule import PhaseRun, Piece
+from avial_lab.trace import Move
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a rank (-1: every rank alike) touches in a phase, the first time it touches anything."""
+
+    phase: str
+    rank: int
+    storage: str
+    use: Use
+    box: Box
+
+    def __repr__(self) -> str:
+        who = "every rank" if self.rank < 0 else f"rank {self.rank}"
+        return brief(self, f"in {self.phase}: {who} {self.use.verb} {self.storage}{self.box}")
+
+
+@dataclass(frozen=True)
+class PhaseCount:
+    """How often a phase was begun, what moved for it, how often it could not be split, and the
+    barriers right after it.
+    """
+
+    phase: str
+    begun: int
+    nbytes: int
+    whole: int
+    barriers: int = 0
+
+    def __repr__(self) -> str:
+        words = (
+            f"{self.phase}: begun {count(self.begun, 'time')}, {format_bytes(self.nbytes)} moved"
+        )
+        whole = f", {count(self.whole, 'time')} not divided" if self.whole else ""
+        return brief(self, words + whole)
+
+
+@dataclass(frozen=True)
+class EventTotal:
+    """All events of one kind (a `RunEvent`) for one phase, on this rank.
+
+    The copies, before sending and after receiving, are part of them.
+    """
+
+    phase: str
+    kind: int
+    events: int
+    ns: int
+    nbytes: int
+    copies: int
+    copies_ns: int
+    copies_nbytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a program will do on a number of ranks, before it runs.
+
+    inputs: what each rank has to be given. results: the last version of all that is written.
+    held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
+    control depends on data: everything was then given to somebody, and moves are a sample.
+    footprints: of the first 64 phases, and only for up to 16 ranks. carried: for each of `moves`
+    the arrays whose elements it brings; the 64th stands for all from there on.
+    """
+
+    ranks: int
+    inputs: tuple[Piece, ...]
+    results: tuple[Piece, ...]
+    moves: tuple[Move, ...]
+    held_bytes: tuple[int, ...]
+    phases: tuple[PhaseCount, ...]
+    complete: bool
+    footprints: tuple[Footprint, ...] = ()
+    storages: tuple[Storage, ...] = ()
+    carried: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that cross between ranks."""
+        return sum(move.nbytes for move in self.moves)
+
+    @property
+    def runs(self) -> tuple[PhaseRun, ...]:
+        """What a schedule knows of the phases."""
+        return tuple(
+            PhaseRun(count.phase, count.begun, count.barriers)
+            if self.complete
+            else PhaseRun(count.phase, 0, min(count.barriers, 1))
+            for count in self.phases
+        )
+
+    def __str__(self) -> str:
+        return plan_text(self, storages=self.storages, most=PRINTED_ROWS)
+
+    def __repr__(self) -> str:
+        """A line for each of the first phases: how often it is begun, and what moves for it."""
+        rows = (
+            f"{phase.phase}: begun {count(phase.begun, 'time')}, {format_bytes(phase.nbytes)} moved"
+            for phase in self.phases[:MOST_ROWS]
+        )
+        return brief(self, f"of {moves_summary(self)}", rows, len(self.phases))

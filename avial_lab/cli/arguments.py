@@ -1,0 +1,224 @@
+"""The command line's arguments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from avial_lab import plot
+from avial_lab.benchmarks.command import race_arguments
+from avial_lab.benchmarks.kernel_suite import SIZES
+from avial_lab.benchmarks.results_page import page_arguments
+from avial_lab.benchmarks.worth_command import worth_arguments
+from avial_lab.cli.commands.cluster import cluster_command
+from avial_lab.cli.commands.graph import graph_command
+from avial_lab.cli.commands.jupyter import (
+    export_command,
+    install_kernel_command,
+    lab_command,
+    remove_kernel_command,
+)
+from avial_lab.cli.commands.lower import lower_command
+from avial_lab.cli.commands.run import run_command
+from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
+from avial_lab.compiler.options import arguments
+from avial_lab.program.tuning import TUNE
+from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="avial-lab", description="Distributed heterogeneous programs."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="build a program and run it on MPI ranks")
+    _program_arguments(run)
+    _compile_options(run)
+    run.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="save an array after the run",
+    )
+    run.add_argument("--check", action="store_true", help="compare with the sequential reference")
+    run.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="write everything into one page"
+    )
+    run.add_argument(
+        "--timeout", type=_seconds, metavar="S", help="stop the ranks after so many seconds"
+    )
+    run.add_argument("--tune", type=float, metavar="S", help=TUNE)
+    run.add_argument("--threads", type=int, metavar="N", help=THREADS)
+    run.add_argument("--oversubscribe", action="store_true", help=OVERSUBSCRIBE)
+    traced = run.add_mutually_exclusive_group()
+    traced.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE.json",
+        help="write what happened when, for ui.perfetto.dev or chrome://tracing",
+    )
+    traced.add_argument("--no-trace", action="store_true", help="take no times in the run")
+    run.add_argument("--json", action="store_true", help="print the facts of the run as JSON")
+    run.set_defaults(command=run_command)
+
+    graph = commands.add_parser("graph", help="show tasks, dependencies and levels")
+    _program_arguments(graph)
+    graph.add_argument("--format", choices=plot.FORMATS, help="default: what FILE ends in, or text")
+    graph.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there")
+    graph.add_argument("--lanes", action="store_true", help="the schedule, device by device")
+    _compile_options(graph)
+    graph.set_defaults(command=graph_command)
+
+    lower = commands.add_parser("lower", help="show the program after a stage of the lowering")
+    _program_arguments(lower)
+    _compile_options(lower)
+    lower.add_argument(
+        "--to", default="mpi", metavar="STAGE", help="avial, mpi, gpu, llvm, llvmir, object, ptx …"
+    )
+    lower.add_argument(
+        "-o", "--output", type=Path, help="write it there; with --to object, the shared object"
+    )
+    lower.set_defaults(command=lower_command)
+
+    show = commands.add_parser("demo", help="the deck's program, from text to a cluster")
+    show.add_argument("--report", type=Path, default=Path("demo.html"), metavar="FILE.html")
+    show.add_argument("--picture", type=Path, metavar="FILE.svg", help="graph and schedule")
+    show.set_defaults(command=demo_command)
+
+    bench = commands.add_parser("bench", help="race avial_lab against its peers")
+    bench.add_argument(
+        "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
+    )
+    page_arguments(bench)
+    worth_arguments(bench)
+    race_arguments(bench)
+    bench.set_defaults(command=bench_command)
+
+    check = commands.add_parser("doctor", help="what is installed, and whether it works together")
+    check.add_argument("--json", action="store_true")
+    check.set_defaults(command=doctor_command)
+
+    passes = commands.add_parser("passes", help="which passes there are, in which order, and why")
+    passes.add_argument(
+        "name", nargs="?", metavar="PASS", help="this one, with the IR before and after it"
+    )
+    passes.add_argument("--json", action="store_true", help="print the rows as JSON")
+    passes.set_defaults(command=_passes)
+
+    cluster = commands.add_parser("cluster", help="the clusters on this machine; end some of them")
+    cluster.add_argument("action", choices=("list", "stop"))
+    cluster.add_argument("id", nargs="?", default="")
+    cluster.add_argument("--all", action="store_true", help="also those that have an owner")
+    cluster.set_defaults(command=cluster_command)
+
+    kernel = commands.add_parser("kernel", help="a kernel for Jupyter that has all this loaded")
+    _kernel_arguments(kernel)
+
+    export = commands.add_parser("export", help="a notebook as one page that needs nothing else")
+    export.add_argument("notebook", type=Path, metavar="NOTEBOOK.ipynb")
+    export.add_argument("-o", "--output", type=Path, metavar="FILE")
+    export.add_argument(
+        "--to", choices=("html", "ipynb"), default="html", help="ipynb: a copy to work on"
+    )
+    export.add_argument(
+        "--solutions",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="with the cells tagged `solution`, folded; by default they are left out",
+    )
+    export.add_argument("--execute", action="store_true", help="run it first")
+    export.set_defaults(command=export_command)
+
+    lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
+    lab.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for jupyter lab")
+    lab.set_defaults(command=lab_command)
+    return parser
+
+
+def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, metavar="install|remove")
+    install = actions.add_parser("install", help="with the extension loaded, and a cluster")
+    where = install.add_mutually_exclusive_group()
+    where.add_argument("--user", action="store_true", help="for this user, the default")
+    where.add_argument("--sys-prefix", action="store_true", help="for this Python's environment")
+    where.add_argument("--prefix", help="in PREFIX/share/jupyter/kernels")
+    install.add_argument("--cpu", type=int, default=2, metavar="N", help="engines for CPU work")
+    install.add_argument("--gpu", type=int, default=1, metavar="N", help="engines with a GPU")
+    install.set_defaults(command=install_kernel_command)
+    remove = actions.add_parser("remove", help="take it away again")
+    remove.set_defaults(command=remove_kernel_command)
+    for action in (install, remove):
+        action.add_argument("--name", default="avial-mpi", help="by default avial-mpi")
+
+
+def _program_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "program",
+        type=Path,
+        metavar="PROG",
+        help="a file in avial's notation or in MLIR, or a kernel of this repository (kernels/gemm)",
+    )
+    parser.add_argument(
+        "--fn", metavar="NAME", help="the function that is meant, where a file of MLIR has several"
+    )
+    parser.add_argument(
+        "-D",
+        "--define",
+        action="append",
+        default=[],
+        dest="numbers",
+        metavar="NAME=VALUE",
+        help="a number of the program, or a size of the kernel",
+    )
+    parser.add_argument(
+        "--in",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="NAME=VALUE",
+        help="a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar; "
+        "NAME is an argument's name or position",
+    )
+    parser.add_argument("--seed", type=_seed, default=0, help="of random inputs")
+    parser.add_argument(
+        "--size", type=str.upper, choices=SIZES, default="SMALL", help="of a kernel of ours"
+    )
+    parser.add_argument("--element", metavar="TYPE", help="of a kernel of ours: f32 or f64")
+
+
+def _compile_options(parser: argparse.ArgumentParser) -> None:
+    for flags, how in arguments():
+        parser.add_argument(*flags, **how)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return value
+
+
+def _passes(options: argparse.Namespace) -> int:
+    from avial_lab.plot.page.passes import pass_text, passes_facts, passes_text
+
+    text = pass_text(options.name) if options.name else ""  # an unknown name is an error
+    if options.json:
+        facts = [row for row in passes_facts() if options.name in (None, row["name"])]
+        print(json.dumps(facts, indent=2))
+    elif options.name:
+        print(text)
+    else:
+        columns = shutil.get_terminal_size((160, 0)).columns
+        print(passes_text(columns))
+    return 0

@@ -1,0 +1,40 @@
+"""`avial-lab demo`, `doctor` and `bench`."""
+
+from __future__ import annotations
+
+import argparse
+
+from avial_lab.benchmarks.command import race_command
+from avial_lab.benchmarks.results_page import page_command
+from avial_lab.benchmarks.worth_command import worth_command
+from avial_lab.core.errors import BindError
+
+
+def demo_command(options: argparse.Namespace) -> int:
+    from avial_lab.lessons.demo import demo
+
+    return demo(options.report, picture_path=options.picture)
+
+
+def doctor_command(options: argparse.Namespace) -> int:
+    from avial_lab.cli import doctor
+
+    return doctor.main(["--json"] if options.json else [])
+
+
+def bench_command(options: argparse.Namespace) -> int:
+    if options.page:
+        return page_command(options)
+    if options.passes:
+        return worth_command(options)
+    if options.seconds is not None:
+        raise BindError("--seconds is for bench --passes", hint="leave it out, or add --passes")
+    if not options.only_self:
+        return race_command(options)
+    if options.kernels:
+        raise BindError(
+            f"bench --self measures the lab, not {options.kernels[0]}", hint="leave one out"
+        )
+    from avial_lab.benchmarks.self_bench import bench_self
+
+    return bench_self(json_to=options.json, given=options.given)

@@ -1,0 +1,141 @@
+"""opt, llc and the linker: how they are called."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from avial_lab.compiler.backends.llvm_parts import LlvmPart
+from avial_lab.core.cache import Cache
+from avial_lab.core.errors import InternalError
+from avial_lab.core.files import cache_folder
+from avial_lab.core.toolchain import tool
+from avial_lab.machine.cpu import has_slow_gathers
+
+EXPORTED = (
+    "_mlir_ciface_main",
+    "avial_comm",
+    "avial_byte",
+    "avial_status_ignore",
+    "avial_error",
+    "avial_journal",
+    "avial_trace",
+    "avial_bounds",
+    "avial_threads",
+    "avial_worth",
+)
+"""What an engine looks up in a program's object; the rest is its own business. The ownership
+runtime is an object of its own.
+"""
+
+OPT = (
+    "opt",
+    "-mcpu=native",
+    "-passes=internalize,default<O3>",
+    "-enable-load-in-loop-pre=false",
+    f"-internalize-public-api-list={','.join(EXPORTED)}",
+)
+"""Loads are not carried over from the iteration before: of `A[j - 1], A[j], A[j + 1]` only one
+would remain, and vector code would have to put the others together by shuffles.
+"""
+
+LLC = (
+    "llc",
+    "-O3",
+    "-mcpu=native",
+    "-relocation-model=pic",
+    "-fp-contract=off",
+    "-x86-cmov-converter=false",
+)
+"""No contraction by LLVM, whose choice depends on the code around: which product and sum are
+rounded at once stands in the IR (`compiler/passes/arithmetic/contract_fma.py`), the same for every
+rank. And what the text chooses between is no branch, which data of any kind mispredict: tables of
+alignments and the like take half as long.
+"""
+
+ASSEMBLE = ("llvm-mc", "-filetype=obj")
+
+LINK = ("cc", "-shared")
+
+NO_GATHERS = "-mattr=+prefer-no-gather"
+"""For opt and llc, where elements that lie apart are faster loaded one by one."""
+
+
+def objects() -> Cache:
+    return Cache(cache_folder() / "objects")
+
+
+def spelled(command: Sequence[str]) -> str:
+    """As a shell takes it."""
+    return shlex.join([str(tool(command[0])), *command[1:]])
+
+
+def assembled(assembly: str) -> bytes:
+    return piped(ASSEMBLE, assembly.encode())
+
+
+def run_tool(command: Sequence[str], folder: Path) -> None:
+    done = subprocess.run(
+        [str(tool(command[0])), *command[1:]],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[:2000]
+        raise InternalError(f"{command[0]} ended with {done.returncode}: {said}")
+
+
+def piped(command: Sequence[str], code: bytes) -> bytes:
+    done = subprocess.run(
+        [str(tool(command[0])), *command[1:], "-", "-o", "-"],
+        input=code,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace")[:2000]
+        raise InternalError(f"{command[0]} ended with {done.returncode}: {said}")
+    return done.stdout
+
+
+def opt_command(part: LlvmPart | None = None) -> tuple[str, ...]:
+    """OPT for this host. Our modules name no triple, and without one opt knows of no vector
+    registers.
+    """
+    *first, exported = OPT
+    exported = ",".join([exported, *(part.shared if part is not None else ())])
+    return (*first, exported, f"-mtriple={host_triple()}", *_tuning())
+
+
+def llc_command() -> tuple[str, ...]:
+    return (*LLC, *_tuning())
+
+
+def _tuning() -> tuple[str, ...]:
+    """What LLVM does not know of this host's CPU."""
+    return (NO_GATHERS,) if has_slow_gathers() else ()
+
+
+def host_triple() -> str:
+    """What LLVM calls this kind of machine."""
+    return next(
+        line.partition(":")[2].strip()
+        for line in version_of("llc").splitlines()
+        if line.strip().startswith("Default target:")
+    )
+
+
+@cache
+def version_of(name: str) -> str:
+    """What a tool says of itself."""
+    said = subprocess.run(
+        [str(tool(name)), "--version"], capture_output=True, text=True, check=True
+    )
+    return said.stdout

@@ -1,0 +1,84 @@
+"""Names of the attributes that passes write and later passes read."""
+
+from __future__ import annotations
+
+CHOSEN = "avial.expand"
+"""On an operation of `math`: it becomes code, in which products and sums are `fused` or `apart`."""
+
+NEAR = "avial.near"
+"""On a marked operation: its argument is within the limit, which somebody has asked before."""
+
+MARKED = "avial.functions"
+"""On a module whose functions are chosen. What passes move into loops or out of them stays."""
+
+SPLIT_DIMENSIONS = 2
+AS_WRITTEN = "avial.as_written"
+"""On a task, and on its function: its body is as a person wrote it, not in the normal form of
+loops.
+"""
+
+OF_TASK = "avial.task"
+"""On a function: the name of the task whose body it is."""
+
+SPLIT = "avial.split"
+"""On a loop: its iterations are divided, along this dimension (0 or 1) of the grid of ranks."""
+
+LEAN = "avial.lean"
+"""On a split loop in a loop over time: the iterations before the part and after it that are run too
+in the first step, and by how many these are fewer with every step.
+"""
+
+HALO = "avial.halo"
+"""On a replicate with such loops: the most iterations that any of them runs before and after."""
+
+ALONE = "avial.alone"
+"""On a schedule: why one of several ranks runs all of it."""
+
+SYNC = "avial.sync"
+"""On a schedule of phases: `levels` where all ranks wait for each other after each level."""
+
+LEVEL = "avial.level"
+"""On a phase, then: its level among its neighbours. Without one, as what several phases became, it
+is a level of its own.
+"""
+
+ROLLED = "avial.rolled"
+"""On a loop: as short as it is, copies of its body would be more of a burden than a help."""
+
+INDEPENDENT = "avial.independent"
+
+PARALLEL = "avial.parallel"
+"""On a loop: its iterations may run at the same time, in any order."""
+
+SLICED = "avial.sliced"
+"""On a loop whose iterations depend on each other, but only within a column: the marked loops
+inside may be cut into slices, and each slice may go through all iterations beside the others.
+
+    for i, for j:  y[j] += A[i, j] * x[i]        columns j
+"""
+
+DECLARED = ("affine.parallel", "scf.parallel")
+
+ORDERED = "avial.ordered"
+"""On loops whose order a pass has chosen already."""
+
+APART = "avial.apart"
+SHARED = "avial.shared"
+"""On a function that the loop passes leave as it is: one that a pass wrote for several places to
+call, or the body of a task that stays as it is written.
+"""
+
+PART = ".part"
+"""After a phase's name, in those of the functions that threads call."""
+
+STREAMED = "avial.streamed"
+"""On a store: what it writes is not to be in the caches."""
+
+SAFELEN = "avial.safelen"
+"""On a loop: so many iterations after each other may be one vector (OpenMP's `safelen`)."""
+
+PHASES = ("avial.replicate", "avial.task")
+FUSED = "avial.fused"
+"""On a task: the phases that it was, by name."""
+
+IFS = ("scf.if", "affine.if")

@@ -1,0 +1,88 @@
+"""From LLVM's dialect to machine code: LLVM IR, assembly, objects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+
+from mlir import ir
+from mlir.dialects import llvm
+
+from avial_lab.artifact.binary import MachineCode
+from avial_lab.artifact.stages import Stage
+from avial_lab.compiler.backends.llvm import begun, compile_llvm_ir
+from avial_lab.compiler.catalogue import LLVM_FACTS
+from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
+from avial_lab.compiler.lowering.run import Stages, Watch, check_lowered, run_passes
+from avial_lab.compiler.lowering.stages import mlir_opt_line, mlir_stage, object_stage, our_line
+from avial_lab.compiler.passes.llvm.independent_to_llvm import MARKS
+from avial_lab.compiler.passes.llvm.signed_offsets import may_run_backwards
+from avial_lab.core.errors import PassError
+
+
+def to_tools(
+    work: ir.Operation, host_text: str, watch: Watch | None
+) -> Generator[tuple[Stage, ir.Operation | None], None, MachineCode]:
+    """The stages down to what tools make machine code of; they do so while these are printed, and
+    whoever asked for them looks at them.
+    """
+    started = time.perf_counter()
+    line = lower_to_llvm(work, host_text, watch=watch)
+    check_lowered(work)
+    seconds = time.perf_counter() - started
+    llvm_ir = _translated(work)
+    with begun(llvm_ir.text) as underway:
+        yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
+        yield llvm_ir, None
+        return compile_llvm_ir(llvm_ir.text, underway=underway)
+
+
+def _translated(work: ir.Operation) -> Stage:
+    started = time.perf_counter()
+    llvm_ir = llvm.translate_module_to_llvmir(work)
+    line = "mlir-translate --mlir-to-llvmir llvm.mlir -o llvmir.ll"
+    return Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started)
+
+
+def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
+    """On from the host's part, whose text is `host_text`, to machine code."""
+    machine = yield from to_tools(work, host_text, watch)
+    yield object_stage(machine)
+
+
+def lower_llvm(work: ir.Operation) -> Stages:
+    """On from the LLVM dialect."""
+    check_lowered(work)
+    stage = _translated(work)
+    yield stage, None
+    yield object_stage(compile_llvm_ir(stage.text))
+
+
+def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None) -> str:
+    """Bring the host's module, whose text is `text`, into the LLVM dialect.
+
+    Returns the line that does the same.
+    """
+    printing = operations_named(module, "vector.print") if "vector.print" in text else ()
+    for first in printing:
+        raise PassError(
+            "vector.print needs a library of MLIR's own, which ranks do without",
+            span=span_of(first.location),
+            hint="store what you want to see in an array",
+        )
+    run_passes(module, TO_LLVM, watch=watch)
+    wanted = {
+        "signed-offsets": may_run_backwards(text),
+        "apart-to-llvm": APART in text,
+        "independent-to-llvm": any(mark in text for mark in MARKS),
+        "keep-memory": "memref.alloc(" in text,
+    }
+    ours = LLVM_FACTS.passes({name: {} if each else None for name, each in wanted.items()})
+    if not ours:
+        return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
+    run_passes(module, ours, watch=watch)
+    line = mlir_opt_line(TO_LLVM, "host.mlir", "-")
+    return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"

@@ -1,0 +1,1 @@
+"""How tasks are placed: a policy a module."""

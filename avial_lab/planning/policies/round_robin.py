@@ -1,0 +1,37 @@
+"""Level by level, in turn over the devices that fit."""
+
+from __future__ import annotations
+
+from avial_lab.machine.topology import Device, Target, Topology
+from avial_lab.planning.candidates import fitting_devices
+from avial_lab.planning.schedule import Placement
+from avial_lab.planning.task_graph import Task, TaskGraph
+
+# Placement ----------------------------------------------------------------------------------------
+
+
+def place_by_levels(graph: TaskGraph, topology: Topology) -> tuple[Placement, ...]:
+    """Round-robin within each level over the devices that satisfy the target (Avial's slides,
+    "Parallel Execution per Level"); tasks with different targets are counted apart, so that each
+    kind of device is used evenly.
+    """
+    fitting: dict[Target, tuple[Device, ...]] = {}
+    placements: list[Placement] = []
+    for level, tasks in enumerate(graph.levels):
+        turns: dict[tuple[Device, ...], int] = {}
+        for task in tasks:
+            if task.target not in fitting:
+                fitting[task.target] = fitting_devices(task, topology)
+            devices = fitting[task.target]
+            turn = turns.get(devices, 0)
+            turns[devices] = turn + 1
+            device = devices[turn % len(devices)]
+            reason = _reason(task, level, turn, devices)
+            placements.append(Placement(task.name, device.name, device.rank, level, reason))
+    return tuple(placements)
+
+
+def _reason(task: Task, level: int, turn: int, devices: tuple[Device, ...]) -> str:
+    if len(devices) == 1:
+        return f"the only device for {task.target}"
+    return f"turn {turn + 1} of level {level} over the {len(devices)} devices for {task.target}"

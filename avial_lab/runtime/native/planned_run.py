@@ -1,0 +1,82 @@
+"""The ownership runtime run without ranks: a plan, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from avial_lab.artifact.plan import Plan
+from avial_lab.core.buffers import Number, Storage
+from avial_lab.core.errors import InternalError
+from avial_lab.core.regions import Box, union
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.native.loader import descriptor, digest, load_program
+from avial_lab.runtime.native.ownership import Ownership, own_error
+
+
+def plan_run(
+    shared_object: bytes,
+    storages: Sequence[Storage],
+    ranks: int,
+    *,
+    temporary: Iterable[str] = (),
+    phases: Sequence[str] = (),
+    entry: str = "main",
+    numbers: Sequence[Number] = (),
+) -> Plan:
+    """What the program does on `ranks` ranks, found by running its control flow in this process.
+
+    Raises InternalError where the runtime failed.
+    """
+    program = load_program(shared_object, digest(shared_object), entry=entry)
+    ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases))
+    ownership.setup(ranks, None)
+    program.prepared_with((descriptor(0, storage.shape) for storage in storages), numbers)()
+    if ownership.error:
+        raise InternalError(f"the run could not be planned: {own_error(ownership.error)}")
+    complete = ownership.complete
+    inputs = ownership.inputs()
+    return Plan(
+        ranks=ranks,
+        inputs=inputs if complete else _and_the_rest(inputs, ownership, ranks),
+        results=ownership.results(),
+        moves=ownership.moves(),
+        held_bytes=ownership.held_bytes(),
+        phases=tuple(count for count in ownership.counts() if count.begun),
+        complete=complete,
+        footprints=tuple(ownership.footprints()),
+        storages=ownership.storages,
+        carried=ownership.carried(),
+    )
+
+
+def default_blocks(storage: Storage, ranks: int) -> tuple[Piece, ...]:
+    """Every element at one rank: the rows that a phase over all of them has there.
+
+    >>> [str(piece.box) for piece in default_blocks(Storage("a", (5,), 8, ("a",)), 2)]
+    ['[0:2]', '[2:5]']
+    """
+    if not storage.shape:
+        return (Piece(0, storage.name, Box((), ())),)
+    bounds = [r * storage.shape[0] // ranks for r in range(ranks + 1)]
+    zeros, rest = (0,) * (len(storage.shape) - 1), storage.shape[1:]
+    boxes = [Box((a, *zeros), (b, *rest)) for a, b in pairwise(bounds)]
+    return tuple(Piece(r, storage.name, box) for r, box in enumerate(boxes) if not box.empty)
+
+
+def _and_the_rest(inputs: Sequence[Piece], ownership: Ownership, ranks: int) -> tuple[Piece, ...]:
+    """`inputs`, and every other element of the caller's at its default rank."""
+    boxes: dict[tuple[int, str], list[Box]] = {}
+    given = [
+        piece
+        for storage in ownership.storages
+        if storage.name not in ownership.temporary
+        for piece in default_blocks(storage, ranks)
+    ]
+    for piece in (*inputs, *given):
+        boxes.setdefault((piece.rank, piece.storage), []).append(piece.box)
+    return tuple(
+        Piece(rank, storage, box)
+        for (rank, storage), found in sorted(boxes.items(), key=lambda item: item[0])
+        for box in union(found)
+    )
