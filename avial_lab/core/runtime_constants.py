@@ -202,7 +202,7 @@ def header() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield "/* Generated from avial_lab/core/runtime_constants.py, which says what each of them means. */"
+    yield "/* Generated from avial_lab/core/runtime_constants.py, which says what each means. */"
     yield "#ifndef AVIAL_CONSTANTS_H"
     yield "#define AVIAL_CONSTANTS_H"
     yield "#include <stdint.h>"

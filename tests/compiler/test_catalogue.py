@@ -79,12 +79,13 @@ def test_a_row_says_what_and_why(pipeline: Pipeline) -> None:
 
 def classes_in(folder: Path) -> Iterator[str]:
     """Every class in the folder that a pipeline could run: it is called, and has a name."""
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         for each in ast.parse(path.read_text()).body:
             if isinstance(each, ast.ClassDef):
                 methods = {part.name for part in each.body if isinstance(part, ast.FunctionDef)}
                 if {"__call__", "__str__"} <= methods:
-                    yield f"avial_lab.compiler.passes.{path.stem}:{each.name}"
+                    module = ".".join(path.relative_to(folder.parents[2]).with_suffix("").parts)
+                    yield f"{module}:{each.name}"
 
 
 def test_every_pass_has_a_row() -> None:

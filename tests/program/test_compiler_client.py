@@ -383,8 +383,8 @@ def child(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
         # In the middle of a question, which the worker never answers.
         (
             "os.kill(shared_compiler().pid, 19); "
-            "shared_compiler().ask(avial_lab.compiler.requests.Analyse("
-            "avial_lab.compiler.requests.Source('', '')))",
+            "shared_compiler().ask("
+            "avial_lab.compiler.requests.Analyse(avial_lab.compiler.requests.Source('', '')))",
             lambda process: (time.sleep(0.2), process.kill()),
         ),
     ],

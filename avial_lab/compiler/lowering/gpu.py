@@ -28,7 +28,8 @@ def gpu_text(module: ir.Operation) -> str:
 
 
 def gpu_stages(kernels: Kernels) -> Iterator[Stage]:
-    line = f"python -m avial_lab.compiler.lowering.opt -p select-gpu-tasks mpi.mlir | {kernels.outline_command}"
+    line = "python -m avial_lab.compiler.lowering.opt -p select-gpu-tasks mpi.mlir"
+    line += f" | {kernels.outline_command}"
     title = "; ".join(["kernels, outlined", *kernels.remarks])
     yield Stage("gpu", title, "mlir", kernels.outlined, line, kernels.seconds)
     yield from _ptx_stages(kernels.ptx, kernels.failures, kernels.ptx_command)

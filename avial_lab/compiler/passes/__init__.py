@@ -1,24 +1,34 @@
 """Every rewrite of the program, one pass a module: IR in, IR out.
 
 A pass is a frozen dataclass with `__call__(module)`. Its class name in kebab case is its name
-(`TasksToMpi`, `tasks-to-mpi`), its fields are its options.
+(`TasksToMpi`, `tasks-to-mpi`), its fields are its options. What passes write code with stands in
+`codegen`, what they know of a program in `analysis`.
 
-Which passes there are, in which order they run and why so, says the catalogue: `catalogue.py`, or
-`avial-lab passes`. The other modules here are what passes are written with; by stage:
+Which passes there are, in which order they run and why so, says the catalogue:
+`compiler/catalogue.py`, or `avial-lab passes`.
 
-avial       control_level
+By folder:
 
-mpi         task_functions, task_parameters, phases, phase_touches, touches, affine_values
+    arithmetic/        how products, sums and elementary functions are rounded
+    distribution/      what every rank runs: messages, or calls of the ownership runtime
+    gpu/               kernels of GPU tasks
+    host/              what a CPU runs: calls of the C library, bytes, allocations
+    llvm/              what LLVM is told: no aliases, offsets that do not wrap, memory that is
+                       kept
+    loops/             a rank's loops, fast
+        contractions/  contractions and solves in blocks
+        facts/         facts on loops that later passes use: no aliases, independent accesses,
+                       parallel
+        jam/           unroll-and-jam: for stores, for loads, in registers, for latency
+        order/         in which order iterations run: interchange, fusion, tiles, unrolling
+        reductions/    sums and extremes in another order, or privatised
+        storage/       where values are kept: registers, copies, parts of arrays
+        threads/       loops on the threads of a rank
+        vectors/       loops in vectors
+        versions/      loops in several versions, chosen when they run
+    placement/         who takes part, and what is one phase
+    tasks/             a plain function as tasks
 
-loops       row_code, ast_loops, elements, loop_bounds, loop_parts, loop_work, loop_functions,
-            loop_invariants, cut_at_element, lane_strides, lane_code
-            contractions: join_terms, block_sizes, block_code, contraction_code, term_places,
-            panels, packing, register_tiles, gemm_calls, strip_code, table_code, shared_code,
-            index_code
-
-host        runtime
-
-gpu         ptx
-
-all         program, operations, notes, llvm_flags
+Besides passes there is in some what those of the folder are written with: control_level,
+footprint_functions, peel_at_element, phase_footprints, phases.
 """

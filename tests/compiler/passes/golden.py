@@ -47,7 +47,7 @@ def cases_of(name: str, *, private: bool = False) -> dict[str, str]:
     """The cases of `<name>.mlir` by the names of their programs, which are `private` functions or
     are not; but for those that are refused.
     """
-    text = Path(__file__).with_name(f"{name}.mlir").read_text()
+    text = next(Path(__file__).parent.rglob(f"{name}.mlir")).read_text()
     found: dict[str, str] = {}
     for case in text.split("// -----\n"):
         program = re.search(rf"^ *func\.func {'private ' * private}@(\w+)", case, re.M)

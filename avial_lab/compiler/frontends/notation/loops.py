@@ -5,7 +5,7 @@ scf.parallel %i, %j = 0, 0 to 20, %n {
 scf.while (%k = %start) { … scf.condition(%go) %k } do { ^bb0(%k): … scf.yield %next }
 %r = scf.if %condition { … scf.yield %x } else { … scf.yield %y }
 affine.for %i = 0 to 20 iter_args(%sum = %zero) {       affine.parallel %i = 0 to 20 {
-gpu.launch {            a thread for each index of what the body writes (compiler/frontends/mlir/launches.py)
+gpu.launch {            a thread for each index of what the body writes (frontends/mlir/launches.py)
 """
 
 from __future__ import annotations
