@@ -117,7 +117,8 @@ def test_the_order_is_that_of_sections_and_names(tmp_path: Path) -> None:
     for name, section in (("b", 0), ("a", 3), ("c-d", 0), ("c", 0)):
         facts = {
             "format": results_page.TRANSCRIBED, "version": 1,
-            "section": results_page.SECTIONS[section], "title": f"file {name}", "machine": "a machine", "made": {}, "tables": [],
+            "section": results_page.SECTIONS[section], "title": f"file {name}",
+            "machine": "a machine", "made": {}, "tables": [],
         }  # fmt: skip
         put(tmp_path, name, facts)
     titles = [line for line in page_of(tmp_path).splitlines() if line.startswith("#")]
