@@ -47,10 +47,10 @@ class Verdict:
         return "\n".join([head, *(f"{'  ' * self.depth}    {line}" for line in lines)])
 
     def __repr__(self) -> str:
-        return brief(self, f"on {self._headline}", self.reasons, len(self.reasons))
+        return brief(self, f"on {self.headline}", self.reasons, len(self.reasons))
 
     @property
-    def _headline(self) -> str:
+    def headline(self) -> str:
         place = f" (line {self.span.line})" if self.span is not None else ""
         return f"{self.name}{place}: {self.title}"
 
@@ -102,7 +102,7 @@ class Explanation:
     def __repr__(self) -> str:
         if not self.verdicts:
             return brief(self, "of tasks, each on the device its target asks for")
-        rows = (verdict._headline for verdict in self.verdicts[:MOST_ROWS])
+        rows = (verdict.headline for verdict in self.verdicts[:MOST_ROWS])
         words = f"of {count(len(self.verdicts), 'part')}: {self.summary}"
         return brief(self, words, rows, len(self.verdicts))
 

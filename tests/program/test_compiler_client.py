@@ -194,7 +194,7 @@ def test_an_assertion_of_mlir(compiler: Compiler) -> None:
     folder = reproducer(caught.value)
     assert (folder / "program.avial").read_text() == ABORTING.text
     report = (folder / "report.txt").read_text()
-    assert "asked: Build\ncell: In [4]" in report
+    assert "asked: Build -n 2\ncell: In [4]" in report
     assert "Assertion" in report
     assert works(compiler)
 
