@@ -31,7 +31,7 @@ from avial_lab.core.errors import AvialError, BindError, CheckError
 from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.machine.measure import measure_ceilings
 from avial_lab.machine.roofline import Ceilings
-from avial_lab.program import compilation, program
+from avial_lab.program import compilation
 from tests.waiting import assert_gone
 
 CEILINGS = Ceilings(
@@ -328,8 +328,7 @@ def test_our_own_options_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
         raise AvialError("enough")
 
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
-    for module in (compilation, program):
-        monkeypatch.setattr(module, "compile", compile)
+    monkeypatch.setattr(compilation, "compile", compile)
     course = Course(size="MINI", against=(), without="all", strict=True, threads=(2,))
     sheet = race(["gesummv"], course)
     assert [(o["without"], o["strict"], o["ranks"]) for o in asked] == [("all", True, 1)] * 2

@@ -37,10 +37,14 @@ from tests.printing.large import CELL_TEXT, large
 LARGE = large()
 
 HOMES = (
-    "arrays", "binary", "ceilings", "critical", "dag", "devices.kind", "division", "element_types",
-    "errors", "manifest", "messages", "options", "ownership", "pass_rows", "regions",
-    "runtime.printed", "schedule", "stages", "table", "timing", "topology", "trace.events",
-    "verdicts", "weights",
+    "artifact.binary", "artifact.explanation", "artifact.manifest", "artifact.plan",
+    "artifact.stages", "compiler.options", "compiler.pass_rows", "compiler.requests",
+    "core.buffers", "core.element_types", "core.errors", "core.regions", "core.table",
+    "machine.devices.kind", "machine.roofline", "machine.topology",
+    "compiler.analysis.costs.weights",
+    "planning.critical_path", "planning.distribution", "planning.schedule",
+    "planning.task_graph", "program.timing", "runtime.native.ownership", "runtime.rank.output",
+    "trace.events",
 )  # fmt: skip
 """Modules whose types a user comes to from a program."""
 
