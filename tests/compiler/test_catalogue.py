@@ -35,10 +35,10 @@ from avial_lab.compiler.catalogue import (
     rows,
 )
 from avial_lab.compiler.lowering import tasks
+from avial_lab.compiler.lowering.arithmetic import arithmetic
+from avial_lab.compiler.lowering.lower import to_loops, to_one, to_tasks
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.pipelines import OURS, TO_HOST, TO_LLVM
-from avial_lab.compiler.lowering.structured import to_loops, to_one, to_tasks
-from avial_lab.compiler.lowering.tasks import arithmetic
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.pass_rows import Pipeline, Row, documentation
 from avial_lab.compiler.passes.tasks import normalise, normalise_tasks

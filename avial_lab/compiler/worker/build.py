@@ -30,18 +30,18 @@ from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.ir.views import is_memref
+from avial_lab.compiler.lowering.arithmetic import arithmetic
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
-from avial_lab.compiler.lowering.predicted_messages import with_messages
-from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
-from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
-from avial_lab.compiler.lowering.structured import (
+from avial_lab.compiler.lowering.lower import (
     lower_structured,
     lower_tasks,
     scheduled_binary,
     take_apart,
     to_checked,
 )
-from avial_lab.compiler.lowering.tasks import arithmetic
+from avial_lab.compiler.lowering.predicted_messages import with_messages
+from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
+from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractProducts
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source

@@ -29,7 +29,7 @@ from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.dialects.verify import verify_program
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.program import PROGRAMS, scheduled_function, tasks_of
-from avial_lab.compiler.lowering import facts, machine_code, run, structured
+from avial_lab.compiler.lowering import facts, lower, machine_code, run
 from avial_lab.compiler.lowering import stages as lowering_stages
 from avial_lab.compiler.lowering.facts import finished_phases
 from avial_lab.compiler.lowering.gpu import kernel_stages
@@ -194,9 +194,9 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
     elif name == "host":
         yield from machine_code.machine_stages(module, question.text, watch=watch)
     elif name == "loops":
-        yield from structured.lower_loops(module, watch=watch)
+        yield from lower.lower_loops(module, watch=watch)
     else:
-        on = structured.lower_mpi if name == "mpi" else structured.lower_placed
+        on = lower.lower_mpi if name == "mpi" else lower.lower_placed
         yield from on(module, question.build.options, watch=watch)
 
 
@@ -210,7 +210,7 @@ def watched_stages(question: Resume, watch: Watch) -> Stages:
     yield replace(edited, text=question.text), module
     if question.stage == "avial":
         build, built = edited_build(question), question.built
-        on = structured.lower_structured(
+        on = lower.lower_structured(
             module,
             module,
             built.schedule.topology,
@@ -273,7 +273,7 @@ def _placed_by_hand(question: Resume) -> Built:
     """The tasks go where the text says; what has to be sent for it is found anew."""
     module, schedule = placed_by_hand(question)
     text = lowering_stages.text_of(module)
-    made, code = finished(structured.lower_placed(module, question.build.options))
+    made, code = finished(lower.lower_placed(module, question.build.options))
     stages = _replaced(replace(question, text=text), made)
     binary = binary_of(code, KnownMessages.of(schedule), ptx=ptx_in(stages))
     built = replace(question.built, schedule=schedule, stages=stages, binary=binary)

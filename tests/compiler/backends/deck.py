@@ -7,8 +7,8 @@ from mlir import ir
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.lower import scheduled_binary
 from avial_lab.compiler.lowering.stages import in_reading_order
-from avial_lab.compiler.lowering.structured import scheduled_binary
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.regions import Box

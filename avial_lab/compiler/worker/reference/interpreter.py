@@ -21,11 +21,11 @@ from mlir.dialects import func, llvm
 from avial_lab.compiler.backends.llvm import compile_llvm_ir
 from avial_lab.compiler.catalogue import HOST, SEQUENTIAL, TASKS_TO_MPI
 from avial_lab.compiler.ir.program import is_plain, is_structured, program_function, symbol_of
+from avial_lab.compiler.lowering.arithmetic import arithmetic
 from avial_lab.compiler.lowering.machine_code import lower_to_llvm
 from avial_lab.compiler.lowering.pipelines import TO_HOST
 from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.lowering.stages import text_of
-from avial_lab.compiler.lowering.tasks import arithmetic
 from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder
 from avial_lab.compiler.passes.tasks.check_bounds import Site, sites_of
 from avial_lab.core.buffers import Buffer, Storage, row_major

@@ -9,9 +9,9 @@ from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import alone_in, reduced_arrays
+from avial_lab.compiler.lowering.lower import take_apart
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.lowering.structured import take_apart
 from avial_lab.compiler.passes.placement import align_reductions
 from avial_lab.compiler.passes.placement.align_reductions import BY_ROWS, ShareRows, shared_sums
 from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere

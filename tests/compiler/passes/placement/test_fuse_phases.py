@@ -15,9 +15,9 @@ from mlir import ir
 from avial_lab.compiler.ir import phases
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.lower import take_apart
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import Pass, run_passes
-from avial_lab.compiler.lowering.structured import take_apart
 from avial_lab.compiler.passes.placement import fuse_phases
 from avial_lab.compiler.passes.placement.fuse_phases import FEW_RANKS, FusePhases
 from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere

@@ -8,8 +8,8 @@ from mlir import ir
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.lower import take_apart
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.lowering.structured import take_apart
 from avial_lab.compiler.passes.loops.order import fuse_loops
 from avial_lab.compiler.passes.placement.join_phases import FUSED, JoinPhases, names_of
 from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere

@@ -8,9 +8,9 @@ from mlir import ir
 import avial_lab
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.phases import alone_in
+from avial_lab.compiler.lowering.lower import take_apart
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.lowering.structured import take_apart
 from avial_lab.compiler.passes.placement import keep_on_one
 from avial_lab.compiler.passes.placement.keep_on_one import KeepOnOne
 from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere

@@ -1,13 +1,4 @@
-"""The way down, stage by stage, each one kept as text with the line that makes it.
-
-Module, Schedule -> Stages, and the Binary at the end.
-
-    avial ─► placed ─► mpi ─┬─► host ─► llvm ─► llvmir ─► object
-                            └─► gpu ─► ptx:task3
-
-`python -m avial_lab.compiler.lowering.opt -p tasks-to-mpi placed.mlir -o mpi.mlir` runs passes of
-ours on a file, as mlir-opt does its own.
-"""
+"""Which arithmetic a program has, in a run as in its reference."""
 
 from __future__ import annotations
 

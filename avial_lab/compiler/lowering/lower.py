@@ -1,9 +1,13 @@
-"""The way down for structured programs: every rank runs the control flow and its part of each nest.
+"""The one way down, stage by stage, each one kept as text with the line that makes it.
 
-Plain function, or replicates and converges written by hand -> tasks -> stages, LLVM IR, the phases'
-names. (`compiler/lowering/tasks.py` is the way for programs of tasks alone.)
+A plain function, replicates and converges, or tasks alone -> tasks -> stages, machine code.
 
-    source ─► avial ─► placed ─► mpi ─► loops ─► host ─► llvm ─► llvmir ─► object
+    source ─► avial ─► placed ─► mpi ─┬─► loops ─► host ─► llvm ─► llvmir ─► object
+                                      └─► gpu ─► ptx:task3
+
+What differs is where messages come from: a schedule of tasks knows them when the program is
+compiled (tasks-to-mpi), for phases of loops the ownership runtime derives them as the program runs
+(replicate-to-mpi). From stage `mpi` on there is no difference.
 """
 
 from __future__ import annotations
@@ -26,13 +30,13 @@ from avial_lab.compiler.catalogue import (
     WRITTEN,
 )
 from avial_lab.compiler.ir.program import PROGRAMS, is_plain, program_function
+from avial_lab.compiler.lowering.arithmetic import arithmetic
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
 from avial_lab.compiler.lowering.gpu import gpu_stages, gpu_text, has_gpu_tasks
 from avial_lab.compiler.lowering.machine_code import machine_stages, to_tools
 from avial_lab.compiler.lowering.pipelines import TO_HOST
 from avial_lab.compiler.lowering.run import Pass, Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import mlir_stage, object_stage, our_line, ptx_in
-from avial_lab.compiler.lowering.tasks import arithmetic
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.pass_rows import Given
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
