@@ -34,7 +34,7 @@ from avial_lab.compiler.catalogue import (
     WRITTEN,
     rows,
 )
-from avial_lab.compiler.lowering import tasks
+from avial_lab.compiler.lowering import arithmetic as arithmetic_module
 from avial_lab.compiler.lowering.arithmetic import arithmetic
 from avial_lab.compiler.lowering.lower import to_loops, to_one, to_tasks
 from avial_lab.compiler.lowering.opt import parse_passes
@@ -135,7 +135,7 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
             assert run[: len(first)] == first
             yield PLAIN if plain else WRITTEN, run[len(first) :]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tasks, "has_fma", lambda: False)
+        patch.setattr(arithmetic_module, "has_fma", lambda: False)
         yield ARITHMETIC, names(arithmetic(strict=False))
     yield NORMALISE, names(normalise._steps())
     yield PLAIN, names(normalise_tasks._steps())

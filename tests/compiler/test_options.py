@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import inspect
 import shlex
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -227,16 +226,6 @@ def test_the_models_sizes_are_asked_for_and_built_like_any(
     assert model != default
     assert not model.is_chosen
     assert key_of(model, monkeypatch) == key_of(default, monkeypatch)
-
-
-@pytest.mark.parametrize("name", ["OPTIONAL", "SIZES"])
-def test_the_old_home_of_the_optional_passes_says_where_they_are(name: str) -> None:
-    from avial_lab.compiler import catalogue, effort
-
-    with pytest.warns(DeprecationWarning, match=f"avial_lab.compiler.catalogue.{name}"):
-        assert getattr(effort, name) is getattr(catalogue, name)
-    with warnings.catch_warnings(), pytest.raises(AttributeError, match="Effort"):
-        _ = effort.Effort
 
 
 # -- passes and their sizes ------------------------------------------------------------------------
