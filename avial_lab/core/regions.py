@@ -106,6 +106,20 @@ Region = tuple[Box, ...]
 """Disjoint boxes; the empty tuple is the empty region."""
 
 
+def box_between(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> Box:
+    """The least box with every element that a subview has: so many of each dimension, from its
+    start on, `steps` apart; forwards or backwards.
+
+    >>> box_between((12,), (8,), (-1,)), box_between((0, 4), (2, 3), (1, 2))
+    (Box[5:13], Box[0:2, 4:9])
+    """
+    ends = [
+        (min(a, a + (n - 1) * s), max(a, a + (n - 1) * s) + 1) if n > 0 else (a, a)
+        for a, n, s in zip(starts, sizes, steps, strict=True)
+    ]
+    return Box(tuple(a for a, _ in ends), tuple(b for _, b in ends))
+
+
 def union(boxes: Iterable[Box]) -> Region:
     """The elements in any of `boxes`, as disjoint boxes; boxes that share a whole face are joined.
 

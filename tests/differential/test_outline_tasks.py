@@ -160,3 +160,50 @@ def test_calls_on_random_parts(seed: int, seven_ranks: Cluster) -> None:
     program = compile_program(text, arrays={"A": a}, ranks=1 + seed % 2, sizes=sizes)
     program.run(seven_ranks if seed % 2 else None, check=True)
     np.testing.assert_array_equal(a, wanted)
+
+
+ANY = "memref<8xi32, strided<[?], offset: ?>>"
+
+ADDED = f"""
+func.func private @add(%a: {ANY}, %b: {ANY}) {{
+  affine.for %i = 0 to 8 {{
+    %x = affine.load %a[%i] : {ANY}
+    %y = affine.load %b[%i] : {ANY}
+    %z = arith.addi %x, %y : i32
+    affine.store %z, %b[%i] : {ANY}
+  }}
+  return
+}}
+"""
+
+
+def every(name: str, start: int, step: int) -> str:
+    """Eight elements from `start` on, `step` apart; forwards or backwards."""
+    kind = f"memref<8xi32, strided<[{step}]{f', offset: {start}' * bool(start)}>>"
+    return (
+        f"\n      %{name}s = memref.subview %A[{start}] [8] [{step}] : memref<64xi32> to {kind}"
+        f"\n      %{name} = memref.cast %{name}s : {kind} to {ANY}"
+    )
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("one", [1, -1, 3, -3])
+@pytest.mark.parametrize("other", [1, -1, 2])
+@pytest.mark.parametrize("apart", [True, False], ids=["apart", "overlapping"])
+def test_parts_that_run_forwards_and_backwards(one: int, other: int, apart: bool) -> None:
+    a = np.random.default_rng(7).integers(-9, 9, 64).astype(np.int32)
+    wanted, bodies = a.copy(), []
+    for k in range(2):
+        first = 3 * k + (7 * -one if one < 0 else 0)
+        second = 40 + k + (7 * -other if other < 0 else 0) - (0 if apart else 38)
+        call = f"\n      func.call @add(%x, %y) : ({ANY}, {ANY}) -> ()"
+        bodies.append(every("x", first, one) + every("y", second, other) + call)
+        for i in range(8):
+            wanted[second + i * other] += wanted[first + i * one]
+    text = program_of(bodies, arrays="%A", before=ADDED)
+    sizes = "normalise-tasks{least=1}"
+    program = compile_program(text, arrays={"A": a}, ranks=1, sizes=sizes)
+    (line,) = re.findall(r"func\.func private @t0\(.*", program.stages["mpi"].text)
+    assert (line.count("memref<8xi32") == 2) == apart, "parts are arguments where they do not meet"
+    program.run(check=True)
+    np.testing.assert_array_equal(a, wanted)

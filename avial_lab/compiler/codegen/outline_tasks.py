@@ -14,6 +14,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from avial_lab.compiler.codegen.task_parameters import (
+    Cut,
     Offsets,
     Shape,
     Site,
@@ -27,17 +28,15 @@ from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.program import tasks_of
 from avial_lab.core.errors import PassError
-from avial_lab.core.regions import Box
 from avial_lab.machine.devices import GPU_FAMILY, kind_for
 
 
 @dataclass(frozen=True)
 class Part:
-    """Every `steps[d]`-th element of a box of an array."""
+    """A part of an array."""
 
     array: ir.Value
-    box: Box
-    steps: tuple[int, ...]
+    cut: Cut
 
 
 @dataclass(frozen=True)
@@ -145,11 +144,11 @@ class _Parts:
 
     taken: Set[int]
     kept: tuple[int, ...]
-    cuts: Sequence[Sequence[tuple[int, Box, tuple[int, ...]]]]
+    cuts: Sequence[Sequence[tuple[int, Cut]]]
 
     def arguments(self, body: int, arrays: Sequence[ir.Value]) -> tuple[ir.Value | Part, ...]:
-        cuts = (Part(arrays[k], box, steps) for k, box, steps in self.cuts[body])
-        return (*(arrays[k] for k in self.kept), *cuts)
+        parts = (Part(arrays[k], cut) for k, cut in self.cuts[body])
+        return (*(arrays[k] for k in self.kept), *parts)
 
 
 def _take_parts(
@@ -159,28 +158,27 @@ def _take_parts(
     every body, the function takes those parts: it is known then that they are.
     """
     arguments = list(block.arguments)
-    found: dict[int, list[int]] = {}
+    found: dict[int, list[tuple[int, Offsets]]] = {}
     for place, site in enumerate(sites):
         if isinstance(site, Offsets) and site.is_known and site.op.operands[0] in arguments:
-            found.setdefault(arguments.index(site.op.operands[0]), []).append(place)
+            found.setdefault(arguments.index(site.op.operands[0]), []).append((place, site))
     taken: set[int] = set()
-    cuts: list[list[tuple[int, Box, tuple[int, ...]]]] = [[] for _ in numbers]
-    for k, places in found.items():
-        if len(places) != len(list(arguments[k].uses)) or len(places) < 2:
+    gone: set[int] = set()
+    cuts: list[list[tuple[int, Cut]]] = [[] for _ in numbers]
+    for k, subviews in found.items():
+        if len(subviews) != len(list(arguments[k].uses)) or len(subviews) < 2:
             continue
-        boxes = [[sites[p].box(each[p]) for p in places] for each in numbers]
-        if any(one.overlaps(two) for own in boxes for one, two in combinations(own, 2)):
+        of_bodies = [[site.cut(each[place]) for place, site in subviews] for each in numbers]
+        if any(a.box.overlaps(b.box) for own in of_bodies for a, b in combinations(own, 2)):
             continue
-        for p, of_bodies in zip(places, zip(*boxes, strict=True), strict=True):
-            site = sites[p]
-            assert isinstance(site, Offsets)
-            for own, box in zip(cuts, of_bodies, strict=True):
-                own.append((k, box, site.steps))
+        for own, more in zip(cuts, of_bodies, strict=True):
+            own += [(k, cut) for cut in more]
+        for place, site in subviews:
             part = block.add_argument(beginning_anywhere(site.op.result.type), site.op.location)
             site.op.result.replace_all_uses_with(part)
             site.op.erase()
-            taken.add(p)
-    gone = {k for own in cuts[:1] for k, *_ in own}
+            taken.add(place)
+        gone.add(k)
     for k in sorted(gone, reverse=True):
         block.erase_argument(k)
     return _Parts(taken, tuple(k for k in range(len(arguments)) if k not in gone), cuts)

@@ -19,7 +19,7 @@ from mlir.dialects import affine, arith
 
 from avial_lab.compiler.ir.operations import attributes_of, replaced
 from avial_lab.compiler.ir.views import defining
-from avial_lab.core.regions import Box
+from avial_lab.core.regions import Box, box_between
 
 Number = ir.Attribute
 """A typed attribute, as `arith.constant` takes it."""
@@ -139,6 +139,19 @@ class Added(Site):
 
 
 @dataclass(frozen=True)
+class Cut:
+    """What a subview cuts out of an array, in each dimension."""
+
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def box(self) -> Box:
+        return box_between(self.starts, self.sizes, self.steps)
+
+
+@dataclass(frozen=True)
 class Offsets(Site):
     """The known offsets of a subview, whose type then says that it begins anywhere.
 
@@ -160,16 +173,13 @@ class Offsets(Site):
         )
         return len(self.op.operands) == 1 and same
 
-    @property
-    def steps(self) -> tuple[int, ...]:
-        return tuple(ir.DenseI64ArrayAttr(self.op.attributes["static_strides"]))
-
-    def box(self, numbers: Sequence[Number]) -> Box:
+    def cut(self, numbers: Sequence[Number]) -> Cut:
         """What it cuts out where these are its offsets; to be asked where that is known."""
-        starts = tuple(ir.IntegerAttr(number).value for number in numbers)
-        sizes = ir.DenseI64ArrayAttr(self.op.attributes["static_sizes"])
-        spans = ((size - 1) * step + 1 for size, step in zip(sizes, self.steps, strict=True))
-        return Box(starts, tuple(a + span for a, span in zip(starts, spans, strict=True)))
+        sizes, steps = (
+            tuple(ir.DenseI64ArrayAttr(self.op.attributes[f"static_{name}"]))
+            for name in ("sizes", "strides")
+        )
+        return Cut(tuple(ir.IntegerAttr(number).value for number in numbers), sizes, steps)
 
     def _known(self) -> list[int]:
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()

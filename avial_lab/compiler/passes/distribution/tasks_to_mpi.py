@@ -331,9 +331,8 @@ class _EntryWriter:
         """An array, or a part of one, as a task's function takes it."""
         if not isinstance(argument, Part):
             return self.buffers[argument]
-        array, box, steps = self.buffers[argument.array], argument.box, argument.steps
-        sizes = [len(range(a, b, c)) for a, b, c in zip(box.start, box.stop, steps, strict=True)]
-        view = memref.subview(array, list(box.start), sizes, list(steps))
+        array, cut = self.buffers[argument.array], argument.cut
+        view = memref.subview(array, list(cut.starts), list(cut.sizes), list(cut.steps))
         anywhere = beginning_anywhere(view.type)
         return view if view.type == anywhere else memref.cast(anywhere, view)
 

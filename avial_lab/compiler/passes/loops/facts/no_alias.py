@@ -16,7 +16,7 @@ from avial_lab.compiler.ir.attributes import APART
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.views import defining, is_memref, view_chain
-from avial_lab.core.regions import Box
+from avial_lab.core.regions import Box, box_between
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,8 @@ def _part(array: ir.Value) -> tuple[ir.Value, Box | None]:
         array, op = op.operands[0], defining(op.operands[0])
     if op is None or op.name != "memref.subview" or list(op.operands) != [root]:
         return root, None
-    cut = (ir.DenseI64ArrayAttr(op.attributes[f"static_{word}"]) for word in _CUT)
-    ends = [(a, a + (size - 1) * step + 1) for a, size, step in zip(*cut, strict=True)]
-    return root, Box(tuple(a for a, _ in ends), tuple(b for _, b in ends))
+    cut = (list(ir.DenseI64ArrayAttr(op.attributes[f"static_{word}"])) for word in _CUT)
+    return root, box_between(*cut)
 
 
 _CUT = ("offsets", "sizes", "strides")
