@@ -620,7 +620,7 @@ COMMANDS = {
     "no folder for an output": (["run", "deck.avial", *FOUR, "--out", "d=nowhere/d.npy"], 1, snapshot(['BindError: cannot write nowhere/d.npy: there is no folder nowhere'])),
     "no folder for a report": (["run", "deck.avial", *FOUR, "--report", "nowhere/r.html"], 1, snapshot(['BindError: cannot write nowhere/r.html: there is no folder nowhere'])),
     "no folder for a stage": (["lower", "deck.avial", *FOUR, "-o", "nowhere/stage"], 1, snapshot(['BindError: cannot write nowhere/stage: there is no folder nowhere'])),
-    "stage": (["lower", "deck.avial", *FOUR, "--to", "mpy"], 1, snapshot(["BindError: there is no stage 'mpy'", 'Hint: there are: avial, placed, mpi, gpu, ptx:task3, host, llvm, llvmir, object'])),
+    "stage": (["lower", "deck.avial", *FOUR, "--to", "mpy"], 1, snapshot(["BindError: there is no stage 'mpy'", 'Hint: there are: avial, placed, mpi, gpu, ptx:task3, loops, host, llvm, llvmir, object'])),
     "no command": ([], 2, snapshot(['avial-lab: error: the following arguments are required: COMMAND'])),
     "seed": (["run", "deck.avial", "--seed", "-1"], 2, snapshot(['avial-lab run: error: argument --seed: -1 is negative'])),
     "time": (["run", "deck.avial", "--timeout", "nan"], 2, snapshot(['avial-lab run: error: argument --timeout: nan is no time to wait'])),
