@@ -95,7 +95,7 @@ def test_each_stage_is_made_of_the_one_before(heat: avial_lab.Program) -> None:
     before = {"avial": "source", "mpi": "placed", "loops": "mpi", "host": "loops"}
     for name, source in before.items():
         words = shlex.split(heat.stages[name].command)
-        assert words[:3] == ["python", "-m", "avial_lab.compiler.lowering.arithmetic"]
+        assert words[:3] == ["python", "-m", "avial_lab.compiler.lowering.opt"]
         assert words[-3:] == [f"{source}.mlir", "-o", f"{name}.mlir"]
         context = ir.Context()
         register(context)
