@@ -4,7 +4,7 @@ A name -> its `Kernel`. Nothing here imports avial_lab or MLIR.
 
     gemm/kernel.mlir    a plain func.func of affine, scf or linalg, as another compiler writes it
     gemm/kernel.py      KERNEL: arguments, data sizes, inputs, truth in NumPy, flops, dependences
-    gemm/peer.c         the same in C with OpenMP, to race against (avial_lab/race)
+    gemm/peer.c         the same in C with OpenMP, to race against (avial_lab/benchmarks)
     gemm/peers.py       … as loops for Numba, and for NumPy and SciPy where that makes sense
     gemm/peer_mpi.c     … in C with MPI, for some; peers_mpi.py: with mpi4py, and who holds what
 

@@ -1,7 +1,7 @@
 """A stage of the lowering as a person reads it: the IR's text and the command that makes it.
 
 The facts that travel from the compiler to the page; what makes the stages is
-`compiler/lowering/arithmetic.py`.
+`compiler/lowering/lower.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import avial_lab
 from avial_lab.core.errors import ScheduleError
 from avial_lab.lessons.demo import deck_text
 from avial_lab.planning.schedule import Policy, Sync
-from tests.compiler.lowering.test_structured import BY_HAND, HEAT
+from tests.compiler.lowering.test_lower import BY_HAND, HEAT
 
 SHARED = (
     "func.func @f(%A: memref<8xf64>, %B: memref<8xf64>) {\n"

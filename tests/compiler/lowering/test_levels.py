@@ -16,7 +16,7 @@ from avial_lab.machine.topology import Target
 from avial_lab.planning.schedule import Step, StepKind, Sync, phase_levels
 from avial_lab.planning.task_graph import Task, TaskKind, build_dag
 from avial_lab.trace import EventKind
-from tests.compiler.lowering.test_structured import BY_HAND, HEAT
+from tests.compiler.lowering.test_lower import BY_HAND, HEAT
 
 SIDE_BY_SIDE = """
 func.func @side(%A: memref<24xf64>, %B: memref<24xf64>, %C: memref<24xf64>) {

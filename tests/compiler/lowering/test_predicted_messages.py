@@ -9,7 +9,7 @@ from mlir import ir
 import avial_lab
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.lowering.predicted_messages import TABLE, with_messages, without_messages
-from tests.compiler.lowering.test_structured import BY_HAND, HEAT
+from tests.compiler.lowering.test_lower import BY_HAND, HEAT
 from tests.plot import by_hand
 
 

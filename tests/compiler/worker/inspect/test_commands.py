@@ -21,7 +21,7 @@ from avial_lab.compiler.lowering import opt
 from avial_lab.compiler.lowering.predicted_messages import without_messages
 from avial_lab.core.toolchain import tool
 from avial_lab.lessons.demo import deck_text
-from tests.compiler.lowering.test_structured import BY_HAND
+from tests.compiler.lowering.test_lower import BY_HAND
 
 SUFFIX = {"mlir": "mlir", "llvm": "ll", "asm": "s", "ptx": "ptx"}
 PROGRAMS = ["deck", "by hand", "gemm", "cholesky", "jacobi-2d", "correlation", "spmv", "prefix-sum"]
@@ -46,7 +46,7 @@ def program_called(name: str) -> avial_lab.Program:
 def run(line: str, folder: Path) -> None:
     """As a shell does; a line of our passes alone in this process, which is sooner ready."""
     words = shlex.split(line)
-    if words[:3] == ["python", "-m", "avial_lab.compiler.lowering.arithmetic"] and "|" not in words:
+    if words[:3] == ["python", "-m", "avial_lab.compiler.lowering.opt"] and "|" not in words:
         result = words.index("-o") + 1
         words[result] = str(folder / words[result])
         words[result - 2] = str(folder / words[result - 2])
@@ -110,7 +110,7 @@ def test_our_own_lines_give_the_very_text(name: str, tmp_path: Path) -> None:
     first, *rest = stages
     for stage in (stages[other] for other in rest):
         words = shlex.split(stage.command)
-        if words[:3] != ["python", "-m", "avial_lab.compiler.lowering.arithmetic"] or "|" in words:
+        if words[:3] != ["python", "-m", "avial_lab.compiler.lowering.opt"] or "|" in words:
             continue
         source = words[words.index("-o") - 1].removesuffix(".mlir")
         if source == first:  # what a person wrote has names that MLIR's text of it has not
