@@ -210,13 +210,15 @@ def _seed(text: str) -> int:
 
 
 def _passes(options: argparse.Namespace) -> int:
+    from avial_lab.compiler.renamed import name_now
     from avial_lab.plot.page.passes import pass_text, passes_facts, passes_text
 
-    text = pass_text(options.name) if options.name else ""  # an unknown name is an error
+    name = options.name and name_now(options.name)
+    text = pass_text(name) if name else ""  # an unknown name is an error
     if options.json:
-        facts = [row for row in passes_facts() if options.name in (None, row["name"])]
+        facts = [row for row in passes_facts() if name in (None, row["name"])]
         print(json.dumps(facts, indent=2))
-    elif options.name:
+    elif name:
         print(text)
     else:
         columns = shutil.get_terminal_size((160, 0)).columns

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 
 from avial_lab.cli.arguments import argument_parser
-from avial_lab.core.errors import AvialError
+from avial_lab.core.errors import AvialError, RenamedWarning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("default", RenamedWarning)
             return options.command(options)
     except AvialError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 One row a pass, from the program as it was read down to LLVM's dialect; MLIR's own passes stand in
 it by their names. Read it from top to bottom, or print it: `avial-lab passes`. What a pass does to
-the IR, with the text before and after, says its class: `avial-lab passes jam-rows`.
+the IR, with the text before and after, says its class: `avial-lab passes jam-for-stores`.
 
 A new pass is a module of its name in `passes/` and a row here: the command lines, `--without`, what
 tuning tries and the documentation follow. The classes are loaded when they are asked for: nothing
@@ -25,24 +25,25 @@ ARITHMETIC = Pipeline(
             "strict-arithmetic",
             what="Marks the module: every operation is rounded on its own, in the text's order.",
             why="Before all passes that read the mark and then leave sums and products as they "
-            "are (share-rows, join-sums, reorder-sums, partial-sums, thread-sums …).",
+            "are (align-reductions, merge-split-reductions, reassociate-sums, "
+            "privatise-array-sums, privatise-scalar-sums …).",
             at="avial_lab.compiler.passes.arithmetic.strict_arithmetic:StrictArithmetic",
             when="strict",
         ),
         Row(
-            "contract-products",
+            "contract-fma",
             what="Products that are only added to something are rounded once, with the sum.",
             why="Before anything moves: what is fused is decided in the text, so that any number "
             "of ranks and threads and the reference compute the same bits.",
-            at="avial_lab.compiler.passes.arithmetic.contract_fma:ContractProducts",
+            at="avial_lab.compiler.passes.arithmetic.contract_fma:ContractFma",
             when="not strict, on a machine with an instruction for it",
         ),
         Row(
-            "mark-math",
+            "select-math",
             what="Chooses the elementary functions that are computed by code of ours, not libm.",
             why="Before anything moves, for the same reason; until expand-math they stay single "
             "operations, which the analyses understand.",
-            at="avial_lab.compiler.passes.arithmetic.select_math:MarkMath",
+            at="avial_lab.compiler.passes.arithmetic.select_math:SelectMath",
             when="not strict",
         ),
     ),
@@ -58,10 +59,10 @@ PLAIN = Pipeline(
             why="First: all that follows looks at loops, not at jumps.",
         ),
         Row(
-            "empty-loops",
+            "remove-empty-loops",
             what="Erases loops whose constant bounds leave no iteration.",
             why="Before canonicalize, which in MLIR 22 ends the process at a loop inside of one.",
-            at="avial_lab.compiler.passes.tasks.remove_empty_loops:EmptyLoops",
+            at="avial_lab.compiler.passes.tasks.remove_empty_loops:RemoveEmptyLoops",
         ),
         Row(
             "unroll-short",
@@ -103,16 +104,16 @@ PLAIN = Pipeline(
             at="avial_lab.compiler.passes.tasks.distribute_loops:DistributeLoops",
         ),
         Row(
-            "scratch-per-iteration",
+            "privatise-scratch",
             what="Gives each iteration its own copy of an array that they only scratch on.",
             why="For loops that distribute-loops could not help: it costs memory and a copy.",
-            at="avial_lab.compiler.passes.tasks.privatise_scratch:ScratchPerIteration",
+            at="avial_lab.compiler.passes.tasks.privatise_scratch:PrivatiseScratch",
         ),
         Row(
-            "cut-loops",
+            "split-index-sets",
             what="Cuts loops at the one iteration that keeps the others from being divided.",
             why="For loops that neither of the two above could help: it makes three of one.",
-            at="avial_lab.compiler.passes.tasks.split_index_sets:CutLoops",
+            at="avial_lab.compiler.passes.tasks.split_index_sets:SplitIndexSets",
         ),
         Row(
             "drop-in",
@@ -136,10 +137,10 @@ NORMALISE = Pipeline(
             at="avial_lab.compiler.passes.tasks.inline_calls:InlineCalls",
         ),
         Row(
-            "empty-loops",
+            "remove-empty-loops",
             what="Erases loops whose constant bounds leave no iteration.",
             why="Again: inlined bodies may have some, and canonicalize comes next.",
-            at="avial_lab.compiler.passes.tasks.remove_empty_loops:EmptyLoops",
+            at="avial_lab.compiler.passes.tasks.remove_empty_loops:RemoveEmptyLoops",
         ),
         Row(
             "one-shot-bufferize",
@@ -202,8 +203,8 @@ NORMALISE = Pipeline(
         Row(
             "index-loops",
             what="Loops count in index, in place of their language's integers.",
-            why="Before raise-loops: affine loops count in index. The casts it puts in are folded "
-            "right below.",
+            why="Before raise-to-affine: affine loops count in index. The casts it puts in are "
+            "folded right below.",
             at="avial_lab.compiler.passes.tasks.index_loops:IndexLoops",
         ),
         Row(
@@ -222,29 +223,29 @@ NORMALISE = Pipeline(
             why="Before the two steps below, so that only what has to be memory is.",
         ),
         Row(
-            "own-memory",
+            "place-allocations",
             what="Sinks scratch memory into the parallel loops that use it, and hoists what "
             "sequential loops allocate again and again.",
             why="After mem2reg, so that it moves only what is memory for good.",
-            at="avial_lab.compiler.passes.tasks.place_allocations:OwnMemory",
+            at="avial_lab.compiler.passes.tasks.place_allocations:PlaceAllocations",
         ),
         Row(
-            "carried-to-memory",
+            "iter-args-to-memory",
             what="Values that loops at control level hand on live in memory: ranks exchange that.",
             why="After mem2reg, which makes loops hand on what was a variable in memory.",
-            at="avial_lab.compiler.passes.tasks.iter_args_to_memory:CarriedToMemory",
+            at="avial_lab.compiler.passes.tasks.iter_args_to_memory:IterArgsToMemory",
         ),
         Row(
-            "raise-loops",
+            "raise-to-affine",
             what="Loops and accesses of other dialects become affine where they can.",
-            why="After carried-to-memory: a value that is read from memory by now cannot be a "
+            why="After iter-args-to-memory: a value that is read from memory by now cannot be a "
             "bound or a subscript of affine operations.",
-            at="avial_lab.compiler.passes.tasks.raise_to_affine:RaiseLoops",
+            at="avial_lab.compiler.passes.tasks.raise_to_affine:RaiseToAffine",
         ),
         Row(
             "canonicalize",
             what="Folds constants and drops what is not used.",
-            why="Last: folds the maps that raise-loops wrote.",
+            why="Last: folds the maps that raise-to-affine wrote.",
         ),
     ),
 )
@@ -322,11 +323,11 @@ GROUP_PHASES = Pipeline(
     "loops that are divided: what is one phase",
     (
         Row(
-            "share-rows",
+            "align-reductions",
             what="Divides sums over columns by the rows that a rank has already, with partial "
             "sums where that takes less time.",
             why="First of these: keep-on-one would leave such programs to one rank without it.",
-            at="avial_lab.compiler.passes.placement.align_reductions:ShareRows",
+            at="avial_lab.compiler.passes.placement.align_reductions:AlignReductions",
             optional=True,
             when="several ranks, a plain function, no division asked for",
         ),
@@ -411,33 +412,33 @@ LOOPS = Pipeline(
     "a rank's loops, fast",
     (
         Row(
-            "arrays-apart",
+            "no-alias",
             what="Marks functions whose arrays share no memory.",
             why="First: the passes below work on functions with this mark.",
-            at="avial_lab.compiler.passes.loops.facts.no_alias:ArraysApart",
+            at="avial_lab.compiler.passes.loops.facts.no_alias:NoAlias",
         ),
         Row(
             "normalise-tasks",
             what="Brings the bodies of tasks into the form that the loops of phases have by now.",
-            why="After arrays-apart, whose mark it asks for; before all that works on loops.",
+            why="After no-alias, whose mark it asks for; before all that works on loops.",
             at="avial_lab.compiler.passes.tasks.normalise_tasks:NormaliseTasks",
             optional=True,
             sizes={"least": Size("iterations of a body from which on it is", 1, 1 << 30)},
         ),
         Row(
-            "split-wraps",
+            "split-wraparound",
             what="Cuts innermost loops where a subscript goes round the end of an array.",
             why="Before all that reads subscripts: one with a remainder is not affine, and what "
             "stands between two cuts is.",
-            at="avial_lab.compiler.passes.loops.order.split_wraparound:SplitWraps",
+            at="avial_lab.compiler.passes.loops.order.split_wraparound:SplitWraparound",
             optional=True,
         ),
         Row(
-            "unroll-sums",
+            "unroll-reductions",
             what="Writes out sums of a few terms, so that the loop over elements is innermost.",
             why="Before expand-scalars, which would put such a sum into a row of memory; what "
-            "block-loops makes blocks of it leaves alone.",
-            at="avial_lab.compiler.passes.loops.order.unroll_reductions:UnrollSums",
+            "block-contractions makes blocks of it leaves alone.",
+            at="avial_lab.compiler.passes.loops.order.unroll_reductions:UnrollReductions",
             optional=True,
             when="not with blas, which takes small products too",
         ),
@@ -445,35 +446,35 @@ LOOPS = Pipeline(
             "expand-scalars",
             what="Gives values that loops carry an element for each iteration, where that lets "
             "loops be put into a better order or makes a contraction.",
-            why="Before block-loops and order-loops, for whose sake it does so.",
+            why="Before block-contractions and interchange-loops, for whose sake it does so.",
             at="avial_lab.compiler.passes.loops.storage.expand_scalars:ExpandScalars",
             optional=True,
         ),
         Row(
-            "join-sums",
+            "merge-split-reductions",
             what="Makes one sum of a triangle's and its mirror image's.",
             why="After expand-scalars, which gives the pieces elements of an array; before "
-            "block-loops, which then finds one contraction of a rectangle.",
-            at="avial_lab.compiler.passes.loops.contractions.merge_split_reductions:JoinSums",
+            "block-contractions, which then finds one contraction of a rectangle.",
+            at="avial_lab.compiler.passes.loops.contractions.merge_split_reductions:MergeSplitReductions",
             optional=True,
-            when="with block-loops; neither strict (another order) nor with blas (which takes no "
-            "matrix that is mirrored as it is read)",
+            when="with block-contractions; neither strict (another order) nor with blas (which "
+            "takes no matrix that is mirrored as it is read)",
         ),
         Row(
             "expand-arrays",
             what="Gives scratch arrays that a loop makes anew a row for each of its iterations.",
-            why="Before block-loops, which then finds a contraction of all the iterations.",
+            why="Before block-contractions, which then finds a contraction of all the iterations.",
             at="avial_lab.compiler.passes.loops.storage.expand_arrays:ExpandArrays",
             optional=True,
-            when="with block-loops",
+            when="with block-contractions",
         ),
         Row(
-            "block-loops",
+            "block-contractions",
             what="Writes contractions as packed panels and register tiles, factorisations in "
             "blocks of steps.",
-            why="Before order-loops and fuse-nests: blocks gain more than any order of the "
+            why="Before interchange-loops and fuse-loops: blocks gain more than any order of the "
             "loops. What it wrote is marked, and the passes below leave that as it is.",
-            at="avial_lab.compiler.passes.loops.contractions.block_contractions:BlockLoops",
+            at="avial_lab.compiler.passes.loops.contractions.block_contractions:BlockContractions",
             optional=True,
             sizes={
                 "terms": Size("terms of a sum in one block", 1, 1 << 16),
@@ -482,35 +483,35 @@ LOOPS = Pipeline(
             },
         ),
         Row(
-            "block-substitutions",
+            "block-triangular-solves",
             what="Solves triangular systems in blocks of rows, which threads share.",
-            why="After block-loops, whose own loops are marked and left alone; before order-loops, "
-            "for which it marks its loops as ordered.",
-            at="avial_lab.compiler.passes.loops.contractions.block_triangular_solves:BlockSubstitutions",
+            why="After block-contractions, whose own loops are marked and left alone; before "
+            "interchange-loops, for which it marks its loops as ordered.",
+            at="avial_lab.compiler.passes.loops.contractions.block_triangular_solves:BlockTriangularSolves",
             optional=True,
             sizes={"rows": Size("rows in one block", 8, 1 << 13, multiple=8)},
         ),
         Row(
-            "order-loops",
+            "interchange-loops",
             what="Exchanges and splits loops so that the innermost walks along memory.",
-            why="After block-loops and block-substitutions, which have the first choice of "
-            "nests; before all that is about the innermost loop.",
-            at="avial_lab.compiler.passes.loops.order.interchange_loops:OrderLoops",
+            why="After block-contractions and block-triangular-solves, which have the first "
+            "choice of nests; before all that is about the innermost loop.",
+            at="avial_lab.compiler.passes.loops.order.interchange_loops:InterchangeLoops",
             optional=True,
         ),
         Row(
-            "fuse-nests",
+            "fuse-loops",
             what="Makes one of nests that go over the same elements, which are loaded once.",
-            why="After order-loops: it fuses loops that have the same order; before promote- "
+            why="After interchange-loops: it fuses loops that have the same order; before promote- "
             "scalars, whose loops hand values on, and are not fused.",
-            at="avial_lab.compiler.passes.loops.order.fuse_loops:FuseNests",
+            at="avial_lab.compiler.passes.loops.order.fuse_loops:FuseLoops",
             optional=True,
         ),
         Row(
             "tile-time",
             what="Takes several steps of time on a part of the arrays while a cache holds it.",
-            why="After order-loops: it keeps the loops inside of its tiles as they are, and marks "
-            "the tiles, so that nobody below changes those.",
+            why="After interchange-loops: it keeps the loops inside of its tiles as they are, and "
+            "marks the tiles, so that nobody below changes those.",
             at="avial_lab.compiler.passes.loops.order.tile_time:TileTime",
             optional=True,
             sizes={
@@ -522,110 +523,110 @@ LOOPS = Pipeline(
             },
         ),
         Row(
-            "flatten-sums",
+            "coalesce-reductions",
             what="Makes one loop of rows and columns that are added to the same elements.",
-            why="Before promote-scalars and reorder-sums, which look at the innermost loop: that "
-            "is the long one then.",
-            at="avial_lab.compiler.passes.loops.order.coalesce_loops:FlattenSums",
+            why="Before promote-scalars and reassociate-sums, which look at the innermost loop: "
+            "that is the long one then.",
+            at="avial_lab.compiler.passes.loops.order.coalesce_loops:CoalesceReductions",
             optional=True,
         ),
         Row(
             "promote-scalars",
             what="Keeps elements that an innermost loop meets in every iteration in registers.",
-            why="Once loops are in their last order; before reorder-sums and independent- "
+            why="Once loops are in their last order; before reassociate-sums and independent- "
             "accesses, to which such an element would be a dependence through memory.",
             at="avial_lab.compiler.passes.loops.storage.promote_scalars:PromoteScalars",
             optional=True,
         ),
         Row(
-            "reorder-sums",
+            "reassociate-sums",
             what="Lets LLVM add up the terms of an innermost loop in vectors.",
             why="After promote-scalars, which leaves the sum a value that the loop hands on; "
-            "before partial-sums, thread-sums and mark-parallel, into whose loops it does "
-            "not look.",
-            at="avial_lab.compiler.passes.loops.reductions.reassociate_sums:ReorderSums",
+            "before privatise-array-sums, privatise-scalar-sums and mark-parallel, into whose "
+            "loops it does not look.",
+            at="avial_lab.compiler.passes.loops.reductions.reassociate_sums:ReassociateSums",
             optional=True,
         ),
         Row(
             "independent-accesses",
             what="Marks innermost loops whose iterations touch no memory that another writes.",
             why="After the passes that change what an innermost loop loads and stores; before "
-            "partial-sums, thread-sums and mark-parallel, into whose loops it does not "
-            "look.",
+            "privatise-array-sums, privatise-scalar-sums and mark-parallel, into whose loops it "
+            "does not look.",
             at="avial_lab.compiler.passes.loops.facts.independent_accesses:IndependentAccesses",
             optional=True,
         ),
         Row(
-            "partial-sums",
+            "privatise-array-sums",
             what="Adds rows up in parts, each for a thread, where all add to the same sums.",
             why="Before mark-parallel, which finds such loops in order; it marks those it cut "
             "itself.",
-            at="avial_lab.compiler.passes.loops.reductions.privatise_array_sums:PartialSums",
+            at="avial_lab.compiler.passes.loops.reductions.privatise_array_sums:PrivatiseArraySums",
             optional=True,
         ),
         Row(
-            "thread-sums",
+            "privatise-scalar-sums",
             what="Adds up a long sum, or looks for an extreme, in parts, each for a thread.",
-            why="After partial-sums, which has its way with rows first; before mark-parallel, for "
-            "the same reason.",
-            at="avial_lab.compiler.passes.loops.reductions.privatise_scalar_sums:ThreadSums",
+            why="After privatise-array-sums, which has its way with rows first; before "
+            "mark-parallel, for the same reason.",
+            at="avial_lab.compiler.passes.loops.reductions.privatise_scalar_sums:PrivatiseScalarSums",
             optional=True,
         ),
         Row(
             "mark-parallel",
             what="Marks the outermost loops whose iterations may run at the same time.",
             why="After the passes that mark loops of their own, which it leaves alone; before "
-            "those that ask for the mark: hold-rows to thread-loops.",
+            "those that ask for the mark: jam-in-registers to thread-loops.",
             at="avial_lab.compiler.passes.loops.facts.mark_parallel:MarkParallel",
         ),
         Row(
-            "hold-rows",
+            "jam-in-registers",
             what="Keeps short rows of sums in registers, several of them at once.",
-            why="Before jam-rows, which would have such rows loaded and stored once in a few "
+            why="Before jam-for-stores, which would have such rows loaded and stored once in a few "
             "terms.",
-            at="avial_lab.compiler.passes.loops.jam.jam_in_registers:HoldRows",
+            at="avial_lab.compiler.passes.loops.jam.jam_in_registers:JamInRegisters",
             optional=True,
         ),
         Row(
-            "jam-rows",
+            "jam-for-stores",
             what="Runs rows that add to the same sums several at a time.",
-            why="Before vectorise-rows and interleave-rows, which then meet what is left; "
+            why="Before vectorise-outer and jam-for-latency, which then meet what is left; "
             "before thread-loops, behind which nobody knows how many rows there are.",
-            at="avial_lab.compiler.passes.loops.jam.jam_for_stores:JamRows",
+            at="avial_lab.compiler.passes.loops.jam.jam_for_stores:JamForStores",
             optional=True,
             sizes={"rows": Size("rows at once", 2, 16)},
         ),
         Row(
-            "vectorise-rows",
+            "vectorise-outer",
             what="Makes lanes of vectors of a parallel loop around one that hands values on.",
-            why="Before interleave-rows, which takes those rows that cannot be lanes.",
-            at="avial_lab.compiler.passes.loops.vectors.vectorise_outer:VectoriseRows",
+            why="Before jam-for-latency, which takes those rows that cannot be lanes.",
+            at="avial_lab.compiler.passes.loops.vectors.vectorise_outer:VectoriseOuter",
             optional=True,
             sizes={"lanes": Size("iterations in the lanes of vectors", 2, 64)},
         ),
         Row(
-            "interleave-rows",
+            "jam-for-latency",
             what="Runs rows that each wait for themselves side by side.",
-            why="After vectorise-rows; before thread-loops, which takes the mark away that says "
+            why="After vectorise-outer; before thread-loops, which takes the mark away that says "
             "that rows need no lag.",
-            at="avial_lab.compiler.passes.loops.jam.jam_for_latency:InterleaveRows",
+            at="avial_lab.compiler.passes.loops.jam.jam_for_latency:JamForLatency",
             optional=True,
             sizes={"rows": Size("rows side by side", 2, 64)},
         ),
         Row(
-            "reorder-extremes",
+            "vectorise-extremes",
             what="Looks for the least or the greatest of a row in vectors.",
             why="After the passes that run rows together: it takes what innermost loops they "
             "left, and what it writes is no loop to them.",
-            at="avial_lab.compiler.passes.loops.reductions.vectorise_extremes:ReorderExtremes",
+            at="avial_lab.compiler.passes.loops.reductions.vectorise_extremes:VectoriseExtremes",
             optional=True,
         ),
         Row(
-            "transpose-tiles",
+            "transpose-in-registers",
             what="Turns squares in registers where arrays lie across each other.",
             why="Before thread-loops, which takes the mark of the loop over rows away; before "
-            "whole-vectors, which would take the same rows.",
-            at="avial_lab.compiler.passes.loops.vectors.transpose_in_registers:TransposeTiles",
+            "align-vectors, which would take the same rows.",
+            at="avial_lab.compiler.passes.loops.vectors.transpose_in_registers:TransposeInRegisters",
             optional=True,
         ),
         Row(
@@ -637,71 +638,71 @@ LOOPS = Pipeline(
             optional=True,
         ),
         Row(
-            "split-drivers",
+            "outline-drivers",
             what="Has LLVM take code as it is that only says which parts run.",
             why="After thread-loops, which makes such code.",
-            at="avial_lab.compiler.passes.loops.threads.outline_drivers:SplitDrivers",
+            at="avial_lab.compiler.passes.loops.threads.outline_drivers:OutlineDrivers",
             optional=True,
         ),
         Row(
-            "flatten-rows",
+            "coalesce-loops",
             what="Makes one long row of short rows that lie behind one another in memory.",
             why="After thread-loops, which divides the loop over rows; before the passes that "
             "ask how long a row is.",
-            at="avial_lab.compiler.passes.loops.order.coalesce_loops:FlattenRows",
+            at="avial_lab.compiler.passes.loops.order.coalesce_loops:CoalesceLoops",
             optional=True,
         ),
         Row(
-            "check-distances",
+            "version-by-distance",
             what="Asks before a loop how far apart its iterations meet: vectors, if far.",
             why="After the passes on nests: its two versions stand in an scf.if, into which "
             "those do not look.",
-            at="avial_lab.compiler.passes.loops.versions.version_by_distance:CheckDistances",
+            at="avial_lab.compiler.passes.loops.versions.version_by_distance:VersionByDistance",
             optional=True,
         ),
         Row(
-            "near-arguments",
+            "version-by-argument",
             what="Asks before a loop whether its sines' arguments are within their code's limit.",
             why="After the passes on nests, for the same reason.",
-            at="avial_lab.compiler.passes.loops.versions.version_by_argument:NearArguments",
+            at="avial_lab.compiler.passes.loops.versions.version_by_argument:VersionByArgument",
             optional=True,
         ),
         Row(
-            "pack-rows",
+            "pack-operands",
             what="Copies elements that lie apart and that many rows load alike side by side.",
-            why="After thread-loops: each part has a table of its own then; before share-loads, "
+            why="After thread-loops: each part has a table of its own then; before jam-for-loads, "
             "whose rows side by side load from it.",
-            at="avial_lab.compiler.passes.loops.vectors.pack_operands:PackRows",
+            at="avial_lab.compiler.passes.loops.vectors.pack_operands:PackOperands",
             optional=True,
         ),
         Row(
-            "share-loads",
+            "jam-for-loads",
             what="Runs rows that load the same elements four at a time.",
-            why="After thread-loops: rows of one thread's part; before whole-vectors, which "
+            why="After thread-loops: rows of one thread's part; before align-vectors, which "
             "writes rows as vectors, one by one.",
-            at="avial_lab.compiler.passes.loops.jam.jam_for_loads:ShareLoads",
+            at="avial_lab.compiler.passes.loops.jam.jam_for_loads:JamForLoads",
             optional=True,
         ),
         Row(
             "inline-copies",
             what="Keeps short copies loops, in place of calls of memcpy.",
             why="After thread-loops: LLVM is told of the function that the loop stands in by "
-            "now; before whole-vectors, which leaves no loop that copies.",
+            "now; before align-vectors, which leaves no loop that copies.",
             at="avial_lab.compiler.passes.loops.vectors.inline_copies:InlineCopies",
             optional=True,
         ),
         Row(
-            "stream-stores",
+            "streaming-stores",
             what="Marks stores that fill a large array, to go past the caches.",
-            why="Right before whole-vectors, which writes them.",
-            at="avial_lab.compiler.passes.loops.vectors.streaming_stores:StreamStores",
+            why="Right before align-vectors, which writes them.",
+            at="avial_lab.compiler.passes.loops.vectors.streaming_stores:StreamingStores",
             optional=True,
         ),
         Row(
-            "whole-vectors",
+            "align-vectors",
             what="Writes rows as whole vectors whose stores are aligned.",
             why="Last: nobody above reads vectors.",
-            at="avial_lab.compiler.passes.loops.vectors.align_vectors:WholeVectors",
+            at="avial_lab.compiler.passes.loops.vectors.align_vectors:AlignVectors",
             optional=True,
         ),
     ),
@@ -727,15 +728,15 @@ HOST = Pipeline(
             at="avial_lab.compiler.passes.llvm.independent_to_llvm:KeepIndependent",
         ),
         Row(
-            "empty-loops",
+            "remove-empty-loops",
             what="Erases loops whose constant bounds leave no iteration.",
             why="Before convert-linalg-to-loops, which in MLIR 22 ends the process at a loop "
             "inside of one.",
-            at="avial_lab.compiler.passes.tasks.remove_empty_loops:EmptyLoops",
+            at="avial_lab.compiler.passes.tasks.remove_empty_loops:RemoveEmptyLoops",
         ),
         Row(
             "expand-math",
-            what="Writes the code of the functions that mark-math chose.",
+            what="Writes the code of the functions that select-math chose.",
             why="As late as this: until here one operation each, for people and for analyses; "
             "before MLIR's passes on math make calls of libm.",
             at="avial_lab.compiler.passes.arithmetic.expand_math:ExpandMath",
@@ -784,10 +785,10 @@ HOST = Pipeline(
             at="avial_lab.compiler.passes.host.expm1_to_libm:Expm1ToLibm",
         ),
         Row(
-            "extremes-to-llvm",
+            "ieee-min-max",
             what="Minima and maxima become LLVM's own, exact for NaN and the sign of zero.",
             why="Before arith-expand, which takes the second of two zeros, whichever that is.",
-            at="avial_lab.compiler.passes.host.ieee_min_max:ExtremesToLlvm",
+            at="avial_lab.compiler.passes.host.ieee_min_max:IeeeMinMax",
         ),
         Row(
             "free-allocations",
@@ -925,10 +926,10 @@ LLVM_FACTS = Pipeline(
             when="some array may run backwards",
         ),
         Row(
-            "apart-to-llvm",
-            what="Pointers of functions marked by arrays-apart are noalias.",
+            "no-alias-to-llvm",
+            what="Pointers of functions marked by no-alias are noalias.",
             why="After the conversion: memrefs are pointers by then.",
-            at="avial_lab.compiler.passes.llvm.no_alias_to_llvm:ApartToLlvm",
+            at="avial_lab.compiler.passes.llvm.no_alias_to_llvm:NoAliasToLlvm",
             when="some function is marked",
         ),
         Row(
@@ -939,10 +940,10 @@ LLVM_FACTS = Pipeline(
             when="some loop is marked",
         ),
         Row(
-            "keep-memory",
+            "pool-allocations",
             what="Memory is taken from what the program kept of its last run.",
             why="After the conversion, which makes the calls of malloc and free.",
-            at="avial_lab.compiler.passes.llvm.pool_allocations:KeepMemory",
+            at="avial_lab.compiler.passes.llvm.pool_allocations:PoolAllocations",
             when="the program allocates memory",
         ),
     ),
@@ -1121,8 +1122,9 @@ def rows() -> Iterator[Row]:
 
 OPTIONAL = tuple(row.name for row in rows() if row.optional)
 """Passes of the stages `placed` and `loops` that a program can do without: it is slower then, and
-its values are the same; within rounding where a pass adds up sums in another order (share-rows,
-block-loops, block-substitutions, join-sums, reorder-sums, partial-sums, thread-sums).
+its values are the same; within rounding where a pass adds up sums in another order
+(align-reductions, block-contractions, block-triangular-solves, merge-split-reductions,
+reassociate-sums, privatise-array-sums, privatise-scalar-sums).
 """
 
 SIZES: Mapping[str, Mapping[str, Size]] = {row.name: row.sizes for row in rows() if row.sizes}

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from avial_lab.compiler.catalogue import OPTIONAL, SIZES
 from avial_lab.compiler.pass_rows import Sizes
+from avial_lab.compiler.renamed import name_now
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import brief
 from avial_lab.planning.distribution import CYCLIC, Division
@@ -84,7 +85,7 @@ def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
     commas; `all` is every one.
     """
     names = given.split(",") if isinstance(given, str) else list(given)
-    names = [name.strip() for name in names if name.strip()]
+    names = [name_now(name.strip()) for name in names if name.strip()]
     for name in names:
         if name not in (*OPTIONAL, "all"):
             raise ScheduleError(
@@ -101,10 +102,12 @@ def _sizes(text: str) -> Sizes:
     form = r"\s*([\w-]+)\{([^{}]*)\}\s*"
     if text.strip() and not re.fullmatch(f"{form}(,{form})*", text):
         raise ScheduleError(
-            f"sizes are not written as '{text}'", hint="as in block-loops{terms=128 block=48}"
+            f"sizes are not written as '{text}'",
+            hint="as in block-contractions{terms=128 block=48}",
         )
     found: dict[str, dict[str, int | str]] = {}
-    for name, options in re.findall(form, text):
+    for given, options in re.findall(form, text):
+        name = name_now(given)
         if name not in SIZES:
             raise ScheduleError(
                 f"the pass '{name}' has no sizes", hint=f"there are: {', '.join(SIZES)}"
@@ -270,7 +273,7 @@ class CompileOptions:
             ("--sizes",),
             metavar="SIZES",
             help="sizes that passes take in place of those that follow from the machine, as "
-            "stages print them: 'block-loops{terms=128 block=48},tile-time{widths=32x64}'; "
+            "stages print them: 'block-contractions{terms=128 block=48},tile-time{widths=32x64}'; "
             "model: those that follow from it, also where --tune found others",
             read=_sizes,
             write=sizes_text,
@@ -335,8 +338,8 @@ class CompileOptions:
     def sizes_text(self) -> str:
         """The sizes as they are given.
 
-        >>> CompileOptions.of(sizes="block-loops{block=48  terms=128}").sizes_text
-        'block-loops{terms=128 block=48}'
+        >>> CompileOptions.of(sizes="block-contractions{block=48  terms=128}").sizes_text
+        'block-contractions{terms=128 block=48}'
         """
         return sizes_text(self.sizes)
 
@@ -397,10 +400,10 @@ def _check_together(options: CompileOptions) -> None:
             "a BLAS adds in an order of its own, and a strict program keeps its order",
             hint="choose one of strict and blas",
         )
-    if options.blas and not options.keeps("block-loops"):
+    if options.blas and not options.keeps("block-contractions"):
         raise ScheduleError(
-            "what a BLAS could compute is found by block-loops, which is left out",
-            hint="keep block-loops, or do without blas",
+            "what a BLAS could compute is found by block-contractions, which is left out",
+            hint="keep block-contractions, or do without blas",
         )
     for name, _ in options.sizes:
         if not options.keeps(name):

@@ -72,10 +72,10 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class Row:
     """A pass where it stands: what it does, and why it does so there.
 
-    `at` is its class, as in `avial_lab.compiler.passes.loops.jam.jam_for_stores:JamRows`; none for
-    one of MLIR's. On a command line its name may stand for another class, `by_name`, that text can
-    describe. `optional`: a program can do without it; `sizes` are those of its options that can be
-    chosen. `when`: under which condition it is run at all, for people; the code that runs the
+    `at` is its class, as in `avial_lab.compiler.passes.loops.jam.jam_for_stores:JamForStores`; none
+    for one of MLIR's. On a command line its name may stand for another class, `by_name`, that text
+    can describe. `optional`: a program can do without it; `sizes` are those of its options that can
+    be chosen. `when`: under which condition it is run at all, for people; the code that runs the
     pipeline has it again, as `Given`. `on`, `options`: of MLIR's, the operations it runs on, and
     how.
     """

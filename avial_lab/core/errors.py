@@ -136,6 +136,10 @@ class FaultWarning(UserWarning):
     """One of our passes failed on a program, which was compiled without it: slower, and right."""
 
 
+class RenamedWarning(DeprecationWarning):
+    """A name that is called another way now; it goes on working for one release."""
+
+
 class InternalError(AvialError):
     """A fault in avial_lab, not in the user's cell; it keeps its traceback."""
 

@@ -6,8 +6,11 @@ folder that knows Jupyter; it holds no logic that plain Python could not call.
 
 from __future__ import annotations
 
+import warnings
+
 from IPython.core.interactiveshell import InteractiveShell
 
+from avial_lab.core.errors import RenamedWarning
 from avial_lab.notebook.completion import register_completion
 from avial_lab.notebook.display import register_renderers
 from avial_lab.notebook.inspection import register_inspection
@@ -18,6 +21,7 @@ from avial_lab.notebook.stepper import step
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Called by `%load_ext avial_lab`."""
+    warnings.simplefilter("default", RenamedWarning)
     register_renderers(shell)
     magics = AvialMagics(shell)
     shell.register_magics(magics)

@@ -81,16 +81,16 @@ def compile(
     for each other after each level of the graph, in a loop after each level of its body.
 
     `without` names optional passes that are left out (`catalogue.OPTIONAL`, or `all`), to see what
-    they are worth; `sizes` gives others theirs in place of the machine's (`block-loops{terms=128
-    block=48}`; `catalogue.SIZES`). Without either it is compiled as `Program.tune` found best here,
-    if it has; `sizes="model"`: not. With `strict` every product and sum is rounded on its own and
-    in the program's order; else products that are only added are fused with the sum. With `blas`
-    products of matrices call the BLAS that each rank's machine has, on the threads of the run; a
-    run is refused where there is none
-    (`runtime/rank/blas.py`). With `dynamic` a plain function is compiled once for arrays of
-    whatever size its text leaves open (`memref<?x?xf64>`) and for any numbers: for others only what
-    its accesses are is looked at again. Where that cannot be, it is compiled for what it is given;
-    `explain()` says why, and which passes did less for want of a size.
+    they are worth; `sizes` gives others theirs in place of the machine's
+    (`block-contractions{terms=128 block=48}`; `catalogue.SIZES`). Without either it is compiled as
+    `Program.tune` found best here, if it has; `sizes="model"`: not. With `strict` every product and
+    sum is rounded on its own and in the program's order; else products that are only added are
+    fused with the sum. With `blas` products of matrices call the BLAS that each rank's machine has,
+    on the threads of the run; a run is refused where there is none (`runtime/rank/blas.py`). With
+    `dynamic` a plain function is compiled once for arrays of whatever size its text leaves open
+    (`memref<?x?xf64>`) and for any numbers: for others only what its accesses are is looked at
+    again. Where that cannot be, it is compiled for what it is given; `explain()` says why, and
+    which passes did less for want of a size.
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died. Warns with FaultWarning where one

@@ -81,8 +81,12 @@ f64, 1 × 2: geometric mean 2.00 of 1 kernel, the least gemm with 2.00.
 
 
 def test_passes(tmp_path: Path) -> None:
-    timed = Timed("gemm", "f64", (("jam-rows", 0.001),), (Race("jam-rows", 1.0, 2.0, 1.0, 1.5),))
-    sheet = Worth("LARGE", 1, 2, MACHINE, ("jam-rows",), (timed,), ("lu",), ("the time was over",))
+    timed = Timed(
+        "gemm", "f64", (("jam-for-stores", 0.001),), (Race("jam-for-stores", 1.0, 2.0, 1.0, 1.5),)
+    )
+    sheet = Worth(
+        "LARGE", 1, 2, MACHINE, ("jam-for-stores",), (timed,), ("lu",), ("the time was over",)
+    )
     put(tmp_path, "passes", worth_facts(sheet, MADE))
     assert body(page_of(tmp_path)) == snapshot("""\
 ## What each optional pass is worth
@@ -97,7 +101,7 @@ avial-lab bench gemm
 
 | pass | changes | mean | least | best | of | worst | of | compile, ms | a program |  |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| jam-rows | 1 | 2.000 | 1.500 | 2.00 | gemm | 2.00 | gemm | 1.0 | 1.00 | serves gemm alone |
+| jam-for-stores | 1 | 2.000 | 1.500 | 2.00 | gemm | 2.00 | gemm | 1.0 | 1.00 | serves gemm alone |
 
 Gains are the time without the pass over that with it, of medians; least: of the fastest runs.
 

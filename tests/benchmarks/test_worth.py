@@ -23,7 +23,7 @@ from avial_lab.core.errors import AvialError, CheckError
 from avial_lab.machine.host import CacheLevel, Machine
 
 MACHINE = Machine("A processor", "x86_64", 2, 4, (CacheLevel(1, 32768, 1),))
-PASSES = ("jam-rows", "pack-rows", "tile-time", "share-loads")
+PASSES = ("jam-for-stores", "pack-operands", "tile-time", "jam-for-loads")
 
 
 # -- the method, with programs that are none -------------------------------------------------------
@@ -45,7 +45,7 @@ class FakeSubject:
             raise KeyboardInterrupt
         if code == "refused":
             raise AvialError("it cannot be\ncompiled")
-        steps = [SimpleNamespace(name="jam-rows{depth=2}", seconds=0.25)] * 2
+        steps = [SimpleNamespace(name="jam-for-stores{depth=2}", seconds=0.25)] * 2
         stage = SimpleNamespace(passes=(*steps, SimpleNamespace(name="cse", seconds=9.0)))
         return SimpleNamespace(
             stages={"llvmir": SimpleNamespace(text=code)}, inside=SimpleNamespace(stages=(stage,))
@@ -96,38 +96,38 @@ class Stand:
 
 
 def test_a_slower_program_is_seen_and_an_equal_one_not_raced() -> None:
-    stand = Stand(gemm={"jam-rows": "slow", "pack-rows": "same"})
+    stand = Stand(gemm={"jam-for-stores": "slow", "pack-operands": "same"})
     sheet = stand.worth()
     assert stand.built == [("gemm", "x"), ("gemm", "slow"), ("gemm", "same")]
     rows = {row.name: row for row in sheet.rows}
-    assert rows["jam-rows"].gains == {"gemm": 2.0}
-    assert rows["pack-rows"].gains == {"gemm": 1.0}
+    assert rows["jam-for-stores"].gains == {"gemm": 2.0}
+    assert rows["pack-operands"].gains == {"gemm": 1.0}
     assert rows["tile-time"].changed == 0
-    assert rows["jam-rows"].compile_s == 0.5  # in both places where it stands
+    assert rows["jam-for-stores"].compile_s == 0.5  # in both places where it stands
     assert sheet.whole
     assert all(team.closed for team in stand.teams)
 
 
 def test_the_same_code_is_raced_once() -> None:
-    stand = Stand(gemm={"jam-rows": "slow", "pack-rows": "slow"})
+    stand = Stand(gemm={"jam-for-stores": "slow", "pack-operands": "slow"})
     sheet = stand.worth()
     assert stand.built == [("gemm", "x"), ("gemm", "slow")]
     assert [(r.left_out, r.gain) for r in sheet.programs[0].races] == [
-        ("jam-rows", 2.0), ("pack-rows", 2.0),
+        ("jam-for-stores", 2.0), ("pack-operands", 2.0),
     ]  # fmt: skip
 
 
 def test_a_wrong_answer_is_not_raced() -> None:
-    sheet = Stand(gemm={"jam-rows": "wrong", "tile-time": "refused"}).worth()
+    sheet = Stand(gemm={"jam-for-stores": "wrong", "tile-time": "refused"}).worth()
     assert sheet.faults == (
-        "gemm without jam-rows: wrong: C[0] is 1.0, not 2.0",
+        "gemm without jam-for-stores: wrong: C[0] is 1.0, not 2.0",
         "gemm without tile-time: it cannot be; compiled",
     )
     assert sheet.rows[0].mark == "faults alone"
 
 
 def test_what_is_too_short_is_skipped_with_the_reason() -> None:
-    stand = Stand(small={"": "short", "jam-rows": "slow"})
+    stand = Stand(small={"": "short", "jam-for-stores": "slow"})
     sheet = stand.worth()
     assert sheet.remarks == ("skipped: small: over in 1.0 µs",)
     assert {row.mark for row in sheet.rows} == {"not raced"}
@@ -135,20 +135,20 @@ def test_what_is_too_short_is_skipped_with_the_reason() -> None:
 
 
 def test_a_program_that_is_wrong_with_all_passes_does_not_end_the_others() -> None:
-    sheet = Stand(bad={"": "wrong"}, good={"jam-rows": "slow"}).worth()
+    sheet = Stand(bad={"": "wrong"}, good={"jam-for-stores": "slow"}).worth()
     assert sheet.remarks == ("skipped: bad: wrong: C[0] is 1.0, not 2.0",)
     assert sheet.rows[0].gains == {"good": 2.0}
 
 
 def test_what_the_time_was_over_for_is_told() -> None:
     ticks = iter((0, 1, 2, 3, 10, 11))
-    sheet = Stand(one={"jam-rows": "slow"}, two={}, three={}).worth(
+    sheet = Stand(one={"jam-for-stores": "slow"}, two={}, three={}).worth(
         seconds=9.0, clock=lambda: next(ticks)
     )
     assert not sheet.whole
     assert sheet.remarks == (
         "the time was over",
-        "not reached: one without tile-time, share-loads",
+        "not reached: one without tile-time, jam-for-loads",
         "not reached: two, three",
     )
     assert [row.raced for row in sheet.rows] == [1, 1, 0, 0]
@@ -156,14 +156,16 @@ def test_what_the_time_was_over_for_is_told() -> None:
 
 def test_an_interrupt_leaves_what_was_done() -> None:
     stand = Stand(
-        one={"jam-rows": "slow"}, two={"jam-rows": "slow", "tile-time": "interrupt"}, z={}
+        one={"jam-for-stores": "slow"},
+        two={"jam-for-stores": "slow", "tile-time": "interrupt"},
+        z={},
     )
     sheet = stand.worth()
     assert sheet.rows[0].gains == {"one": 2.0, "two": 2.0}
     assert sheet.unreached == ("z",)
     assert sheet.remarks == (
         "interrupted at two",
-        "not reached: two without tile-time, share-loads",
+        "not reached: two without tile-time, jam-for-loads",
         "not reached: z",
     )
     assert all(team.closed for team in stand.teams)
@@ -182,16 +184,19 @@ SHEET = Worth(
             "gemm",
             "f64",
             tuple((name, 0.001 * k) for k, name in enumerate(PASSES)),
-            (Race("jam-rows", 0.5, 1.0, 0.5, 1.0), Race("pack-rows", 1.0, 1.01, 1.0, 1.01)),
+            (
+                Race("jam-for-stores", 0.5, 1.0, 0.5, 1.0),
+                Race("pack-operands", 1.0, 1.01, 1.0, 1.01),
+            ),
         ),
         Timed(
             "lu",
             "f64",
             tuple((name, 0.002) for name in PASSES),
             (
-                Race("jam-rows", 1.0, 0.5, 1.0, 0.5),
-                Race("pack-rows", 1.0, 0.99, 1.0, 0.99),
-                Race("share-loads", fault="its process ended with SIGABRT"),
+                Race("jam-for-stores", 1.0, 0.5, 1.0, 0.5),
+                Race("pack-operands", 1.0, 0.99, 1.0, 0.99),
+                Race("jam-for-loads", fault="its process ended with SIGABRT"),
             ),
         ),
         Timed("foreign/no_loops", "f32", skipped="over in 0.4 µs"),
@@ -204,15 +209,15 @@ SHEET = Worth(
 def test_the_table() -> None:
     assert str(SHEET) == snapshot("""\
 pass         changes   mean  least  best  of    worst  of  compile, ms  a program
-jam-rows           2  1.000  1.000  2.00  gemm   0.50  lu          2.0       1.00  serves gemm alone
-pack-rows          2  1.000  1.000  1.01  gemm   0.99  lu          3.0       1.50  < 2 % everywhere
+jam-for-stores           2  1.000  1.000  2.00  gemm   0.50  lu          2.0       1.00  serves gemm alone
+pack-operands          2  1.000  1.000  1.01  gemm   0.99  lu          3.0       1.50  < 2 % everywhere
 tile-time          0      -      -     -  -         -  -           4.0       2.00  changes nothing here
-share-loads        1      -      -     -  -         -  -           5.0       2.50  faults alone
+jam-for-loads        1      -      -     -  -         -  -           5.0       2.50  faults alone
 
 Gains are the time without the pass over that with it, of medians; least: of the fastest runs.
 2 programs, LARGE, 1 × 2
 A processor, x86_64, 2 cores (4 threads), L1 32 KiB
-lu without share-loads: its process ended with SIGABRT
+lu without jam-for-loads: its process ended with SIGABRT
 the time was over
 skipped: foreign/no_loops: over in 0.4 µs
 not reached: mvt\
@@ -220,9 +225,11 @@ not reached: mvt\
 
 
 def test_a_pass_for_several_programs_has_no_mark() -> None:
-    races = (Race("jam-rows", 1.0, 1.5, 1.0, 1.5),)
+    races = (Race("jam-for-stores", 1.0, 1.5, 1.0, 1.5),)
     both = (Timed("gemm", "f64", races=races), Timed("lu", "f64", races=races))
-    assert [row.mark for row in Worth("LARGE", 1, 1, MACHINE, ("jam-rows",), both).rows] == [""]
+    assert [row.mark for row in Worth("LARGE", 1, 1, MACHINE, ("jam-for-stores",), both).rows] == [
+        ""
+    ]
 
 
 def test_json_round_trip() -> None:
@@ -266,12 +273,14 @@ def test_a_program_that_a_fault_made_plainer_is_not_timed(monkeypatch: pytest.Mo
 def test_seconds_of_passes_are_those_of_the_compiler() -> None:
     took = compile_seconds(subject("gemm", "MINI", ()).compiled(1), OPTIONAL)
     assert set(took) == set(OPTIONAL)
-    assert took["block-loops"] > 0
+    assert took["block-contractions"] > 0
 
 
 def test_a_kernel_without_a_pass_is_other_code_or_the_same() -> None:
     of = subject("gemm", "MEDIUM", ("f64",))
-    whole, blocked, same = (of.compiled(1, name) for name in ("", "block-loops", "widen-halos"))
+    whole, blocked, same = (
+        of.compiled(1, name) for name in ("", "block-contractions", "widen-halos")
+    )
     assert code_of(blocked) != code_of(whole)
     assert code_of(same) == code_of(whole)
 
@@ -279,13 +288,16 @@ def test_a_kernel_without_a_pass_is_other_code_or_the_same() -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One race of real programs, from the command line to the file."""
     file = tmp_path / "passes.json"
-    told = ["--without", "block-loops,widen-halos", "--json", str(file)]
+    told = ["--without", "block-contractions,widen-halos", "--json", str(file)]
     assert main(["bench", "gemm", "--passes", "--size", "MEDIUM", *told]) == 0
     said = capsys.readouterr()
-    assert "block-loops" in said.out
-    assert "gemm f32: block-loops" in said.err
+    assert "block-contractions" in said.out
+    assert "gemm f32: block-contractions" in said.err
     sheet = worth_of(json.loads(file.read_text()))
-    assert {row.name: row.changed for row in sheet.rows} == {"block-loops": 1, "widen-halos": 0}
+    assert {row.name: row.changed for row in sheet.rows} == {
+        "block-contractions": 1,
+        "widen-halos": 0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_kernel_is_tuned_and_the_result_is_right(
     assert "bit for bit" in out
     assert main(["run", "gemm", "-n", "1", "--tune", "0"]) == 1
     assert "up to 86,400 s" in capsys.readouterr().err
-    assert main(["run", "gemm", "-n", "1", "--sizes", "block-loops{terms=0}"]) == 1
+    assert main(["run", "gemm", "-n", "1", "--sizes", "block-contractions{terms=0}"]) == 1
     assert "from 1 to 65,536" in capsys.readouterr().err
 
 

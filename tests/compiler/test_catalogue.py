@@ -120,8 +120,8 @@ CHOICES = (
     CompileOptions(),
     CompileOptions(strict=True),
     CompileOptions(blas=True),
-    CompileOptions.of(without="block-loops"),
-    CompileOptions.of(without="join-sums"),
+    CompileOptions.of(without="block-contractions"),
+    CompileOptions.of(without="merge-split-reductions"),
 )
 
 
@@ -174,9 +174,13 @@ def test_a_row_says_when_it_is_run_and_only_then() -> None:
 
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_an_optional_pass_can_be_left_out_alone(name: str) -> None:
-    """What it is for goes with it: expand-arrays and join-sums with block-loops."""
+    """What it is for goes with it: expand-arrays and merge-split-reductions with
+    block-contractions.
+    """
     options, whole = CompileOptions.of(without=name), CompileOptions()
-    gone = {"block-loops": {"join-sums", "expand-arrays"}}.get(name, set()) | {name}
+    gone = {"block-contractions": {"merge-split-reductions", "expand-arrays"}}.get(name, set()) | {
+        name
+    }
     for machine in (Topology.local(ranks, gpus=0) for ranks in (1, 2)):
         with_it = [*names(to_one(machine, whole, given_up=True)), *names(to_loops(whole))]
         without = [*names(to_one(machine, options, given_up=True)), *names(to_loops(options))]
@@ -187,15 +191,17 @@ def test_an_optional_pass_can_be_left_out_alone(name: str) -> None:
 
 def test_what_is_left_without_all_is_what_cannot_be_left_out() -> None:
     all_left_out = CompileOptions.of(without="all")
-    assert names(to_loops(all_left_out)) == ["arrays-apart", "mark-parallel"]
+    assert names(to_loops(all_left_out)) == ["no-alias", "mark-parallel"]
     assert not to_one(Topology.local(2, gpus=0), all_left_out, given_up=True)
 
 
 def test_code_and_rows_that_say_different_things_are_found_out() -> None:
     with pytest.raises(InternalError, match="no pass 'jam-row' stands in the pipeline"):
         LOOPS.passes({"jam-row": {"rows": 3}})
-    with pytest.raises(InternalError, match="'jam-rows' is left out, and its row does not say"):
-        LOOPS.passes({"jam-rows": None})
+    with pytest.raises(
+        InternalError, match="'jam-for-stores' is left out, and its row does not say"
+    ):
+        LOOPS.passes({"jam-for-stores": None})
 
 
 # -- for people ------------------------------------------------------------------------------------
@@ -247,10 +253,10 @@ def test_one_of_mlirs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_pass_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["passes", "jam-row"]) == 1
-    assert "did you mean 'jam-rows'?" in capsys.readouterr().err
+    assert "did you mean 'jam-for-stores'?" in capsys.readouterr().err
 
 
 def test_the_documentation_is_the_classs_own() -> None:
-    said = documentation(OWN["jam-rows"].at)
-    assert said.cls == OWN["jam-rows"].load().__doc__.replace("\n    ", "\n").strip()  # pyright: ignore[reportOptionalMemberAccess]
+    said = documentation(OWN["jam-for-stores"].at)
+    assert said.cls == OWN["jam-for-stores"].load().__doc__.replace("\n    ", "\n").strip()  # pyright: ignore[reportOptionalMemberAccess]
     assert "before:" in said.cls

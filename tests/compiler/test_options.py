@@ -41,7 +41,7 @@ from avial_lab.program.tuned import tuning_key_of
 # -- each option on every way that it goes ---------------------------------------------------------
 
 TEXT = "avial.schedule %a {}"
-OTHERS = {"sizes": "block-loops{terms=128 block=48}"}
+OTHERS = {"sizes": "block-contractions{terms=128 block=48}"}
 """What is no default, for options that say nothing of their values."""
 
 
@@ -231,7 +231,7 @@ def test_the_models_sizes_are_asked_for_and_built_like_any(
 # -- passes and their sizes ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("without", ["all", "order-loops, all", OPTIONAL, ",".join(OPTIONAL)])
+@pytest.mark.parametrize("without", ["all", "interchange-loops, all", OPTIONAL, ",".join(OPTIONAL)])
 def test_passes_are_left_out_by_name(without):
     options = CompileOptions.of(without=without)
     assert options.without == OPTIONAL
@@ -245,32 +245,34 @@ def test_all_are_kept_where_none_is_named():
 def test_an_unknown_pass_is_refused_with_those_that_are_there():
     with pytest.raises(ScheduleError, match="no optional pass is called 'inline'") as raised:
         CompileOptions.of(without="inline")
-    assert "order-loops" in str(raised.value)
+    assert "interchange-loops" in str(raised.value)
 
 
 def test_sizes_are_read_in_any_order_and_told_in_one():
-    options = CompileOptions.of(sizes=" tile-time{widths=8x16},block-loops{block=48 terms=7}")
-    assert options.sizes_text == "block-loops{terms=7 block=48},tile-time{widths=8x16}"
+    options = CompileOptions.of(
+        sizes=" tile-time{widths=8x16},block-contractions{block=48 terms=7}"
+    )
+    assert options.sizes_text == "block-contractions{terms=7 block=48},tile-time{widths=8x16}"
     assert options == CompileOptions.of(sizes=options.sizes_text)
-    assert options.sizes_of("block-loops") == {"terms": 7, "block": 48}
-    assert options.sizes_of("order-loops") == {}
+    assert options.sizes_of("block-contractions") == {"terms": 7, "block": 48}
+    assert options.sizes_of("interchange-loops") == {}
 
 
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ("block-loops{terms=0}", "from 1 to 65,536"),
-        ("block-loops{terms=-3}", "from 1 to 65,536"),
-        ("block-loops{terms=65537}", "from 1 to 65,536"),
-        ("block-loops{terms=many}", "from 1 to 65,536"),
-        ("block-loops{block=9}", "from 8 to 8,192, a multiple of 8"),
+        ("block-contractions{terms=0}", "from 1 to 65,536"),
+        ("block-contractions{terms=-3}", "from 1 to 65,536"),
+        ("block-contractions{terms=65537}", "from 1 to 65,536"),
+        ("block-contractions{terms=many}", "from 1 to 65,536"),
+        ("block-contractions{block=9}", "from 8 to 8,192, a multiple of 8"),
         ("tile-time{widths=8}", "2 or 3 numbers as in 8x16, each from 1 to 65,536"),
         ("tile-time{widths=8x0}", "each from 1 to 65,536"),
-        ("interleave-rows{rows=1}", "from 2 to 64"),
-        ("block-loops{term=8}", "it has: terms, block, steps"),
-        ("order-loops{a=1}", "there are: widen-halos, normalise-tasks, block-loops"),
-        ("block-loops{terms=8", "as in block-loops"),
-        ("terms=8", "as in block-loops"),
+        ("jam-for-latency{rows=1}", "from 2 to 64"),
+        ("block-contractions{term=8}", "it has: terms, block, steps"),
+        ("interchange-loops{a=1}", "there are: widen-halos, normalise-tasks, block-contractions"),
+        ("block-contractions{terms=8", "as in block-contractions"),
+        ("terms=8", "as in block-contractions"),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused_with_the_range(sizes: str, said: str):
@@ -281,7 +283,7 @@ def test_sizes_that_make_no_sense_are_refused_with_the_range(sizes: str, said: s
 
 def test_a_pass_that_is_left_out_has_no_sizes():
     with pytest.raises(ScheduleError, match="left out, and given sizes"):
-        CompileOptions.of(without="block-loops", sizes="block-loops{terms=8}")
+        CompileOptions.of(without="block-contractions", sizes="block-contractions{terms=8}")
 
 
 def test_every_size_is_an_option_of_its_pass():
@@ -293,7 +295,14 @@ def test_every_size_is_an_option_of_its_pass():
 
 
 @pytest.mark.parametrize(
-    "text", ["func.func(canonicalize)", "canonicalize{", "order-loops,,cse", "order-loops cse", ""]
+    "text",
+    [
+        "func.func(canonicalize)",
+        "canonicalize{",
+        "interchange-loops,,cse",
+        "interchange-loops cse",
+        "",
+    ],
 )
 def test_what_is_not_written_as_passes_is_refused(text: str):
     with pytest.raises(PassError, match="no list of passes"):

@@ -22,12 +22,12 @@ MARGIN = 3
 """Elements of an array beyond those: subscripts are up to so far from a loop's variable."""
 
 SIZES = {
-    "block-loops{{terms={} block={} steps={}}}": ((1, 2, 3, 8, 33), (8, 16, 24), (16, 17)),
-    "block-substitutions{{rows={}}}": ((8, 16),),
+    "block-contractions{{terms={} block={} steps={}}}": ((1, 2, 3, 8, 33), (8, 16, 24), (16, 17)),
+    "block-triangular-solves{{rows={}}}": ((8, 16),),
     "tile-time{{widths={}}}": (("1x1", "2x3", "4x4", "5x2", "8x8", "3x16"),),
     "widen-halos{{steps={}}}": ((1, 2, 3, 5),),
-    "jam-rows{{rows={}}}": ((2, 3, 4),),
-    "interleave-rows{{rows={}}}": ((2, 3, 4),),
+    "jam-for-stores{{rows={}}}": ((2, 3, 4),),
+    "jam-for-latency{{rows={}}}": ((2, 3, 4),),
 }
 """Passes with what their tiles may be here, small beside the arrays."""
 

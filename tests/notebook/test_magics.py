@@ -54,7 +54,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
 def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     page.run("a = 3; x = __import__('numpy').arange(4)")
     line = "-o prog --ranks 3 --gpus=1 --policy levels --sync=levels --division grid --fn f"
-    line += " -D n=len(x)*2 --without order-loops --sizes tile-time{widths=8x8} --strict --dynamic"
+    line += " -D n=len(x)*2 --without interchange-loops --sizes tile-time{widths=8x8}"
+    line += " --strict --dynamic"
     assert page.run(f"%%avial {line}\n{CELL}") is None
     asked = dict(compiler.asked)
     namespace = asked.pop("arrays")
@@ -64,7 +65,7 @@ def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     assert asked == {
         "scalars": {"n": 8}, "ranks": 3, "gpus": 1, "topology": None, "policy": "levels",
         "sync": "levels", "division": "grid", "function": "f", "name": "prog",
-        "without": "order-loops", "sizes": "tile-time{widths=8x8}", "strict": True,
+        "without": "interchange-loops", "sizes": "tile-time{widths=8x8}", "strict": True,
         "dynamic": True,
     }  # fmt: skip
     assert isinstance(page.names["prog"], Program)

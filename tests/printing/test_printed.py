@@ -305,7 +305,7 @@ def test_what_there_is_one_of_each() -> None:
   lift-cf-to-scf: Jumps between blocks become loops and branches.
   one-task: Puts the whole function into one task.>\
 """)
-    assert repr(SIZES["block-loops"]["terms"]) == snapshot(
+    assert repr(SIZES["block-contractions"]["terms"]) == snapshot(
         "<Size terms of a sum in one block, from 1 to 65,536>"
     )
 

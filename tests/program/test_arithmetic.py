@@ -224,7 +224,7 @@ def test_a_sum_of_what_cancels_is_as_near_as_its_terms_allow(rng: np.random.Gene
 def test_a_sum_that_no_pass_reorders_is_the_references(rng: np.random.Generator) -> None:
     arrays = {name: rng.normal(size=1003).astype(np.float32) for name in "ab"}
     arrays["s"] = np.array(0.5, np.float32)
-    program = compiled(DOT, "f32", arrays, ranks=1, without="reorder-sums")
+    program = compiled(DOT, "f32", arrays, ranks=1, without="reassociate-sums")
     assert program.built.reordered == {}
     program.run(check=True)
     assert program.check_report is not None

@@ -13,7 +13,7 @@ import pytest
 from mlir import ir
 
 import avial_lab
-from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
+from avial_lab.compiler.passes.loops.order.interchange_loops import InterchangeLoops
 from avial_lab.compiler.passes.tasks.distribute_loops import DistributeLoops
 from avial_lab.compiler.requests import Build, Built
 from avial_lab.compiler.worker.answers import answer
@@ -92,7 +92,7 @@ def breaks(_: object, module: ir.Operation) -> None:
 def test_an_optional_pass_is_left_out(
     compiler: InThisProcess, monkeypatch: pytest.MonkeyPatch, fault: object, said: str
 ) -> None:
-    monkeypatch.setattr(OrderLoops, "__call__", fault)
+    monkeypatch.setattr(InterchangeLoops, "__call__", fault)
     with pytest.warns(FaultWarning, match="without optional passes on its loops") as told:
         program = compiled()
     assert said in str(told[0].message)
@@ -174,9 +174,9 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
         "if 'avial_lab.compiler.worker.main' in sys.orig_argv:\n"
-        "    from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops\n"
+        "    from avial_lab.compiler.passes.loops.order.interchange_loops import InterchangeLoops\n"
         "    def fails(self, module): raise KeyError('loop3')\n"
-        "    OrderLoops.__call__ = fails\n"
+        "    InterchangeLoops.__call__ = fails\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "avial_lab", "run", "sums.mlir", "-n", "1", "--check"],

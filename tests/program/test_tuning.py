@@ -30,9 +30,13 @@ def built_at(options: CompileOptions) -> Any:
     """As much of a Built as the search looks at, of a program with one contraction of 256 terms in
     blocks of 96; no code hangs on the pass promote-scalars.
     """
-    given = {"terms": 256, "block": 96} | options.sizes_of("block-loops")
+    given = {"terms": 256, "block": 96} | options.sizes_of("block-contractions")
     sizes = " ".join(f"{key}={value}" for key, value in given.items())
-    blocked = f"block-loops{{{sizes}}}: C" if options.keeps("block-loops") else "order-loops: C"
+    blocked = (
+        f"block-contractions{{{sizes}}}: C"
+        if options.keeps("block-contractions")
+        else "interchange-loops: C"
+    )
     code = f"{blocked} {[name for name in options.without if name != 'promote-scalars']}"
     verdict = SimpleNamespace(done=(blocked, "promote-scalars: x", "mark-parallel: i"))
     return SimpleNamespace(
@@ -75,21 +79,21 @@ def search(monkeypatch: pytest.MonkeyPatch, track: Track, seconds: float = 1e6) 
 
 def by_terms(options: CompileOptions, _: int) -> float:
     """Best at 1024 terms; without the pass far worse."""
-    if not options.keeps("block-loops"):
+    if not options.keeps("block-contractions"):
         return 9.0
-    return 1.0 + abs(int(options.sizes_of("block-loops").get("terms", 256)) - 1024) / 1024
+    return 1.0 + abs(int(options.sizes_of("block-contractions").get("terms", 256)) - 1024) / 1024
 
 
 def test_the_search_climbs_to_the_best_and_says_what_it_tried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = search(monkeypatch, track := Track(by_terms))
-    assert found.sizes == "block-loops{terms=1024}"
+    assert found.sizes == "block-contractions{terms=1024}"
     assert found.ratio == pytest.approx(1.75)
     kept = [each.what for each in found.tried if each.kept]
-    assert kept == ["block-loops{terms=512}", "block-loops{terms=1024}"]
-    assert "block-loops{terms=1024 block=192}" in [each.what for each in found.tried]
-    assert any(each.what.endswith("without block-loops") for each in found.tried)
+    assert kept == ["block-contractions{terms=512}", "block-contractions{terms=1024}"]
+    assert "block-contractions{terms=1024 block=192}" in [each.what for each in found.tried]
+    assert any(each.what.endswith("without block-contractions") for each in found.tried)
     # That leaves the same code: nothing to measure.
     assert not any("promote-scalars" in each.what for each in found.tried)
     assert len(set(track.entered)) == len(track.entered)
@@ -97,8 +101,8 @@ def test_the_search_climbs_to_the_best_and_says_what_it_tried(
 
 
 def test_leaving_a_pass_out_may_be_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = search(monkeypatch, Track(lambda e, _: 2.0 if e.keeps("block-loops") else 1.0))
-    assert (found.sizes, found.without) == ("", ("block-loops",))
+    found = search(monkeypatch, Track(lambda e, _: 2.0 if e.keeps("block-contractions") else 1.0))
+    assert (found.sizes, found.without) == ("", ("block-contractions",))
 
 
 def test_differences_within_the_noise_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,14 +133,19 @@ def test_a_failure_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_moves_stay_in_their_range() -> None:
-    least = CompileOptions.of(sizes="block-loops{terms=1 block=8}")
-    assert Move("block-loops", "block", 0.5)(least, built_at(least)) is None
-    up = Move("block-loops", "block", 1.5)(least, built_at(least))
+    least = CompileOptions.of(sizes="block-contractions{terms=1 block=8}")
+    assert Move("block-contractions", "block", 0.5)(least, built_at(least)) is None
+    up = Move("block-contractions", "block", 1.5)(least, built_at(least))
     assert up is not None
-    assert up.sizes_text == "block-loops{terms=1 block=16}"
-    assert Move("block-loops")(least, built_at(least)) == CompileOptions.of(without="block-loops")
+    assert up.sizes_text == "block-contractions{terms=1 block=16}"
+    assert Move("block-contractions")(least, built_at(least)) == CompileOptions.of(
+        without="block-contractions"
+    )
     assert Move("tile-time", "widths", 2.0)(MODEL, built_at(MODEL)) is None
-    assert {move.name for move in moves_for(built_at(MODEL))} == {"block-loops", "promote-scalars"}
+    assert {move.name for move in moves_for(built_at(MODEL))} == {
+        "block-contractions",
+        "promote-scalars",
+    }
 
 
 # -- with the real thing ---------------------------------------------------------------------------
@@ -191,7 +200,7 @@ def test_tuned_programs_are_found_again_and_are_right(
     again.run(check=True)
     assert "bit for bit" in str(again.check_report)
     assert of_kernel("gemm", sizes="model").choice is None
-    assert of_kernel("gemm", without="order-loops").choice is None
+    assert of_kernel("gemm", without="interchange-loops").choice is None
     assert of_kernel("gemm", strict=True).choice is None
     assert of_kernel("gemm", ranks=2).choice == tuned.choice
     assert of_kernel("syrk").choice is None
@@ -203,15 +212,19 @@ def test_what_is_remembered_is_whole_or_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    tried = (Tried("block-loops{terms=64}", 0.1, 1.2, 0.01, True),)
-    choice = Choice("2026-11-22", None, 1.2, "block-loops{terms=64}", ("order-loops",), tried)
+    tried = (Tried("block-contractions{terms=64}", 0.1, 1.2, 0.01, True),)
+    choice = Choice(
+        "2026-11-22", None, 1.2, "block-contractions{terms=64}", ("interchange-loops",), tried
+    )
     assert remembered("a") is None
     remember("a", choice)
     assert remembered("a") == choice
     for wrong in (b"{", b"[]", b'{"tried": []}', b'{"tried": 1, "without": []}'):
         tuning._kept().put("b", wrong)
         assert remembered("b") is None
-    remember("c", Choice("2026-11-22", None, 1.2, "block-loops{terms=0}"))  # of another version
+    remember(
+        "c", Choice("2026-11-22", None, 1.2, "block-contractions{terms=0}")
+    )  # of another version
     assert remembered("c") is None
 
 
@@ -224,7 +237,7 @@ def test_a_budget_that_makes_no_sense_is_refused_with_the_range(seconds: float) 
 
 def test_what_cannot_be_tuned_says_why() -> None:
     with pytest.raises(AvialError, match="was told its sizes"):
-        of_kernel("gemm", sizes="block-loops{terms=16}").tune(1.0)
+        of_kernel("gemm", sizes="block-contractions{terms=16}").tune(1.0)
     program = of_kernel("gemm")
     with pytest.raises(AvialError, match="edited by hand"):
         program.resume("mpi", program.stages["mpi"].text).tune(1.0)

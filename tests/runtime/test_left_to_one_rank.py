@@ -27,7 +27,7 @@ def test_the_values_are_the_reference_s(text: str, element: str, cluster: Cluste
         name: rng.random((size, size) if name.isupper() else size).astype(dtype) for name in names
     }
     text = text.replace("f64", element)
-    program = avial_lab.compile(text, arrays=arrays, ranks=2, without="share-rows")
+    program = avial_lab.compile(text, arrays=arrays, ranks=2, without="align-reductions")
     assert program.plan is not None
     assert {piece.rank for piece in program.plan.results} == {0}
     program.run(cluster, check=True)

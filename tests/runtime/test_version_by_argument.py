@@ -132,7 +132,7 @@ def test_values_hang_on_their_arguments_alone(body: str, element: str, cluster: 
         text,
         arrays={name: array.copy() for name, array in arrays.items()},
         ranks=1,
-        without="near-arguments",
+        without="version-by-argument",
     )
     for given in (near, last, beyond, odd):
         for each in (program, alone):

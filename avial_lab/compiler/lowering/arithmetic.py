@@ -17,7 +17,7 @@ def arithmetic(*, strict: bool) -> tuple[Pass, ...]:
     return ARITHMETIC.passes(
         {
             "strict-arithmetic": {} if strict else None,
-            "contract-products": {} if fused else None,
-            "mark-math": None if strict else {"fused": fused},
+            "contract-fma": {} if fused else None,
+            "select-math": None if strict else {"fused": fused},
         }
     )

@@ -39,7 +39,7 @@ from avial_lab.compiler.lowering.run import Pass, Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import mlir_stage, object_stage, our_line, ptx_in
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.pass_rows import Given
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.compiler.passes.placement.place_phases import PlacePhases
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
 from avial_lab.machine.topology import Topology
@@ -112,12 +112,12 @@ def to_one(topology: Topology, options: CompileOptions, *, given_up: bool) -> tu
     With `given_up`, what was found to be parallel may stay on one of several ranks.
     """
     several = topology.ranks > 1
-    blocking = BlockLoops(**options.sizes_of("block-loops"))
-    steps = blocking.steps if options.keeps("block-loops") else 0
+    blocking = BlockContractions(**options.sizes_of("block-contractions"))
+    steps = blocking.steps if options.keeps("block-contractions") else 0
     ranks = {"ranks": topology.ranks}
     fuse = {**options.sizes_of("tile-time"), "steps": steps, **ranks}
     given: Given = {
-        "share-rows": ranks if several and given_up else None,
+        "align-reductions": ranks if several and given_up else None,
         "keep-on-one": ranks if several and given_up else None,
         "widen-halos": ranks if several else None,
         "fuse-phases": fuse if given_up or not several else None,
@@ -182,15 +182,19 @@ def lower_mpi(work: ir.Operation, options: CompileOptions, *, watch: Watch | Non
 
 def to_loops(options: CompileOptions) -> tuple[Pass | str, ...]:
     """What makes a rank's loops fast."""
-    blocks = options.keeps("block-loops")
+    blocks = options.keeps("block-contractions")
     # A BLAS takes no matrix that is mirrored as it is read.
-    joins = blocks and options.keeps("join-sums") and not (options.strict or options.blas)
+    joins = (
+        blocks and options.keeps("merge-split-reductions") and not (options.strict or options.blas)
+    )
     given: Given = {
-        "unroll-sums": None if options.blas else {"blocks": blocks},  # it takes small products too
+        "unroll-reductions": None
+        if options.blas
+        else {"blocks": blocks},  # it takes small products too
         "expand-scalars": {"blocks": blocks, "sums": joins},
-        "join-sums": {} if joins else None,
+        "merge-split-reductions": {} if joins else None,
         "expand-arrays": {} if blocks else None,
-        "block-loops": {"blas": options.blas},
+        "block-contractions": {"blas": options.blas},
     }
     return LOOPS.passes(given, without=options.without, sizes=options.sizes)
 

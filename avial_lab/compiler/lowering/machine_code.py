@@ -76,9 +76,9 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     run_passes(module, TO_LLVM, watch=watch)
     wanted = {
         "signed-offsets": may_run_backwards(text),
-        "apart-to-llvm": APART in text,
+        "no-alias-to-llvm": APART in text,
         "independent-to-llvm": any(mark in text for mark in MARKS),
-        "keep-memory": "memref.alloc(" in text,
+        "pool-allocations": "memref.alloc(" in text,
     }
     ours = LLVM_FACTS.passes({name: {} if each else None for name, each in wanted.items()})
     if not ours:

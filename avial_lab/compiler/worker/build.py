@@ -42,7 +42,7 @@ from avial_lab.compiler.lowering.lower import (
 from avial_lab.compiler.lowering.predicted_messages import with_messages
 from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
-from avial_lab.compiler.passes.arithmetic.contract_fma import ContractProducts
+from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
 from avial_lab.compiler.worker.explain import verdicts_on
@@ -138,7 +138,7 @@ def build_program(question: Build) -> Built:
 
 
 def _contracts(question: Build) -> bool:
-    return ContractProducts() in arithmetic(strict=question.options.strict)
+    return ContractFma() in arithmetic(strict=question.options.strict)
 
 
 def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:

@@ -45,7 +45,7 @@ def told_of(program: Program) -> dict[str, tuple[str, ...]]:
             "jacobi-2d",
             "S1",
             [
-                "order-loops: no other order of i and j walks memory better",
+                "interchange-loops: no other order of i and j walks memory better",
                 "independent-accesses: iterations of j meet nowhere, and may be vectors",
                 "thread-loops: loop i divided where it is enough work, in equal parts",
             ],
@@ -55,13 +55,13 @@ def told_of(program: Program) -> dict[str, tuple[str, ...]]:
             "S2",
             [
                 "promote-scalars: tmp[i] in a register during loop j",
-                "reorder-sums: sums over j are added up in parts, as vectors",
+                "reassociate-sums: sums over j are added up in parts, as vectors",
                 "rows of i, then for all",
                 "mark-parallel: all of from may run for parts of j at the same time",
                 "4 rows of i at once, which share y_parts",
             ],
         ),
-        ("lu", "S1", ["order-loops: A[i, j] in loops i k j instead of i j k"]),
+        ("lu", "S1", ["interchange-loops: A[i, j] in loops i k j instead of i j k"]),
     ],
 )
 def test_each_pass_tells_what_it_did_or_why_it_left_the_loops(
@@ -73,18 +73,18 @@ def test_each_pass_tells_what_it_did_or_why_it_left_the_loops(
 
 
 def test_what_is_left_out_tells_nothing_and_sizes_are_told_as_they_are() -> None:
-    (told,) = told_of(of_kernel("gemm", without="block-loops")).values()
-    assert not any(line.startswith("block-loops") for line in told)
-    assert any(line.startswith("order-loops: ") for line in told)
-    program = of_kernel("gemm", sizes="block-loops{terms=16 block=24}")
+    (told,) = told_of(of_kernel("gemm", without="block-contractions")).values()
+    assert not any(line.startswith("block-contractions") for line in told)
+    assert any(line.startswith("interchange-loops: ") for line in told)
+    program = of_kernel("gemm", sizes="block-contractions{terms=16 block=24}")
     assert "blocks of 16 terms" in str(program.explain())
     assert "and 24 rows" in str(program.explain())
-    assert "'block-loops{terms=16 block=24}'" in program.command
-    assert "block-loops{terms=16 block=24}" in program.stages["loops"].command
+    assert "'block-contractions{terms=16 block=24}'" in program.command
+    assert "block-contractions{terms=16 block=24}" in program.stages["loops"].command
 
 
 def test_values_are_the_same_with_other_sizes() -> None:
-    for sizes in ("block-loops{terms=1 block=8}", "block-loops{terms=7 block=64}"):
+    for sizes in ("block-contractions{terms=1 block=8}", "block-contractions{terms=7 block=64}"):
         program = of_kernel("gemm", sizes=sizes)
         program.run(check=True)
         assert "bit for bit" in str(program.check_report)

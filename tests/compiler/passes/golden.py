@@ -27,9 +27,9 @@ from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.passes.host.copies_to_loops import CopiesToLoops
 from avial_lab.compiler.passes.host.free_allocations import FreeAllocations
-from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
+from avial_lab.compiler.passes.host.ieee_min_max import IeeeMinMax
 from avial_lab.compiler.passes.llvm.independent_to_llvm import IndependentToLlvm, KeepIndependent
-from avial_lab.compiler.passes.llvm.no_alias_to_llvm import ApartToLlvm
+from avial_lab.compiler.passes.llvm.no_alias_to_llvm import NoAliasToLlvm
 from avial_lab.compiler.passes.tasks.unwrap_tasks import UnwrapTasks
 from tests.compiler.passes.steps import passes_in
 from tests.kernels.jit import Guarded
@@ -132,7 +132,7 @@ def loaded(
 
 TO_RUN: tuple[Pass | str, ...] = (
     CopiesToLoops(), FreeAllocations(), KeepIndependent(), "convert-linalg-to-loops",
-    "lower-affine", ExtremesToLlvm(), *TO_LLVM, ApartToLlvm(), IndependentToLlvm(),
+    "lower-affine", IeeeMinMax(), *TO_LLVM, NoAliasToLlvm(), IndependentToLlvm(),
 )  # fmt: skip
 
 

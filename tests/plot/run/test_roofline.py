@@ -20,7 +20,7 @@ ONE = Ceilings(1, "f64", 50e9, 10e9, 256)
 TWO = Ceilings(2, "f64", 100e9, 12.5e9, 256, ((2, 80e9), (3, 40e9)))
 POINTS = (
     Point("product", "i j k", 200_000_000, 8_000_000, 0.2),
-    Point("product", "order-loops", 200_000_000, 8_000_000, 0.02),
+    Point("product", "interchange-loops", 200_000_000, 8_000_000, 0.02),
     Point("heat", "as <written>", 10_000_000, 40_000_000, 0.005),
     Point("product", "threads", 200_000_000, 8_000_000, 0.004, 2),
     Point("heat", "tile-time", 10_000_000, 40_000_000, 0.001),
@@ -38,7 +38,7 @@ def test_every_step_has_the_time_before_and_after() -> None:
     assert table == snapshot("""\
            step          threads  before   after   faster       speed  of the roof
   product  i j k               1       –  200 ms        –   1 GFLOP/s          2 %
-  product  order-loops         1  200 ms   20 ms  10.00 ×  10 GFLOP/s         20 %
+  product  interchange-loops         1  200 ms   20 ms  10.00 ×  10 GFLOP/s         20 %
   heat     as <written>        1       –    5 ms        –   2 GFLOP/s         80 %
   product  threads             2   20 ms    4 ms   5.00 ×  50 GFLOP/s         50 %
   heat     tile-time           1    5 ms    1 ms   5.00 ×  10 GFLOP/s        400 %\
@@ -50,9 +50,9 @@ def test_a_point_without_a_time_is_in_the_table_alone() -> None:
     points = (POINTS[0], replace(POINTS[1], seconds=None), POINTS[3])
     roofline = Roofline(points, ONE)
     rows = roofline_text(roofline).splitlines()[-3:]
-    assert rows[1].split() == ["product", "order-loops", "1", *"–––––"]
+    assert rows[1].split() == ["product", "interchange-loops", "1", *"–––––"]
     assert rows[2].split()[2:8] == ["2", "200", "ms", "4", "ms", "50.00"]
-    assert "order-loops" not in roofline_svg(roofline)
+    assert "interchange-loops" not in roofline_svg(roofline)
 
 
 def test_without_times_there_is_the_roof() -> None:

@@ -18,7 +18,7 @@ from mlir import ir
 from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.options import CompileOptions
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.core.errors import AvialError, ClusterError, ScheduleError
 from avial_lab.core.toolchain import tool
 from avial_lab.program.compilation import compile as compile_program
@@ -262,7 +262,7 @@ def _at(memory: np.ndarray, shape: tuple[int, int], strides: tuple[int, int]) ->
 def after_blocks(loops: str, arguments: str) -> str:
     text = f"func.func @f({arguments}) attributes {{avial.apart}} {{ {loops} return }}"
     module = ir.Module.parse(text, ir.Context())
-    run_passes(module.operation, (BlockLoops(blas=True),))
+    run_passes(module.operation, (BlockContractions(blas=True),))
     return str(module)
 
 
@@ -321,7 +321,7 @@ def engine_loads(program: Program) -> engine.LoadedProgram:
 
 
 @pytest.mark.parametrize(
-    "options", [{"strict": True}, {"without": "block-loops"}, {"without": "all"}]
+    "options", [{"strict": True}, {"without": "block-contractions"}, {"without": "all"}]
 )
 def test_what_excludes_each_other_is_refused(options: dict[str, object]) -> None:
     arguments: dict[str, object] = {"without": "", "blas": True} | options

@@ -48,7 +48,7 @@ the most, for threads to share, while the first and the last waves have one.
 """
 
 SIDE_BY_SIDE = 8
-"""Slabs of a block of steps that are gone through at once (`interleave-rows`): about the latency of
+"""Slabs of a block of steps that are gone through at once (`jam-for-latency`): about the latency of
 a division over the time between two of them.
 """
 

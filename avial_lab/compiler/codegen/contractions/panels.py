@@ -50,7 +50,7 @@ from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.machine.constants import LINE_BYTES
 
-NAME = "block-loops"
+NAME = "block-contractions"
 
 FEW = 9
 """Vectors of columns, for which left values are read where they stand."""

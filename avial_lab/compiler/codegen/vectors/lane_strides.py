@@ -35,7 +35,7 @@ WIDTHS = (1, 8, 16, 32, 64)
 """Bits of integers that vectors are made of."""
 
 FUNCTIONS = ("absf", "absi", "ceil", "copysign", "ctpop", "floor", "fma", "sqrt", "trunc")
-"""Of `math`, with an instruction for vectors; those that `mark-math` chose are code."""
+"""Of `math`, with an instruction for vectors; those that `select-math` chose are code."""
 
 SCALAR_ONLY = ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi",
                "remf", "addui_extended", "mulsi_extended", "mului_extended")  # fmt: skip

@@ -35,7 +35,7 @@ CONTRACTED = "avial.contracted"
 
 
 @dataclass(frozen=True)
-class ContractProducts:
+class ContractFma:
     """A product whose only use is one sum of the same block becomes part of it.
 
     before:  %p = arith.mulf %a, %b : f64           %q = arith.mulf %c, %d : f64
@@ -68,7 +68,7 @@ class ContractProducts:
             module.attributes[CONTRACTED] = ir.UnitAttr.get()
 
     def __str__(self) -> str:
-        return "contract-products"
+        return "contract-fma"
 
 
 def show_bodies(module: ir.Operation, wanted: Container[str]) -> None:

@@ -1,4 +1,4 @@
-"""Elementary functions that `mark-math` chose, as code.
+"""Elementary functions that `select-math` chose, as code.
 
 Module with marked operations -> calls of private functions that hold the code and are always
 written out, so that LLVM makes vectors of the loop around them.

@@ -34,7 +34,7 @@ _EASY_POWERS = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
-class MarkMath:
+class SelectMath:
     """Mark the functions that are computed again and again: in loops, and in private functions,
     which loops call.
 
@@ -68,7 +68,7 @@ class MarkMath:
             module.attributes[MARKED] = ir.UnitAttr.get()
 
     def __str__(self) -> str:
-        return "mark-math" if self.fused else "mark-math{fused=false}"
+        return "select-math" if self.fused else "select-math{fused=false}"
 
 
 def functions_chosen(module: ir.Module | ir.Operation) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ INTRINSICS = {"arith.minimumf": "llvm.intr.minimum", "arith.maximumf": "llvm.int
 
 
 @dataclass(frozen=True)
-class ExtremesToLlvm:
+class IeeeMinMax:
     """LLVM's own operation; for a minimum on x86, if no loop hands it on, three that are quicker.
 
     before:  %n = arith.maximumf %x, %y : vector<8xf64>
@@ -50,7 +50,7 @@ class ExtremesToLlvm:
                 op.erase()
 
     def __str__(self) -> str:
-        return "extremes-to-llvm"
+        return "ieee-min-max"
 
     def _of_llvm(self, op: ir.Operation) -> ir.Value:
         on_x86 = self.machine.lower() in X86

@@ -14,7 +14,7 @@ from avial_lab.compiler.ir.operations import operations_named
 
 
 @dataclass(frozen=True)
-class ApartToLlvm:
+class NoAliasToLlvm:
     """Pointers that share no memory say so, and what is stored through one need not be loaded again
     through another.
 
@@ -32,7 +32,7 @@ class ApartToLlvm:
                     _mark(op)
 
     def __str__(self) -> str:
-        return "apart-to-llvm"
+        return "no-alias-to-llvm"
 
 
 def _mark(function: ir.Operation) -> None:

@@ -17,7 +17,7 @@ _NEW = {"malloc": TAKE, "free": GIVE}
 
 
 @dataclass(frozen=True)
-class KeepMemory:
+class PoolAllocations:
     """Memory is taken from what the program kept, and given back to that.
 
     before:  llvm.func @malloc(i64) -> !llvm.ptr                          %p = llvm.call @malloc(%n)
@@ -34,7 +34,7 @@ class KeepMemory:
                     _rename(op, "callee", ir.FlatSymbolRefAttr.get)
 
     def __str__(self) -> str:
-        return "keep-memory"
+        return "pool-allocations"
 
 
 def _rename(op: ir.Operation, attribute: str, named: Callable[[str], ir.Attribute]) -> None:

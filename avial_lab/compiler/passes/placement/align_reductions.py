@@ -60,7 +60,7 @@ BY_ROWS = "avial.by_rows"
 
 
 @dataclass(frozen=True)
-class ShareRows:
+class AlignReductions:
     """Divide a sum by the rows of the array that it goes through, where other phases have those.
 
     before:  avial.replicate { for %i split { for %j { x[i] += A[i, j] * u[j] } } }       {S1}
@@ -83,7 +83,7 @@ class ShareRows:
                 self._share_in(schedule)
 
     def __str__(self) -> str:
-        return f"share-rows{{ranks={self.ranks}}}"
+        return f"align-reductions{{ranks={self.ranks}}}"
 
     def _share_in(self, schedule: ir.Operation) -> None:
         phases = [op for op in operations_in(schedule) if op.name in PHASES]

@@ -25,7 +25,7 @@ from avial_lab.compiler.ir.nesting import FORS, holds
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import as_one, bytes_of, on_cpu, phases_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
-from avial_lab.compiler.passes.loops.contractions.block_contractions import STEPS, BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import STEPS, BlockContractions
 from avial_lab.compiler.passes.loops.order.tile_time import TileTime
 from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.machine.constants import BYTES_OF_A_SHORT_STEP, BYTES_WHILE_THREADS_MEET
@@ -53,9 +53,9 @@ class FusePhases:
     before:  avial.converge { affine.for %t { avial.replicate {S1}  avial.replicate {S2} } }
     after:   avial.task { affine.for %t { S1  S2 } } {name = "loop1", avial.fused = ["S1", "S2"]}
 
-    The options are those of `TileTime`, which tiles the task later, and of `BlockLoops`, which
-    makes blocks of its steps if it is a factorisation; with `steps` 0 that is not looked for. On a
-    few `ranks` too where shares of its steps would be no sooner done: of arrays that are in no
+    The options are those of `TileTime`, which tiles the task later, and of `BlockContractions`,
+    which makes blocks of its steps if it is a factorisation; with `steps` 0 that is not looked for.
+    On a few `ranks` too where shares of its steps would be no sooner done: of arrays that are in no
     core's own cache, and not where halos are wide.
     """
 
@@ -138,7 +138,7 @@ class FusePhases:
         if not self.steps or len(loops) != 1:
             return ""
         with contextlib.suppress(Immovable):
-            found = BlockLoops(steps=self.steps).blocks(loops[0])
+            found = BlockContractions(steps=self.steps).blocks(loops[0])
             if found is not None:
                 what = "update the arrays at once" if found.updates else "stay in the cache"
                 return f"blocks of {found.width} steps {what}"

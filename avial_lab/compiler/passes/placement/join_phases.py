@@ -22,21 +22,21 @@ from avial_lab.compiler.ir.operations import functions_in, nbytes_of, operations
 from avial_lab.compiler.ir.phases import alone_in, on_cpu, touched_by
 from avial_lab.compiler.ir.program import STRICT, is_strict
 from avial_lab.compiler.ir.remarks import listed
-from avial_lab.compiler.passes.loops.order.fuse_loops import FuseNests
-from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
+from avial_lab.compiler.passes.loops.order.fuse_loops import FuseLoops
+from avial_lab.compiler.passes.loops.order.interchange_loops import InterchangeLoops
 from avial_lab.machine.cpu import this_cpu
 
 
 @dataclass(frozen=True)
 class JoinPhases:
-    """Replicates beside each other become one task where fuse-nests makes one nest of theirs.
+    """Replicates beside each other become one task where fuse-loops makes one nest of theirs.
 
     before:  avial.replicate { x += A * u } {S1}  avial.replicate { y += transposed A * v } {S2}
     after:   avial.task { x += A * u  y += transposed A * v } {name = "S1", avial.fused = ["S1",
              "S2"]}
 
-    That is tried on a copy, with the loops in the order that order-loops puts them into. On several
-    `ranks` only a program that is left to one of them.
+    That is tried on a copy, with the loops in the order that interchange-loops puts them into. On
+    several `ranks` only a program that is left to one of them.
     """
 
     ranks: int = 1
@@ -202,17 +202,17 @@ class _Nests:
                         remap(each, inside)
                     inside.update(zip(op.results, copy.results, strict=True))
                 func.ReturnOp([])
-        OrderLoops()(module.operation)
+        InterchangeLoops()(module.operation)
         given = (*captured.arguments, *(v for op in captured.chain for v in op.results))
         return _Nests(module.operation, {value: inside[value] for value in given})
 
     def count(self) -> int:
-        """How many are left once fuse-nests has been at them."""
+        """How many are left once fuse-loops has been at them."""
         found = len(list(nearest_loops(self.module)))
         if self.fused or found < 2:
             return found
         copy = self.module.clone().operation
-        FuseNests()(copy)
+        FuseLoops()(copy)
         return len(list(nearest_loops(copy)))
 
     def followed_by(self, others: _Nests) -> _Nests:
@@ -234,5 +234,5 @@ class _Nests:
         with self.module.context:
             kind = ir.FunctionType.get(kinds, [])
             function.attributes["function_type"] = ir.TypeAttr.get(kind)
-        FuseNests()(self.module)
+        FuseLoops()(self.module)
         return _Nests(self.module, self.inside, fused=True)

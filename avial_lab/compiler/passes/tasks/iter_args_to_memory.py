@@ -20,7 +20,7 @@ from avial_lab.compiler.passes.tasks.control_level import LOOPS, ControlLevel, s
 
 
 @dataclass(frozen=True)
-class CarriedToMemory:
+class IterArgsToMemory:
     """A cell for each carried value that depends on memory, allocated where the function begins.
 
     before:  %s = affine.for %i … iter_args(%sum = %zero) -> f64 { …  affine.yield %next : f64 }
@@ -43,7 +43,7 @@ class CarriedToMemory:
                 _convert(function)
 
     def __str__(self) -> str:
-        return "carried-to-memory"
+        return "iter-args-to-memory"
 
 
 def _convert(function: ir.Operation) -> None:

@@ -28,7 +28,7 @@ from avial_lab.compiler.ir.operations import (
 )
 from avial_lab.compiler.ir.program import symbol_of
 from avial_lab.compiler.ir.remarks import tell
-from avial_lab.compiler.passes.loops.facts.no_alias import ArraysApart
+from avial_lab.compiler.passes.loops.facts.no_alias import NoAlias
 from avial_lab.compiler.passes.tasks.control_level import CONDITIONS
 from avial_lab.core.errors import AvialError, InternalError
 
@@ -64,7 +64,7 @@ class NormaliseTasks:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            ArraysApart()(module)
+            NoAlias()(module)
             for function in [f for f in functions_in(module) if AS_WRITTEN in f.attributes]:
                 del function.attributes[AS_WRITTEN]
                 if arrays_apart(function) and _may_be_loops(function, self.least):

@@ -29,7 +29,7 @@ _ELEMENT_ACCESSES = (*LOADS, *STORES)
 
 
 @dataclass(frozen=True)
-class OwnMemory:
+class PlaceAllocations:
     """Sink what each iteration overwrites before it reads; hoist what a control loop allocates.
 
     before:  %sum = memref.alloca() : memref<f64>      // a front end's one variable for many loops
@@ -50,7 +50,7 @@ class OwnMemory:
                 _settle(function)
 
     def __str__(self) -> str:
-        return "own-memory"
+        return "place-allocations"
 
 
 def _settle(function: ir.Operation) -> None:

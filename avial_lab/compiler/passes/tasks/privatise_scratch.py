@@ -21,7 +21,7 @@ MOST = 64
 
 
 @dataclass(frozen=True)
-class ScratchPerIteration:
+class PrivatiseScratch:
     """The last iteration leaves in the caller's array what it would have left there.
 
     before:  affine.for %r = 0 to %n { … store %x, %sum[%p] … load %sum[%p] … }
@@ -44,7 +44,7 @@ class ScratchPerIteration:
                 CopiesToLoops()(module)
 
     def __str__(self) -> str:
-        return "scratch-per-iteration"
+        return "privatise-scratch"
 
 
 def _all_of(function: ir.Operation) -> bool:

@@ -48,7 +48,7 @@ class _NotAffine(Exception):
 
 
 @dataclass(frozen=True)
-class RaiseLoops:
+class RaiseToAffine:
     """Write loops and accesses of other dialects as those of affine.
 
     before:  scf.for %i = %c1 to %n step %c1 { %k = arith.addi %i, %c2  %x = memref.load %A[%k] … }
@@ -69,7 +69,7 @@ class RaiseLoops:
                     _Raising(function).run()
 
     def __str__(self) -> str:
-        return "raise-loops"
+        return "raise-to-affine"
 
 
 class _Raising:

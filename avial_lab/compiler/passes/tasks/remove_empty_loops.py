@@ -16,7 +16,7 @@ from avial_lab.compiler.ir.operations import operations_named
 
 
 @dataclass(frozen=True)
-class EmptyLoops:
+class RemoveEmptyLoops:
     """Erase them, outer before inner.
 
     before:  affine.for %i = 3 to 2 { affine.for %j = 0 to min(%i + 2, 1) { … } }
@@ -35,7 +35,7 @@ class EmptyLoops:
                 op.erase()
 
     def __str__(self) -> str:
-        return "empty-loops"
+        return "remove-empty-loops"
 
 
 def _never_runs(op: ir.Operation) -> bool:

@@ -23,7 +23,7 @@ MOST = 16
 
 
 @dataclass(frozen=True)
-class CutLoops:
+class SplitIndexSets:
     """Three loops of one: before, at and after the iteration that the others depend on.
 
     before:  affine.for %i = 0 to %n { row i of %P from row %k }
@@ -39,7 +39,7 @@ class CutLoops:
                     _cut_all(op)
 
     def __str__(self) -> str:
-        return "cut-loops"
+        return "split-index-sets"
 
 
 def _cut_all(function: ir.Operation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from tests.compiler.analysis.patterns.test_panel_solves import eliminated
 from tests.compiler.passes.loops.contractions.test_block_contractions import (
     LU,
@@ -41,7 +41,7 @@ def test_sides_that_are_computed_otherwise_stay_two(above: str, sizes: tuple[int
     before, _, after = LU.rpartition(UPDATE)
     body = before + above + after
     assert len(eliminated(body).updates) == 2
-    texts = [(factorisation(body, n), BlockLoops(steps=16, cpu=WIDE)) for n in sizes]
+    texts = [(factorisation(body, n), BlockContractions(steps=16, cpu=WIDE)) for n in sizes]
     assert check(texts, "f64", special=True) == len(texts)
 
 

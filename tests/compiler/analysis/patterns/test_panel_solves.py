@@ -8,7 +8,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.patterns.factorisations import Elimination, elimination_in
 from avial_lab.compiler.analysis.patterns.panel_solves import Strips
 from avial_lab.compiler.analysis.polyhedral.units import units_of
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from tests.compiler.analysis.polyhedral.texts import scop_of
 from tests.compiler.passes.loops.contractions.test_block_contractions import (
     CHOLESKY,
@@ -103,4 +103,4 @@ def test_what_a_step_leaves_goes_by_once_for_it_and_the_next(waits):
     told = [str(part.unit.statements[-1].accesses[0]) for part in stores if part]
     assert told == ([] if waits else ["C[k, j]", "B[i, j]"])
     text = factorisation(body, 65)
-    assert check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64", special=True) == 1
+    assert check([(text, BlockContractions(steps=16, cpu=WIDE))], "f64", special=True) == 1

@@ -9,7 +9,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.passes.rewriting import assert_same_bits
 
@@ -45,7 +45,7 @@ def convolution(
 def blocked(text: str) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (BlockLoops(cpu=CPU),))
+        run_passes(module.operation, (BlockContractions(cpu=CPU),))
         return str(module)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
@@ -101,7 +101,7 @@ class Splits:
 def tiled(splits: Splits, *, steps: int = 16) -> str:
     context = ir.Context()
     module = ir.Module.parse(splits.text, context)
-    run_passes(module.operation, (BlockLoops(steps=steps, cpu=Cpu(16, 16, fma=True)),))
+    run_passes(module.operation, (BlockContractions(steps=steps, cpu=Cpu(16, 16, fma=True)),))
     return str(module)
 
 
@@ -196,7 +196,7 @@ ANY_SIZE = """
 def test_a_table_of_any_size() -> None:
     context = ir.Context()
     module = ir.Module.parse(ANY_SIZE, context)
-    run_passes(module.operation, (BlockLoops(steps=16, cpu=Cpu(16, 16, fma=True)),))
+    run_passes(module.operation, (BlockContractions(steps=16, cpu=Cpu(16, 16, fma=True)),))
     assert is_tiled(str(module))
     with context:
         machine = Machine([("before", ANY_SIZE), ("after", str(module))], context)

@@ -9,7 +9,7 @@ from mlir import ir
 
 from avial_lab.compiler.ir.nesting import FORS, parent_of
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.loops.contractions.test_block_contractions import (
     NARROW,
@@ -111,7 +111,7 @@ def test_how_far_packing_moves(case: str) -> None:
     context = ir.Context()
     with context:
         text = text_of(case, "f64", (37, 41, 29))
-        made = blocked(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context)
+        made = blocked(text, (BlockContractions(terms=8, block=16, cpu=WIDE),), context)
         inside = CASES[case][-1]
         # Where it stays where it was, it is packed anew for each block of terms.
         stays = inside == sum(each.endswith("{") and "for" in each for each in CASES[case][0])
@@ -126,7 +126,7 @@ def test_the_same_text_each_time() -> None:
         contexts.append(ir.Context())
         with contexts[-1]:
             text = text_of("something else is written before it", "f64", (37, 41, 29))
-            passes = (BlockLoops(terms=8, block=16, cpu=WIDE),)
+            passes = (BlockContractions(terms=8, block=16, cpu=WIDE),)
             made.add(str(blocked(text, passes, contexts[-1])))
     assert len(made) == 1
 
@@ -134,7 +134,7 @@ def test_the_same_text_each_time() -> None:
 @pytest.mark.parametrize("kind", ["f64", "f32"])
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_packed_ahead_is_the_same(case: str, kind: str) -> None:
-    tiles = BlockLoops(terms=8, block=16, cpu=NARROW)
+    tiles = BlockContractions(terms=8, block=16, cpu=NARROW)
     sizes = ((37, 41, 29), (4, 8, 8), (5, 9, 17), (1, 3, 2))
     check([(text_of(case, kind, each), tiles) for each in sizes], kind)
 
@@ -146,14 +146,14 @@ SIZES = st.sampled_from([1, 2, 3, 7, 8, 9, 12, 13, 16, 17, 25, 31, 33])
 @given(st.data())
 def test_random_ones_compute_the_same_bits(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from([kind for kind in sorted(TYPES) if kind[0] == "f"]))
-    texts: list[tuple[str, BlockLoops]] = []
+    texts: list[tuple[str, BlockContractions]] = []
     for _ in range(8):
         case = data.draw(st.sampled_from(sorted(CASES)))
         sizes = data.draw(st.tuples(SIZES, SIZES, SIZES))
         affine = CASES[case][0][0] == TIMES  # only its variable may be a subscript
         row = data.draw(st.sampled_from(["0", "%t"] if affine else ["0"]))
         event(f"{case}, rows from {row}")
-        tiles = BlockLoops(
+        tiles = BlockContractions(
             terms=data.draw(st.sampled_from([1, 2, 5, 8, 64])),
             block=data.draw(st.sampled_from([1, 8, 16, 64])),
             cpu=data.draw(st.sampled_from([NARROW, WIDE])),
@@ -168,7 +168,7 @@ def test_what_a_loop_that_never_runs_would_read_is_not_read() -> None:
     with context:
         text = text_of("that never runs", "f64", (37, 41, 29))
         made = ir.Module.parse(
-            blocked(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context), context
+            blocked(text, (BlockContractions(terms=8, block=16, cpu=WIDE),), context), context
         )
         for around in around_packing(made):
             assert any(op.name == "scf.if" for op in around)
@@ -186,7 +186,7 @@ def test_a_division_that_may_end_the_program_stays_where_it_is(by: str, inside: 
         text = text.replace(
             "%l = arith.mulf %a, %b", "%s = arith.mulf %b, %z : f64\n %l = arith.mulf %a, %s"
         )
-        after = blocked(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context)
+        after = blocked(text, (BlockContractions(terms=8, block=16, cpu=WIDE),), context)
         assert loops_around_packing(after) == inside
 
 
@@ -199,5 +199,5 @@ def test_a_global_is_the_same_whoever_gets_it() -> None:
     text = text.replace("affine.store %x, %B", f"%again = {got}\n affine.store %x, %again")
     context = ir.Context()
     with context:
-        made = blocked(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context)
+        made = blocked(text, (BlockContractions(terms=8, block=16, cpu=WIDE),), context)
         assert loops_around_packing(made) == 2

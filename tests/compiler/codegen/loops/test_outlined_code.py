@@ -11,7 +11,7 @@ from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.machine.cpu import Cpu
 
 PRODUCT = """
@@ -37,7 +37,7 @@ def blocked(context: ir.Context, *sums: str) -> ir.Operation:
         module = ir.Module.parse(
             f"func.func private @S1({arrays}) attributes {{avial.apart}} {{ {nests} return }}"
         ).operation
-    run_passes(module, (BlockLoops(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
+    run_passes(module, (BlockContractions(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
     return module
 
 
@@ -109,7 +109,7 @@ def test_a_tile_is_one_call_where_each_row_has_terms_of_its_own(context: ir.Cont
     """Its elements are loaded and stored once, and not row by row for the terms of a diagonal."""
     with context, ir.Location.unknown():
         module = ir.Module.parse(TRIANGLE).operation
-    run_passes(module, (BlockLoops(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
+    run_passes(module, (BlockContractions(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
     assert sorted(called(module)) == ["S1.add_terms2", "S1.pack_left1", "S1.pack_right"]
 
 
@@ -122,7 +122,7 @@ def test_triangles_of_other_bounds_have_the_same_tile(context: ir.Context) -> No
     text = f"{both}{head}attributes {{avial.apart}} {{ {nest} {other} return }}"
     with context, ir.Location.unknown():
         module = ir.Module.parse(text).operation
-    run_passes(module, (BlockLoops(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
+    run_passes(module, (BlockContractions(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
     tiles = [name for name in called(module) if "add_terms" in name]
     assert tiles == [tiles[0]] * 2
 
@@ -153,7 +153,7 @@ def test_left_values_of_two_products_have_the_room_of_one(context: ir.Context) -
     for more in ("%new = arith.addf %one, %one : f64", MORE):
         with context, ir.Location.unknown():
             module = ir.Module.parse(ROOM.replace("MORE", more)).operation
-        run_passes(module, (BlockLoops(cpu=cpu),))
+        run_passes(module, (BlockContractions(cpu=cpu),))
         made = (op.results[0].type for op in operations_in(module) if op.name == "memref.alloc")
         left = [ir.MemRefType(kind).shape for kind in made if ir.MemRefType(kind).has_static_shape]
         nbytes = sum(8 * panels * terms * rows for panels, terms, rows in left)

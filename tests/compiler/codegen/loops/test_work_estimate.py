@@ -12,7 +12,7 @@ from avial_lab.compiler.codegen.loops.work_estimate import LoopWork
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamRows
+from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamForStores
 
 ROWS = """
 func.func @S1(%A: memref<?x240xf64>, %x: memref<?xf64>, %y: memref<240xf64>)
@@ -32,8 +32,8 @@ def counted(text: str, *, jammed: bool) -> tuple[int, bool]:
     """Operations of the first nest, and whether each of its iterations has as many."""
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text).operation
-        run_passes(module, (JamRows(),) * jammed)
-        assert ("jam-rows" in str(module)) == jammed
+        run_passes(module, (JamForStores(),) * jammed)
+        assert ("jam-for-stores" in str(module)) == jammed
         (function,) = functions_in(module)
         loop = next(nearest_loops(function))
         with ir.InsertionPoint(loop):

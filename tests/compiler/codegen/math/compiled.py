@@ -19,7 +19,7 @@ from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.arithmetic.expand_math import ExpandMath
-from avial_lab.compiler.passes.arithmetic.select_math import MarkMath
+from avial_lab.compiler.passes.arithmetic.select_math import SelectMath
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
 NAMES = [name.removeprefix("math.") for name in FUNCTIONS]
@@ -54,7 +54,7 @@ def _engine(element: str, lanes: int, *, fused: bool, near: bool) -> ExecutionEn
         text = _of_numbers(text, element)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (MarkMath(fused=fused),))
+        run_passes(module.operation, (SelectMath(fused=fused),))
         for op in operations_in(module.operation):
             if near and CHOSEN in op.attributes:
                 op.attributes[NEAR] = ir.UnitAttr.get()

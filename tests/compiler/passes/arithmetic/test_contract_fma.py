@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.arithmetic.contract_fma import ContractProducts
+from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from tests.fused import fma, rounded
 from tests.kernels.jit import Machine
 
@@ -98,7 +98,7 @@ def test_what_is_computed(nodes: list[Node], element: str, seed: int) -> None:
         array[: size // 2] = rng.normal(size=size // 2)
     context = ir.Context()
     module = ir.Module.parse(text_of(nodes, element, size), context)
-    run_passes(module.operation, (ContractProducts(),))
+    run_passes(module.operation, (ContractFma(),))
     machine = Machine([("f", str(module.body.operations[0]))], context)
     arguments = {f"in{k}": array for k, array in enumerate(inputs)}
     got = machine.call("f", {**arguments, "out": np.full(size, np.nan, kind)})["out"]
@@ -156,7 +156,7 @@ def test_products_go_to_their_element_one_by_one(tree: str, element: str) -> Non
       affine.store %n, %mx[%i] : {memory} }} return }}"""
     context = ir.Context()
     module = ir.Module.parse(text, context)
-    run_passes(module.operation, (ContractProducts(),))
+    run_passes(module.operation, (ContractFma(),))
     assert "arith.mulf" not in str(module)
     machine = Machine([("f", str(module.body.operations[0]))], context)
     got = machine.call("f", {f"m{name}": array for name, array in inputs.items()})["mx"]

@@ -9,4 +9,4 @@ NO_ARRAYS = ("vectors", "rows_of_lanes_have_a_limit", "easy_powers_of_vectors", 
 
 @each_case("mark_math", without=(*NO_ARRAYS, "in_a_kernel"))
 def test_the_same_values(case: str) -> None:
-    assert_same(case, "mark-math,expand-math", rtol=1e-6)
+    assert_same(case, "select-math,expand-math", rtol=1e-6)

@@ -12,10 +12,10 @@ from tests.compiler.passes.golden import cases_of
 from tests.compiler.passes.steps import passes_in
 
 REORDERING = {
-    "partial_sums": ("rows_and_columns", "partial-sums"),
-    "thread_sums": ("one_sum", "thread-sums"),
-    "join_sums": ("triangle_and_mirror", "join-sums{least=0}"),
-    "share_rows": ("rows_and_columns", "share-rows{ranks=2}"),
+    "partial_sums": ("rows_and_columns", "privatise-array-sums"),
+    "thread_sums": ("one_sum", "privatise-scalar-sums"),
+    "join_sums": ("triangle_and_mirror", "merge-split-reductions{least=0}"),
+    "share_rows": ("rows_and_columns", "align-reductions{ranks=2}"),
 }
 
 

@@ -8,7 +8,7 @@ from mlir import ir
 
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
+from avial_lab.compiler.passes.host.ieee_min_max import IeeeMinMax
 from tests.kernels.jit import Machine
 
 
@@ -44,7 +44,7 @@ def extreme_of_all(which: str, element: str, count: int) -> str:
 def computed(text: str, machine: str, **arrays: np.ndarray) -> dict[str, np.ndarray]:
     context = ir.Context()
     module = ir.Module.parse(text, context)
-    run_passes(module.operation, (ExtremesToLlvm(machine),))
+    run_passes(module.operation, (IeeeMinMax(machine),))
     assert not any(op.name.endswith("imumf") for op in operations_in(module.operation))
     with context:
         return Machine([("after", str(module))], context).call("after", arrays)

@@ -8,7 +8,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.llvm.no_alias_to_llvm import ApartToLlvm
+from avial_lab.compiler.passes.llvm.no_alias_to_llvm import NoAliasToLlvm
 
 POINTER = "!llvm.ptr"
 
@@ -20,7 +20,7 @@ def test_which_arguments(kinds: tuple[str, ...], mark: str) -> None:
     text = f"llvm.func @f({arguments}){mark} {{\n  llvm.return\n}}"
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (ApartToLlvm(),))
+        run_passes(module.operation, (NoAliasToLlvm(),))
         line = str(module).splitlines()[1]
     assert line.count("llvm.noalias") == (kinds.count(POINTER) if mark else 0)
     assert "i64 {" not in line

@@ -12,7 +12,7 @@ from mlir.execution_engine import ExecutionEngine
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.host.free_allocations import FreeAllocations
-from avial_lab.compiler.passes.llvm.pool_allocations import KeepMemory
+from avial_lab.compiler.passes.llvm.pool_allocations import PoolAllocations
 from tests.compiler.passes.golden import cases_of
 
 IN_A_LOOP = """
@@ -35,7 +35,7 @@ def counted(text: str, *arguments: ctypes._SimpleCData) -> tuple[list[int], list
         function = module.body.operations[0]
         function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         name = ir.StringAttr(function.attributes["sym_name"]).value
-        run_passes(module.operation, (FreeAllocations(), *TO_LLVM, KeepMemory()))
+        run_passes(module.operation, (FreeAllocations(), *TO_LLVM, PoolAllocations()))
         engine = ExecutionEngine(module, opt_level=2)
     taken: list[int] = []
     given: list[int] = []

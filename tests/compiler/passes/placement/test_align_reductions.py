@@ -13,7 +13,11 @@ from avial_lab.compiler.lowering.lower import take_apart
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.placement import align_reductions
-from avial_lab.compiler.passes.placement.align_reductions import BY_ROWS, ShareRows, shared_sums
+from avial_lab.compiler.passes.placement.align_reductions import (
+    BY_ROWS,
+    AlignReductions,
+    shared_sums,
+)
 from avial_lab.compiler.passes.placement.place_phases import PlacePhasesHere
 from avial_lab.machine.cpu import Cpu
 from tests.sums_by_rows import CHANGED, COLUMNS, ROWS, SCALED, both, product
@@ -32,7 +36,7 @@ def phases_of(text: str, monkeypatch: pytest.MonkeyPatch, *, strict: bool = Fals
     with context:
         register(context)
         placed = take_apart(ir.Module.parse(text, context), strict=strict)
-        passes = (PlacePhasesHere(2), ShareRows(2))
+        passes = (PlacePhasesHere(2), AlignReductions(2))
         assert [str(each) for each in parse_passes(",".join(map(str, passes)))] == [
             str(each) for each in passes
         ]

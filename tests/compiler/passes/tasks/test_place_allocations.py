@@ -7,4 +7,4 @@ from tests.compiler.passes.golden import assert_same, each_case
 
 @each_case("own_memory")
 def test_the_same_bits(case: str) -> None:
-    assert_same(case, "own-memory")
+    assert_same(case, "place-allocations")

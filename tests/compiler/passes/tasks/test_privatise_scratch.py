@@ -10,7 +10,7 @@ from mlir import ir
 
 import kernels
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.tasks.privatise_scratch import ScratchPerIteration
+from avial_lab.compiler.passes.tasks.privatise_scratch import PrivatiseScratch
 from tests.compiler.analysis.parallelism.test_partition import outline_of
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
@@ -22,7 +22,7 @@ from tests.kernels.some import some_kernels
 
 def privatised(text: str, context: ir.Context) -> ir.Module:
     module = named_module(text, context)
-    run_passes(module.operation, (ScratchPerIteration(),))
+    run_passes(module.operation, (PrivatiseScratch(),))
     module.operation.verify()
     return module
 
@@ -143,4 +143,4 @@ def test_doitgen_computes_the_same_bits(context: ir.Context) -> None:
 @settings(max_examples=3, deadline=None, suppress_health_check=SLOW)
 @given(each=st.lists(near_nests, min_size=15, max_size=15))
 def test_the_same_bits(each: list[Nest]) -> None:
-    check_same_bits(each, ScratchPerIteration())
+    check_same_bits(each, PrivatiseScratch())

@@ -7,4 +7,4 @@ from tests.compiler.passes.golden import assert_same, each_case
 
 @each_case("raise_loops")
 def test_the_same_bits(case: str) -> None:
-    assert_same(case, "raise-loops")
+    assert_same(case, "raise-to-affine")

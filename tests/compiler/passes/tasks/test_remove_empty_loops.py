@@ -7,4 +7,4 @@ from tests.compiler.passes.golden import assert_same, each_case
 
 @each_case("empty_loops")
 def test_the_same_bits(case: str) -> None:
-    assert_same(case, "empty-loops")
+    assert_same(case, "remove-empty-loops")

@@ -10,7 +10,7 @@ from mlir import ir
 
 import kernels
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.tasks.split_index_sets import CutLoops
+from avial_lab.compiler.passes.tasks.split_index_sets import SplitIndexSets
 from kernels.kernel import ELEMENTS
 from tests.compiler.analysis.parallelism.test_partition import outline_of
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
@@ -23,7 +23,7 @@ from tests.kernels.some import some_kernels
 
 def cut(text: str, context: ir.Context) -> ir.Module:
     module = named_module(text, context)
-    run_passes(module.operation, (CutLoops(),))
+    run_passes(module.operation, (SplitIndexSets(),))
     module.operation.verify()
     return module
 
@@ -115,4 +115,4 @@ def test_floyd_warshall_is_split_by_rows(context: ir.Context) -> None:
 @settings(max_examples=3, deadline=None, suppress_health_check=SLOW)
 @given(each=st.lists(near_nests, min_size=15, max_size=15))
 def test_the_same_bits(each: list[Nest]) -> None:
-    check_same_bits(each, CutLoops())
+    check_same_bits(each, SplitIndexSets())

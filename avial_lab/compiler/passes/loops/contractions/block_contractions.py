@@ -65,7 +65,7 @@ FEW_PRODUCTS = 1 << 18
 
 
 @dataclass(frozen=True)
-class BlockLoops:
+class BlockContractions:
     """Split contractions off their nests, and write each as blocks of register tiles.
 
     before:  affine.for %i { affine.for %j { affine.for %k { C[i, j] += A[i, k] * B[k, j] } } }
@@ -260,8 +260,8 @@ class BlockLoops:
         return f"only {product:,} products" if product <= FEW_PRODUCTS and not joined else ""
 
     def _is_for_registers(self, found: Contraction) -> bool:
-        """Whether its rows are as short as those that hold-rows keeps in registers, which loads the
-        right values from where they are.
+        """Whether its rows are as short as those that jam-in-registers keeps in registers, which
+        loads the right values from where they are.
         """
         roles, item = found.roles, itemsize_in(found)
         columns = most_iterations(found.unit.domain, roles.column)

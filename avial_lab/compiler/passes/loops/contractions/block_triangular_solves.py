@@ -35,13 +35,13 @@ from avial_lab.compiler.ir.operations import LOOPS, operations_in
 from avial_lab.compiler.ir.program import is_strict
 from avial_lab.compiler.ir.remarks import loop_name, note_terms, tell
 
-NAME = "block-substitutions"
+NAME = "block-triangular-solves"
 ROWS = 64
 """In a block: little is left for one thread, and others are not woken too often."""
 
 
 @dataclass(frozen=True)
-class BlockSubstitutions:
+class BlockTriangularSolves:
     """Of each block of rows first what waits for earlier blocks only.
 
     before:  affine.for %i { affine.for %j = 0 to %i { x[i] -= L[i, j] * x[j] }; x[i] /= L[i, i] }

@@ -36,13 +36,13 @@ from avial_lab.compiler.passes.loops.contractions.block_contractions import (
     FEWEST_OF_EACH,
 )
 
-NAME = "join-sums"
+NAME = "merge-split-reductions"
 
 
 @dataclass(frozen=True)
-class JoinSums:
-    """One sum in place of its pieces, so that block-loops finds one contraction of a rectangle, and
-    mirrors the triangle as it packs it.
+class MergeSplitReductions:
+    """One sum in place of its pieces, so that block-contractions finds one contraction of a
+    rectangle, and mirrors the triangle as it packs it.
 
     before:  affine.for %i { affine.for %j {
                store %zero, T[i, j]

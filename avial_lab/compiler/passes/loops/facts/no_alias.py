@@ -20,7 +20,7 @@ from avial_lab.core.regions import Box, box_between
 
 
 @dataclass(frozen=True)
-class ArraysApart:
+class NoAlias:
     """Mark a private function where every call gives it arrays that the entry was given as several,
     or made anew.
 
@@ -48,7 +48,7 @@ class ArraysApart:
                     op.attributes[APART] = ir.UnitAttr.get(module.context)
 
     def __str__(self) -> str:
-        return "arrays-apart"
+        return "no-alias"
 
 
 def _apart(call: ir.Operation, given: Set[object]) -> bool:

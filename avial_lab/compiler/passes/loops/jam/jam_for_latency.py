@@ -46,7 +46,7 @@ MOST_OF_COLUMNS = 2000
 
 
 @dataclass(frozen=True)
-class InterleaveRows:
+class JamForLatency:
     """Run rows of a recurrence side by side, each some columns behind the one before.
 
     before:  affine.for %i { affine.for %j { A[i, j] = … A[i, j - 1] … A[i - 1, j + 1] … } }
@@ -104,7 +104,7 @@ class InterleaveRows:
         rows = self._rows(loop, outer, loops, scop)
         if rows < 2:
             return None
-        taken = f"interleave-rows{{rows={rows}}}"
+        taken = f"jam-for-latency{{rows={rows}}}"
         told = f"{rows} rows of {loop_name(loop)} side by side, for each waits for itself"
         if PARALLEL in loop.attributes:
             tell(loop, taken, told)
@@ -134,7 +134,7 @@ class InterleaveRows:
         return min(self.rows or wanted, most // max(1, len(list(operations_in(loop)))))
 
     def __str__(self) -> str:
-        return f"interleave-rows{{rows={self.rows}}}" if self.rows else "interleave-rows"
+        return f"jam-for-latency{{rows={self.rows}}}" if self.rows else "jam-for-latency"
 
 
 def _are_columns(outer: Loop, inner: Sequence[Loop], scop: Scop) -> bool:

@@ -26,7 +26,7 @@ from avial_lab.compiler.ir.remarks import loop_name, tell
 from avial_lab.machine.constants import LINE_BYTES, PAGE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 
-NAME = "share-loads"
+NAME = "jam-for-loads"
 
 ROWS = 4
 """At once."""
@@ -39,7 +39,7 @@ SHARED = 0.3
 
 
 @dataclass(frozen=True)
-class ShareLoads:
+class JamForLoads:
     """Unroll a loop over rows, and make one loop over columns of those inside.
 
     before:  affine.for %i { affine.for %j { B[i, j] = A[i - 1, j] + A[i, j] + A[i + 1, j] } }

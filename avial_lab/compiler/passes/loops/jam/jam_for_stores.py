@@ -38,7 +38,7 @@ from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, holds
 from avial_lab.compiler.ir.remarks import loop_name, tell
 
-NAME = "jam-rows"
+NAME = "jam-for-stores"
 ROWS = 4
 """Rows at once, of short ones."""
 
@@ -52,7 +52,7 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 
 @dataclass(frozen=True)
-class JamRows:
+class JamForStores:
     """Unroll a loop over rows, and make one loop over columns of those inside.
 
     before:  affine.for %i { affine.for %j { y[j] += A[i, j] * x[i] } }

@@ -35,7 +35,7 @@ from avial_lab.compiler.ir.views import view_chain
 from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "hold-rows"
+NAME = "jam-in-registers"
 
 MOST_ROWS = FMA_LATENCY_CYCLES * VECTOR_UNITS
 """Side by side: as many as hide how long a product and a sum take."""
@@ -47,7 +47,7 @@ AFFINE = ("affine.load", "affine.store")
 
 
 @dataclass(frozen=True)
-class HoldRows:
+class JamInRegisters:
     """Load a row of few elements as vectors before the loop that adds to it, hand it on, store it
     behind; and do so for several iterations of the loop around at once.
 

@@ -28,15 +28,15 @@ from avial_lab.compiler.ir.operations import Element, attributes_of, lies_whole,
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.compiler.ir.views import DYNAMIC
 
-NAME = "flatten-rows"
-SUMS = "flatten-sums"
+NAME = "coalesce-loops"
+SUMS = "coalesce-reductions"
 
 LONG = 512
 """Elements of a row that lose little at their ends."""
 
 
 @dataclass(frozen=True)
-class FlattenRows:
+class CoalesceLoops:
     """One loop over rows and columns where both go through whole rows of all arrays.
 
     before:  affine.for %i = 0 to %n { affine.for %j = 0 to 7 { B[%i, %j] = f(A[%i, %j]) } }
@@ -56,7 +56,7 @@ class FlattenRows:
 
 
 @dataclass(frozen=True)
-class FlattenSums:
+class CoalesceReductions:
     """The same for what rows and columns add to the same elements, in its order.
 
     before:  affine.for %i = 0 to 56 { affine.for %j = 0 to 56 { s[%c] += A[%c, %i, %j] } }

@@ -46,11 +46,11 @@ from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 
-NAME = "fuse-nests"
+NAME = "fuse-loops"
 
 
 @dataclass(frozen=True)
-class FuseNests:
+class FuseLoops:
     """Two nests after each other, of the same loops, become one where both need an array's element
     in the same iteration.
 

@@ -26,11 +26,11 @@ from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.remarks import listed, loop_name, phase_of, tell
 from avial_lab.machine.cpu import Cpu, this_cpu
 
-NAME = "order-loops"
+NAME = "interchange-loops"
 
 
 @dataclass(frozen=True)
-class OrderLoops:
+class InterchangeLoops:
     """Exchange loops, and split those whose statements want different ones innermost.
 
     before:  affine.for %i { affine.for %j { affine.for %k { C[i, j] += A[i, k] * B[k, j] } } }

@@ -18,7 +18,7 @@ from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_ap
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 
-NAME = "split-wraps"
+NAME = "split-wraparound"
 MOST_CUTS = 4
 """Places at which one loop is cut: each makes its body once more."""
 
@@ -27,7 +27,7 @@ LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
-class SplitWraps:
+class SplitWraparound:
     """One loop for each stretch in which `(%j + c) mod n` is %j and a constant.
 
     before:  scf.parallel (%i, %j) = … to (%rows, 10) { … %A[%i, (%j + 9) mod 10] … }

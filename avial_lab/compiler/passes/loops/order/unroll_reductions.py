@@ -26,7 +26,7 @@ from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.compiler.ir.views import may_be
 from avial_lab.compiler.passes.loops.order.unroll_short import MOST_OPERATIONS, write_out
 
-NAME = "unroll-sums"
+NAME = "unroll-reductions"
 
 MOST_TERMS = 8
 """Of one loop: a point's coordinates, a window's row; longer ones are vectors by themselves."""
@@ -44,7 +44,7 @@ LEAST_ELEMENTS = 4
 
 
 @dataclass(frozen=True)
-class UnrollSums:
+class UnrollReductions:
     """Write out loops of few iterations that sum up something for each element of the loop around.
 
     before:  affine.for %j { %s = affine.for %q = 0 to 5 iter_args(%a = %zero) -> (f64) {
@@ -62,7 +62,7 @@ class UnrollSums:
     of %j { %c { %q { … } } }.
 
     Elements whose places are known stay in registers. LLVM does that with loops whose ends are
-    numbers. With `blocks`, what block-loops makes blocks of is left to it.
+    numbers. With `blocks`, what block-contractions makes blocks of is left to it.
     """
 
     blocks: bool = True

@@ -49,7 +49,7 @@ from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.machine.constants import LINE_BYTES
 
-NAME = "partial-sums"
+NAME = "privatise-array-sums"
 LEAST = 2 * MANY_ROWS
 """Rows in a part, so that its sums are little beside what it reads."""
 
@@ -61,7 +61,7 @@ LINE = LINE_BYTES // 4
 
 
 @dataclass(frozen=True)
-class PartialSums:
+class PrivatiseArraySums:
     """Cut a loop over rows into parts that touch nothing of each other.
 
     before:  affine.for %i = 0 to 2000 { s = sum of A[i, :] * x[:]; y[:] += A[i, :] * s }

@@ -37,7 +37,7 @@ from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.machine.constants import LINE_BYTES, TERMS_WHILE_THREADS_MEET
 
-NAME = "thread-sums"
+NAME = "privatise-scalar-sums"
 
 LEAST = TERMS_WHILE_THREADS_MEET
 """Terms of a part: a few microseconds, as threads take to meet; of a sum whose terms are counted
@@ -61,7 +61,7 @@ BY_OPERATION = tuple(
 
 
 @dataclass(frozen=True)
-class ThreadSums:
+class PrivatiseScalarSums:
     """Cut a loop whose iterations are in order for sums only into parts with sums of their own.
 
     before:  %s = affine.for %i = 0 to 4000000 iter_args(%a = %x) { … %a + A[%i] … }

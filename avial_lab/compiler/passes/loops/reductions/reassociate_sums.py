@@ -24,11 +24,11 @@ from avial_lab.compiler.ir.program import is_strict
 from avial_lab.compiler.ir.remarks import loop_name, note_terms, tell
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "reorder-sums"
+NAME = "reassociate-sums"
 
 
 @dataclass(frozen=True)
-class ReorderSums:
+class ReassociateSums:
     """Let LLVM add up the terms of an innermost loop in any order.
 
     before:  affine.for %k { %s = affine.load %C[%i] …  %t = math.fma %a, %b, %s : f64

@@ -43,7 +43,7 @@ from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.remarks import loop_name, tell
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "reorder-extremes"
+NAME = "vectorise-extremes"
 
 AT_ONCE = 4
 """Vectors whose comparisons need not wait for one another, as many as take some cycles."""
@@ -58,7 +58,7 @@ EXACT = ("arith.minimumf", "arith.maximumf")
 
 
 @dataclass(frozen=True)
-class ReorderExtremes:
+class VectoriseExtremes:
     """Look for the least or the greatest in vectors, and again one by one where that tells.
 
     before:  %m = affine.for %i iter_args(%a = %x) { … select (A[%i] > %a), A[%i], %a }
@@ -115,7 +115,7 @@ def _combination(old: ir.Value, new: ir.Value) -> Combination | None:
 
 
 def _is_any_order(op: ir.Operation) -> bool:
-    """Whether `reorder-sums` has allowed that for a sum."""
+    """Whether `reassociate-sums` has allowed that for a sum."""
     return op.name in LINKS and "reassoc" in str(op.attributes.get("fastmath", ""))
 
 

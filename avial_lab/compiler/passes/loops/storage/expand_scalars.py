@@ -48,8 +48,8 @@ MOST_ELEMENTS = 1 << 16
 @dataclass(frozen=True)
 class ExpandScalars:
     """One element for each iteration of the loop around: a row that fits into a cache. With
-    `blocks`, for each of all loops around where that gives block-loops a contraction; with `sums`,
-    join-sums one to make of its pieces.
+    `blocks`, for each of all loops around where that gives block-contractions a contraction; with
+    `sums`, merge-split-reductions one to make of its pieces.
 
     before:  affine.for %i { affine.for %j { %s = affine.for %k iter_args(%t = %zero) { … C[k, j] }
                                              … %s … C[i, j] … } }
@@ -59,8 +59,8 @@ class ExpandScalars:
 
     A value that starts as an element of an array and ends up in it needs no row: the element itself
     holds it meanwhile, where nobody else looks at it. One that several loops hand through, as a sum
-    over two dimensions, has one element. A nest for which order-loops would find nothing better
-    then stays exactly as it was.
+    over two dimensions, has one element. A nest for which interchange-loops would find nothing
+    better then stays exactly as it was.
     """
 
     blocks: bool = False

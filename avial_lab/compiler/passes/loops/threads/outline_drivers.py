@@ -19,7 +19,7 @@ from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, NOT_OPTIMISED, te
 from avial_lab.compiler.ir.operations import functions_in, operations_in, operations_named
 from avial_lab.compiler.ir.remarks import tell
 
-NAME = "split-drivers"
+NAME = "outline-drivers"
 
 LARGE = 300
 """As many operations take LLVM 40 ms to optimise, and run once for a block or a step of one, where
@@ -31,7 +31,7 @@ ALONE = ".alone"
 
 
 @dataclass(frozen=True)
-class SplitDrivers:
+class OutlineDrivers:
     """Outline the loops beside those that threads share, and have the rest not optimised.
 
     before:  func.func @S1(%A) { 200 bounds  affine.for %i { … }  omp.parallel { call @S1.part } }

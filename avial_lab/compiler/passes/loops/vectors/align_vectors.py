@@ -43,7 +43,7 @@ from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.operations import lies_whole, loops_in, nbytes_of
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "whole-vectors"
+NAME = "align-vectors"
 
 Vectors = Mapping[ir.Value, ir.Value]
 """What values are in all lanes."""
@@ -63,7 +63,7 @@ loop, which it does before it looks for vectors.
 
 
 @dataclass(frozen=True)
-class WholeVectors:
+class AlignVectors:
     """Compute a row in vectors that end where it ends, and that begin where a line of the cache
     does; the first and the last one overlap with those between.
 
@@ -76,7 +76,7 @@ class WholeVectors:
     lies in two lines of the cache costs as two do, and the elements behind the last whole vector
     would run one by one, up to seven of them, which take as long as so many vectors.
 
-    Stores that `stream-stores` marked go past the caches, whole vectors of them: also in rows of
+    Stores that `streaming-stores` marked go past the caches, whole vectors of them: also in rows of
     which nobody knows how long they are, whose first and last elements run one by one. Behind
     their function's last operation there is a fence.
 

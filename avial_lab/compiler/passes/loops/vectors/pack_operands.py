@@ -36,7 +36,7 @@ from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "pack-rows"
+NAME = "pack-operands"
 
 FEWEST_ROWS = 16
 """That load the same: below it, copying costs as much as it saves."""
@@ -48,7 +48,7 @@ _COLUMN = "column"
 
 
 @dataclass(frozen=True)
-class PackRows:
+class PackOperands:
     """Load such elements of a row from a table that is filled before the outermost loop.
 
     before:  affine.for %i { affine.for %j = 0 to 16 { D[i, j] = f(A[i], C[j, 0], C[j, 1]) } }

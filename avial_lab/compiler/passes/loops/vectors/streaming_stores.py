@@ -1,6 +1,6 @@
 """Stores that go past the caches: of large arrays, which the phase writes once and does not read.
 
-Functions of loops -> the same, those stores marked; `whole-vectors` writes them as vectors.
+Functions of loops -> the same, those stores marked; `align-vectors` writes them as vectors.
 
 Source: J. McCalpin, Memory bandwidth and machine balance in current high performance computers,
 TCCA Newsletter 1995, section 3: a line that is to be written whole is loaded first, for nothing.
@@ -20,11 +20,11 @@ from avial_lab.compiler.ir.remarks import tell
 from avial_lab.machine.constants import LINE_BYTES, WRITE_COMBINING_STREAMS
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "stream-stores"
+NAME = "streaming-stores"
 
 
 @dataclass(frozen=True)
-class StreamStores:
+class StreamingStores:
     """Mark stores that fill a large array, and that nothing in the function loads from.
 
     before:  affine.for %i { affine.for %j { affine.store %s, %C[%i, %j] } {avial.independent} }

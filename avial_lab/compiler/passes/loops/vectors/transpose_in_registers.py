@@ -59,7 +59,7 @@ from avial_lab.compiler.ir.remarks import loop_name, tell
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "transpose-tiles"
+NAME = "transpose-in-registers"
 
 MOST_OPERATIONS = 400
 """In all rows of a tile: what is worth to be compiled."""
@@ -75,7 +75,7 @@ Past = Callable[[], list[ir.Operation]]
 
 
 @dataclass(frozen=True)
-class TransposeTiles:
+class TransposeInRegisters:
     """Run a loop over columns for some rows at once, where some arrays lie along the columns and
     others along the rows: in the latter a vector is an element of each row.
 
@@ -89,7 +89,7 @@ class TransposeTiles:
     next element of it comes. There are as many rows as a line holds elements; rows and columns that
     are left over run one by one.
 
-    A large array that lies across is written past the caches (`--without stream-stores` is about
+    A large array that lies across is written past the caches (`--without streaming-stores` is about
     the others), but where it begins in the middle of a line.
 
     `lanes`: elements in a vector of 32 bits each, `cache`: bytes of the last one; 0 for those of

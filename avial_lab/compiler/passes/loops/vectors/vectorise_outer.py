@@ -34,7 +34,7 @@ from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "vectorise-rows"
+NAME = "vectorise-outer"
 
 MOST_VECTORS = FMA_LATENCY_CYCLES * VECTOR_UNITS
 """Beside each other: as many as hide how long a product and a sum take."""
@@ -63,7 +63,7 @@ LONG_ONES = 4
 
 
 @dataclass(frozen=True)
-class VectoriseRows:
+class VectoriseOuter:
     """Run as many iterations at once as some vectors have lanes, each with all of its inner loops.
 
     before:  affine.for %j { %x = affine.load %X[%j]

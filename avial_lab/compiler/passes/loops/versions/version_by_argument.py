@@ -28,7 +28,7 @@ from avial_lab.compiler.ir.operations import attributes_of, constant_of, loops_i
 from avial_lab.compiler.ir.remarks import listed, loop_name, tell
 from avial_lab.compiler.ir.views import may_be
 
-NAME = "near-arguments"
+NAME = "version-by-argument"
 
 AT_ONCE = 512
 """Iterations that are asked about together: what they load is still in the nearest cache when they
@@ -46,7 +46,7 @@ MOST_ASKED = 60
 
 
 @dataclass(frozen=True)
-class NearArguments:
+class VersionByArgument:
     """Ask for the greatest argument of some iterations, and do without a question in them where
     that is within the limit.
 

@@ -34,7 +34,7 @@ from avial_lab.compiler.ir.remarks import loop_name, tell
 from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.machine.cpu import this_cpu
 
-NAME = "check-distances"
+NAME = "version-by-distance"
 
 
 class _Unsafe(Exception):
@@ -42,7 +42,7 @@ class _Unsafe(Exception):
 
 
 @dataclass(frozen=True)
-class CheckDistances:
+class VersionByDistance:
     """Ask before the loop.
 
     before:  affine.for %w { D[%w] = max(D[%w], D[%w - %weight] + %value) }

@@ -21,7 +21,7 @@ from avial_lab.compiler.analysis.polyhedral.units import units_of
 from avial_lab.compiler.codegen.contractions import block_sizes
 from avial_lab.compiler.ir.operations import functions_in
 from avial_lab.compiler.lowering.run import Pass, run_passes
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.compiler.passes.loops.storage.expand_arrays import ExpandArrays
 from avial_lab.compiler.passes.loops.storage.expand_scalars import ExpandScalars
 from avial_lab.machine.cpu import Cpu
@@ -128,7 +128,7 @@ def values(kind: str, seed: int, special: bool) -> dict[str, object]:
 
 
 def check(
-    texts: list[tuple[str, BlockLoops]],
+    texts: list[tuple[str, BlockContractions]],
     kind: str,
     *,
     special: bool = False,
@@ -160,7 +160,7 @@ def check(
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_put_into_blocks(form, kind, cpu):
     text = text_of(form, kind, (37, 41, 29))
-    assert check([(text, BlockLoops(terms=8, block=16, cpu=cpu))], kind) == 1
+    assert check([(text, BlockContractions(terms=8, block=16, cpu=cpu))], kind) == 1
 
 
 ORDERS = ["".join(letters) for letters in permutations("ijp")]
@@ -183,7 +183,7 @@ def test_blocks_compute_the_same_bits(data):
             )
         )
         sizes = data.draw(st.tuples(SIZES, SIZES, SIZES))
-        tiles = BlockLoops(
+        tiles = BlockContractions(
             terms=data.draw(st.sampled_from([1, 2, 5, 8, 64])),
             block=data.draw(st.sampled_from([1, 8, 16, 64])),
             cpu=data.draw(st.sampled_from([NARROW, WIDE])),
@@ -200,7 +200,7 @@ RAGGED = ("terms before", "terms after", "a band", "both", "turned terms", "turn
 @pytest.mark.parametrize("form", RAGGED)
 def test_terms_that_a_row_has_not_leave_its_elements_alone(form, kind):
     """Though other rows of its tile have them, and they are no numbers, or infinite, or make +0."""
-    tiles = BlockLoops(terms=8, block=16, cpu=NARROW)
+    tiles = BlockContractions(terms=8, block=16, cpu=NARROW)
     texts = [(text_of(form, kind, sizes), tiles) for sizes in ((9, 13, 11), (33, 26, 35))]
     assert check(texts, kind, special=True) == len(texts)
 
@@ -210,7 +210,7 @@ def test_terms_that_a_row_has_not_leave_its_elements_alone(form, kind):
 def test_few_columns_are_in_narrow_tiles(form, cpu):
     """As wide as there are columns, or nearly so; left values stay where they are."""
     lanes = cpu.lanes(8)
-    tiles = BlockLoops(terms=8, block=16, cpu=cpu)
+    tiles = BlockContractions(terms=8, block=16, cpu=cpu)
     texts = [
         (text_of(form, "f64", (37, columns, 29)), tiles)
         for columns in (2 * lanes - 1, 2 * lanes, 4 * lanes, 9 * lanes, 10 * lanes + 1)
@@ -226,15 +226,15 @@ def test_few_columns_are_in_narrow_tiles(form, cpu):
 def test_the_tile_that_leaves_the_fewest_columns_empty(columns, tile, packed):
     """Of a machine with 16 registers of four elements."""
     text = text_of("product", "f64", (37, columns, 29))
-    made = blocked(text, (BlockLoops(terms=8, block=16, cpu=Cpu(32, 16)),), ir.Context())
+    made = blocked(text, (BlockContractions(terms=8, block=16, cpu=Cpu(32, 16)),), ir.Context())
     assert tile_in(made) == tile
     assert ("pack_left" in made) == packed
 
 
 def test_columns_that_fill_one_vector_are_enough():
-    """Where what is added to them does not stay in L2; else hold-rows has them."""
+    """Where what is added to them does not stay in L2; else jam-in-registers has them."""
     text = text_of("product", "f64", (70, 4, 70)).replace("70", "700")
-    sizes = BlockLoops(cpu=Cpu(32, 16, l2_bytes=32 << 10))
+    sizes = BlockContractions(cpu=Cpu(32, 16, l2_bytes=32 << 10))
     assert tile_in(blocked(text, (sizes,), ir.Context())) == (8, 4)
     text = text.replace("to 4", "to 3")
     assert "register tiles" not in blocked(text, (sizes,), ir.Context())
@@ -309,7 +309,7 @@ def test_what_is_no_contraction_stays_as_it_is(body):
     array = "memref<70x70xf64>"
     head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64)"
     text = f"{head} attributes {{avial.apart}} {{ {body}\n return }}"
-    assert check([(text, BlockLoops(terms=8, block=16, cpu=WIDE))], "f64") == 0
+    assert check([(text, BlockContractions(terms=8, block=16, cpu=WIDE))], "f64") == 0
 
 
 def thin(columns: int, right: str, order: str = "ijp", terms: int = 400) -> str:
@@ -342,7 +342,7 @@ def thin(columns: int, right: str, order: str = "ijp", terms: int = 400) -> str:
     ids=["short", "four vectors", "too long", "apart", "more than L2", "blocks of terms"],
 )
 def test_rows_that_registers_hold_stay_as_they_are(text, put):
-    after = blocked(text, (BlockLoops(cpu=Cpu(32, 16, fma=True)),), ir.Context())
+    after = blocked(text, (BlockContractions(cpu=Cpu(32, 16, fma=True)),), ir.Context())
     assert ("avial.parallel" in after) == put
 
 
@@ -483,7 +483,7 @@ def factorisation(body: str, n: int) -> str:
 )
 def test_factorisations_go_in_blocks_of_steps(body):
     texts = [
-        (factorisation(body, n), BlockLoops(terms=8, block=16, steps=steps, cpu=cpu))
+        (factorisation(body, n), BlockContractions(terms=8, block=16, steps=steps, cpu=cpu))
         for n, steps, cpu in (
             (67, 16, WIDE),
             (70, 32, NARROW),
@@ -499,7 +499,7 @@ def test_factorisations_go_in_blocks_of_steps(body):
 @pytest.mark.parametrize("lines", [8, 17])
 def test_strips_of_several_lines_at_a_time(monkeypatch, body, lines):
     monkeypatch.setattr(block_sizes, "LINES", lines)
-    texts = [(factorisation(body, n), BlockLoops(steps=16, cpu=WIDE)) for n in (33, 67)]
+    texts = [(factorisation(body, n), BlockContractions(steps=16, cpu=WIDE)) for n in (33, 67)]
     context = ir.Context()
     made = blocked(*[(text, (each,)) for text, each in texts][1], context)
     assert f"memref<16x{lines}xf64>" in made
@@ -510,21 +510,21 @@ def test_strips_of_several_lines_at_a_time(monkeypatch, body, lines):
 @pytest.mark.parametrize(("n", "width"), [(270, 32), (1000, 56), (2100, 128)])
 def test_few_steps_are_in_narrow_blocks_where_panels_have_none_of_their_own(n, width):
     text = factorisation(PATHS, n).replace("70x70", f"{n}x{n}")
-    made = blocked(text, (BlockLoops(cpu=WIDE),), ir.Context())
+    made = blocked(text, (BlockContractions(cpu=WIDE),), ir.Context())
     assert f"memref<{width}x?xf64>" in made  # what is saved of each step
 
 
 def test_narrow_blocks_compute_the_same_bits(monkeypatch):
     monkeypatch.setattr(factorisations, "NARROWEST", 16)
     monkeypatch.setattr(factorisations, "BLOCKS", 4)
-    sizes = BlockLoops(terms=8, block=16, steps=33, cpu=WIDE)
+    sizes = BlockContractions(terms=8, block=16, steps=33, cpu=WIDE)
     texts = [(factorisation(PATHS, n), sizes) for n in (66, 67, 70)]
     assert "memref<16x?xf64>" in blocked(texts[0][0], (sizes,), ir.Context())
     assert check(texts, "f64", special=True) == len(texts)
 
 
 def test_what_changes_from_column_to_column_cannot_be_saved():
-    assert check([(factorisation(CHANGING, 67), BlockLoops(steps=16, cpu=WIDE))], "f64") == 0
+    assert check([(factorisation(CHANGING, 67), BlockContractions(steps=16, cpu=WIDE))], "f64") == 0
 
 
 @pytest.mark.parametrize(("n", "lines"), [(32, 64), (33, 64), (37, 8), (47, 7), (48, 16), (65, 1)])
@@ -533,23 +533,23 @@ def test_columns_take_all_steps_of_a_block_at_once(monkeypatch, n, lines, low):
     """In copies of rows 3 to 65, say; sums are in the program's order, whatever stands in them."""
     monkeypatch.setattr(block_sizes, "LINES", lines)
     text = factorisation(ORTHOGONAL.replace("%i = 0", f"%i = {low}"), n)
-    made = blocked(text, (BlockLoops(steps=16, cpu=WIDE),), ir.Context())
+    made = blocked(text, (BlockContractions(steps=16, cpu=WIDE),), ir.Context())
     assert f"memref<{66 - low}x{lines}xf64>" in made  # columns that every step goes through
     assert f"memref<16x{66 - low}xf64>" in made  # the block's, turned over
     assert "avial.parallel" in made
-    assert check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64", special=True) == 1
+    assert check([(text, BlockContractions(steps=16, cpu=WIDE))], "f64", special=True) == 1
 
 
 @pytest.mark.parametrize(("l2", "lines"), [(1 << 20, 64), (66 * 8 * 4 * 33, 32), (66 * 8 * 16, 16)])
 def test_as_many_columns_at_a_time_as_a_quarter_of_the_cache_holds(l2, lines):
     text = factorisation(ORTHOGONAL, 65)
-    sizes = BlockLoops(steps=16, cpu=replace(WIDE, l2_bytes=l2))
+    sizes = BlockContractions(steps=16, cpu=replace(WIDE, l2_bytes=l2))
     assert f"memref<66x{lines}xf64>" in blocked(text, (sizes,), ir.Context())
 
 
 def test_columns_that_no_cache_holds_go_step_by_step():
     text = factorisation(ORTHOGONAL, 65)
-    sizes = BlockLoops(steps=16, cpu=replace(WIDE, l2_bytes=66 * 8 * 16 - 1))
+    sizes = BlockContractions(steps=16, cpu=replace(WIDE, l2_bytes=66 * 8 * 16 - 1))
     made = blocked(text, (sizes,), ir.Context())
     assert "memref.alloc" not in made
     assert "avial.parallel" not in made
@@ -567,13 +567,13 @@ def test_columns_that_no_cache_holds_go_step_by_step():
 def test_columns_that_need_others_go_step_by_step(before, after):
     assert before in ORTHOGONAL
     text = factorisation(ORTHOGONAL.replace(before, after), 65)
-    made = blocked(text, (BlockLoops(steps=16, cpu=WIDE),), ir.Context())
-    check([(text, BlockLoops(steps=16, cpu=WIDE))], "f64")
+    made = blocked(text, (BlockContractions(steps=16, cpu=WIDE),), ir.Context())
+    check([(text, BlockContractions(steps=16, cpu=WIDE))], "f64")
     assert "avial.parallel" not in made
 
 
 def test_few_steps_are_left_alone():
-    assert check([(factorisation(LU, 63), BlockLoops(steps=32, cpu=WIDE))], "f64") == 0
+    assert check([(factorisation(LU, 63), BlockContractions(steps=32, cpu=WIDE))], "f64") == 0
 
 
 SYMMETRIC = """
@@ -617,7 +617,7 @@ def test_sums_that_a_loop_carries_are_put_into_blocks(body, kind):
         sized = body.replace("{n}", str(n)).replace("{m}", str(m)).replace("{t}", kind)
         texts.append(f"{same}\n{head} attributes {{avial.apart}} {{\n{sized}\n return }}")
     for cpu in (WIDE, NARROW):
-        tiles = BlockLoops(terms=8, block=16, cpu=cpu)
+        tiles = BlockContractions(terms=8, block=16, cpu=cpu)
         passes = (ExpandScalars(blocks=True), tiles)
         assert check([(text, tiles) for text in texts], kind, passes=passes) == len(texts)
 
@@ -654,7 +654,7 @@ def test_scratch_rows_are_put_into_blocks(kind):
     array = f"memref<70x70x{kind}>"
     head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind})"
     for cpu in (WIDE, NARROW):
-        tiles = BlockLoops(terms=8, block=16, cpu=cpu)
+        tiles = BlockContractions(terms=8, block=16, cpu=cpu)
         texts = []
         for r, n, m in ((1, 2, 3), (3, 9, 8), (2, 17, 25), (33, 2, 7), (32, 2, 48), (31, 2, 49)):
             sized = BATCH.replace("{r}", str(r)).replace("{n}", str(n)).replace("{m}", str(m))

@@ -13,7 +13,9 @@ from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import SUMS
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.contractions.block_triangular_solves import BlockSubstitutions
+from avial_lab.compiler.passes.loops.contractions.block_triangular_solves import (
+    BlockTriangularSolves,
+)
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
@@ -68,7 +70,7 @@ def blocked(text: str, rows: int = ROWS) -> tuple[ir.Module, list[list[str]]]:
     """
     module = ir.Module.parse(text, ir.Context())
     before = str(module)
-    run_passes(module.operation, (BlockSubstitutions(rows),))
+    run_passes(module.operation, (BlockTriangularSolves(rows),))
     module.operation.verify()
     if str(module) == before:
         return module, []
@@ -164,7 +166,7 @@ def inside_of_a_loop(n: int) -> str:
 def test_inside_of_a_loop_as_many_terms_count_as_there_are() -> None:
     text = inside_of_a_loop(97)
     module = ir.Module.parse(text, ir.Context())
-    run_passes(module.operation, (BlockSubstitutions(ROWS),))
+    run_passes(module.operation, (BlockTriangularSolves(ROWS),))
     assert ir.IntegerAttr(module.body.operations[0].attributes[SUMS]).value == 95
     check(text, module)
     assert not blocked(inside_of_a_loop(25))[1]
@@ -204,4 +206,4 @@ def test_random_solves(
 @settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
 @given(st.lists(near_nests, min_size=6, max_size=6))
 def test_the_same_bits_of_random_nests(several: list[Nest]) -> None:
-    check_same_bits(several, BlockSubstitutions(2))
+    check_same_bits(several, BlockTriangularSolves(2))

@@ -11,8 +11,8 @@ from mlir import ir
 
 from avial_lab.compiler.ir.remarks import SUMS
 from avial_lab.compiler.lowering.run import Pass, run_passes
-from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockLoops
-from avial_lab.compiler.passes.loops.contractions.merge_split_reductions import JoinSums
+from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
+from avial_lab.compiler.passes.loops.contractions.merge_split_reductions import MergeSplitReductions
 from avial_lab.compiler.passes.loops.storage.expand_scalars import ExpandScalars
 from avial_lab.machine.cpu import Cpu
 from tests.kernels.jit import Machine
@@ -115,8 +115,8 @@ FORMS = {
 
 
 def passes_of(cpu: Cpu) -> tuple[Pass, ...]:
-    blocks = BlockLoops(terms=8, block=16, cpu=cpu)
-    return (ExpandScalars(blocks=True, sums=True), JoinSums(least=0), blocks)
+    blocks = BlockContractions(terms=8, block=16, cpu=cpu)
+    return (ExpandScalars(blocks=True, sums=True), MergeSplitReductions(least=0), blocks)
 
 
 def after(text: str, passes: tuple[Pass, ...], context: ir.Context) -> str:
@@ -157,7 +157,7 @@ def test_both_halves_are_one_sum(form, kind, cpu):
     made = [after(text, passes_of(cpu), context) for text in texts]
     for (m, n), text in zip(SIZES, made, strict=True):
         if min(m, n) > 4:  # of a single row or column a loop does not move
-            assert "join-sums: the sums over k from arg1[" in text
+            assert "merge-split-reductions: the sums over k from arg1[" in text
             assert text.count("summed over k") == 1, "one contraction"
             assert f"{{alignment = 64 : i64}} : memref<{m}x{n}x{kind}>" not in text, "no temporary"
     machine = Machine(
@@ -179,7 +179,7 @@ def test_both_halves_are_one_sum(form, kind, cpu):
 
 
 def joined(text: str, *passes: Pass) -> bool:
-    return "join-sums:" in after(text, passes or passes_of(WIDE), ir.Context())
+    return "merge-split-reductions:" in after(text, passes or passes_of(WIDE), ir.Context())
 
 
 LOWER = {"one": "{lower}", "other": "{upper}", "cut": "{after}"}
@@ -206,8 +206,8 @@ def test_arrays_that_may_share_memory_stay_in_their_order():
 
 def test_what_is_small_stays_as_it_is():
     text = text_of(IN_ROWS, "f64", 40, 30, "left", **LOWER)
-    assert not joined(text, JoinSums())
-    assert joined(text_of(IN_ROWS, "f64", 80, 70, "left", **LOWER), JoinSums())
+    assert not joined(text, MergeSplitReductions())
+    assert joined(text_of(IN_ROWS, "f64", 80, 70, "left", **LOWER), MergeSplitReductions())
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_temporary_that_is_read_elsewhere_stays():
 
 
 def test_mirrored_by_the_text_itself():
-    """What join-sums writes, somebody may have written: it is packed as well."""
+    """What merge-split-reductions writes, somebody may have written: it is packed as well."""
     text = text_of(
         """
   affine.for %i = 0 to {m} { affine.for %k = 0 to {m} { affine.for %j = 0 to {n} {
@@ -274,7 +274,7 @@ def test_mirrored_by_the_text_itself():
     )
     text = f"#both = affine_map<(a, b) -> (a, b)>\n{text}"
     context = ir.Context()
-    made = after(text, (BlockLoops(terms=8, block=16, cpu=WIDE),), context)
+    made = after(text, (BlockContractions(terms=8, block=16, cpu=WIDE),), context)
     assert "from arg1[max(i, j), min(i, j)] with arg2[j, k], in register tiles" in made
     machine = Machine([("before", text), ("after", made)], context)
     given = arrays("f64", 67, 49, "left")

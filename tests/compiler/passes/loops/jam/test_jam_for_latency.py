@@ -16,7 +16,7 @@ from avial_lab.compiler.ir.llvm_attributes import NO_VECTORS, NOT_INLINED, flags
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import InterleaveRows
+from avial_lab.compiler.passes.loops.jam.jam_for_latency import JamForLatency
 from avial_lab.compiler.passes.loops.threads.thread_loops import ThreadLoops
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
@@ -100,7 +100,7 @@ def check_same_bits(recurrence: Recurrence, rows: int) -> bool:
     """Whether rows were put side by side at all."""
     context = ir.Context()
     module = ir.Module.parse(recurrence.text, context)
-    run_passes(module.operation, (MarkParallel(), InterleaveRows(rows)))
+    run_passes(module.operation, (MarkParallel(), JamForLatency(rows)))
     module.operation.verify()
     with context:
         machine = Machine([("before", recurrence.text), ("after", str(module))], context)
@@ -176,7 +176,7 @@ def test_as_many_as_memory_likes(subscripts: str, wanted: int, rows: int) -> Non
     text = smoothed(subscripts, rows)
     context = ir.Context()
     module = ir.Module.parse(text, context)
-    run_passes(module.operation, (MarkParallel(), InterleaveRows()))
+    run_passes(module.operation, (MarkParallel(), JamForLatency()))
     steps = {
         ir.IntegerAttr(op.attributes["step"]).value
         for op in operations_in(module.operation)
@@ -216,7 +216,7 @@ def test_no_vectors_are_made_of_rows_behind_each_other(more: str, alone: bool) -
       return }}"""
     with ir.Context():
         module = ir.Module.parse(text).operation
-        run_passes(module, (InterleaveRows(), ThreadLoops()))
+        run_passes(module, (JamForLatency(), ThreadLoops()))
         part, function = functions_in(module)
         assert (NO_VECTORS in flags_of(function)) == alone
         assert (NO_VECTORS in flags_of(part)) == alone

@@ -8,7 +8,7 @@ from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
-from avial_lab.compiler.passes.loops.jam.jam_for_loads import ROWS, ShareLoads
+from avial_lab.compiler.passes.loops.jam.jam_for_loads import ROWS, JamForLoads
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.passes.rewriting import assert_same_bits, random_array
 
@@ -40,7 +40,7 @@ def stencil(low: int, high: int, loads: list[str], store: str = "%B[%i, %j]") ->
 def shared(text: str) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), ShareLoads()))
+        run_passes(module.operation, (IndependentAccesses(), JamForLoads()))
         return str(module)
 
 
@@ -85,7 +85,7 @@ def test_rows_that_wait_for_rows_stay_in_order(store: str) -> None:
 def at_once(text: str, cpu: Cpu) -> bool:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), ShareLoads(cpu)))
+        run_passes(module.operation, (IndependentAccesses(), JamForLoads(cpu)))
         return f"step {ROWS}" in str(module)
 
 

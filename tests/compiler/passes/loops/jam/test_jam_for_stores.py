@@ -12,8 +12,8 @@ from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.jam import jam_for_latency, jam_for_stores
-from avial_lab.compiler.passes.loops.jam.jam_for_latency import InterleaveRows
-from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamRows
+from avial_lab.compiler.passes.loops.jam.jam_for_latency import JamForLatency
+from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamForStores
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rows import Rows, Step, changed, row_loops
 
@@ -24,7 +24,7 @@ from tests.compiler.passes.rows import Rows, Step, changed, row_loops
     count=st.sampled_from([0, 2, 3, 4, 12]),
 )
 def test_random_rows(rows: Rows, count: int) -> None:
-    _, done = changed(rows, (JamRows(count),))
+    _, done = changed(rows, (JamForStores(count),))
     event("jammed" if done else "left alone")
 
 
@@ -37,13 +37,13 @@ INTO_NEXT = Step(("A", 1, 0), ("y", 0, 0), 3)
 @pytest.mark.parametrize("width", [1, 2, 17])
 def test_rows_left_over(height: int, width: int) -> None:
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
-    _, done = changed(rows, (IndependentAccesses(), JamRows()))
+    _, done = changed(rows, (IndependentAccesses(), JamForStores()))
     assert done or 1 in (height, width)  # a loop of one iteration goes nowhere
 
 
 @pytest.mark.parametrize("height", [1, 2, 3, 7, 12])
 def test_all_of_few_go_at_once(height: int) -> None:
-    module, done = changed(Rows(height, 17, ((True, (SUM_DOWN,)),)), (JamRows(),))
+    module, done = changed(Rows(height, 17, ((True, (SUM_DOWN,)),)), (JamForStores(),))
     assert done or height == 1
     assert height == 1 or str(module.body.operations[0]).count("affine.for") == 1
 
@@ -52,7 +52,7 @@ def test_all_of_few_go_at_once(height: int) -> None:
 @pytest.mark.parametrize("width", [256, 257])
 def test_long_rows_go_many_at_a_time(height: int, width: int) -> None:
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
-    module, _ = changed(rows, (IndependentAccesses(), JamRows()))
+    module, _ = changed(rows, (IndependentAccesses(), JamForStores()))
     assert rows_at_once(module) == unroll_and_jam.MANY_ROWS
 
 
@@ -60,7 +60,7 @@ def test_long_rows_go_many_at_a_time(height: int, width: int) -> None:
 def test_few_or_short_rows_go_a_few_at_a_time(height: int, width: int) -> None:
     """What is left over of few goes one by one; of short ones each is in a cache by itself."""
     rows = Rows(height, width, ((True, (SUM_DOWN,)),))
-    module, _ = changed(rows, (IndependentAccesses(), JamRows()))
+    module, _ = changed(rows, (IndependentAccesses(), JamForStores()))
     assert rows_at_once(module) == jam_for_stores.ROWS
 
 
@@ -81,7 +81,7 @@ def test_rows_whose_length_changes_go_a_few_at_a_time() -> None:
               }
               return
             }""")
-        run_passes(module.operation, (JamRows(),))
+        run_passes(module.operation, (JamForStores(),))
     assert rows_at_once(module) == jam_for_stores.ROWS
 
 
@@ -107,7 +107,7 @@ MAY = {
 
 @pytest.mark.parametrize("loops", MAY.values(), ids=MAY)
 def test_what_may_be_jammed(loops: tuple[tuple[bool, tuple[Step, ...]], ...]) -> None:
-    assert changed(Rows(9, 7, loops), (JamRows(),))[1]
+    assert changed(Rows(9, 7, loops), (JamForStores(),))[1]
 
 
 MUST_NOT = {
@@ -126,7 +126,7 @@ MUST_NOT = {
 
 @pytest.mark.parametrize("loops", MUST_NOT.values(), ids=MUST_NOT)
 def test_what_is_left_alone(loops: tuple[tuple[bool, tuple[Step, ...]], ...]) -> None:
-    assert not changed(Rows(9, 7, loops), (JamRows(),))[1]
+    assert not changed(Rows(9, 7, loops), (JamForStores(),))[1]
 
 
 def test_nobody_models_rows_that_plainly_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,4 +134,4 @@ def test_nobody_models_rows_that_plainly_share_nothing(monkeypatch: pytest.Monke
     monkeypatch.delattr(jam_for_stores, "read_scop")
     monkeypatch.delattr(jam_for_latency, "read_scop")
     own = Rows(9, 7, ((True, (Step(("A", 0, 0), ("s", 0, 0), 3),)),))
-    assert not changed(own, (IndependentAccesses(), JamRows(), InterleaveRows()))[1]
+    assert not changed(own, (IndependentAccesses(), JamForStores(), JamForLatency()))[1]

@@ -9,7 +9,7 @@ from mlir import ir
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
-from avial_lab.compiler.passes.loops.jam.jam_in_registers import HoldRows
+from avial_lab.compiler.passes.loops.jam.jam_in_registers import JamInRegisters
 from tests.compiler.passes.rewriting import assert_same_bits, random_array
 
 HEIGHT, WIDTH = 20, 40
@@ -18,7 +18,7 @@ HEIGHT, WIDTH = 20, 40
 def changed(text: str, rows: int = 0) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), MarkParallel(), HoldRows(rows)))
+        run_passes(module.operation, (IndependentAccesses(), MarkParallel(), JamInRegisters(rows)))
         return str(module)
 
 

@@ -9,8 +9,8 @@ from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
-from avial_lab.compiler.passes.loops.order.coalesce_loops import FlattenRows, FlattenSums
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums
+from avial_lab.compiler.passes.loops.order.coalesce_loops import CoalesceLoops, CoalesceReductions
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReassociateSums
 from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.compiler.passes.rewriting import assert_same_bits
 
@@ -20,7 +20,7 @@ PLANES, ROWS = 5, 9
 def flattened(text: str) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), FlattenRows()))
+        run_passes(module.operation, (IndependentAccesses(), CoalesceLoops()))
         return str(module)
 
 
@@ -88,7 +88,7 @@ def test_sums_hold_the_same_bits() -> None:
         for text in texts:
             with ir.Context():
                 module = ir.Module.parse(text)
-                run_passes(module.operation, (FlattenSums(),))
+                run_passes(module.operation, (CoalesceReductions(),))
                 afters.append(str(module))
         assert [text.count("affine.for") for text in afters].count(1) == 1
         assert all(text.count("affine.for") <= 2 for text in afters)
@@ -98,11 +98,13 @@ def test_sums_hold_the_same_bits() -> None:
 
 
 def test_a_sum_of_short_rows_is_added_up_in_vectors() -> None:
-    """What reorder-sums asks of a row, whether the next element is beside, holds of a view, too."""
+    """What reassociate-sums asks of a row, whether the next element is beside, holds of a view,
+    too.
+    """
     text = sums(7, (0, 0), (PLANES, ROWS), 0).replace(
         "{avial.apart}", '{avial.apart, avial.task = "S1"}'
     )
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (FlattenSums(), PromoteScalars(), ReorderSums()))
+        run_passes(module.operation, (CoalesceReductions(), PromoteScalars(), ReassociateSums()))
         assert "reassoc" in str(module)

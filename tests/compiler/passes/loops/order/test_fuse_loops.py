@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.order.fuse_loops import FuseNests
+from avial_lab.compiler.passes.loops.order.fuse_loops import FuseLoops
 from avial_lab.machine.cpu import Cpu, this_cpu
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rows import Rows, Step, changed, row_loops
@@ -22,7 +22,7 @@ from tests.kernels.jit import Machine
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(rows=row_loops((1, 3), (1, 2, 3, 7), st.integers(1, 7)))
 def test_random_nests(rows: Rows) -> None:
-    _, done = changed(replace(rows, apart=True), (FuseNests(),))
+    _, done = changed(replace(rows, apart=True), (FuseLoops(),))
     event("one" if done else "left alone")
 
 
@@ -47,11 +47,11 @@ MAY = {
 @pytest.mark.parametrize("loops", MAY.values(), ids=MAY)
 @pytest.mark.parametrize("height", [1, 2, 9])
 def test_what_may_be_one(loops: tuple[tuple[bool, tuple[Step, ...]], ...], height: int) -> None:
-    module, done = changed(Rows(height, 7, loops, apart=True), (FuseNests(),))
+    module, done = changed(Rows(height, 7, loops, apart=True), (FuseLoops(),))
     assert done or height == 1
     text = str(module.body.operations[0])
     assert not done or text.count("affine.for") == 2
-    assert not done or "fuse-nests: two nests over " in text
+    assert not done or "fuse-loops: two nests over " in text
 
 
 MUST_NOT = {
@@ -75,7 +75,7 @@ MUST_NOT = {
 
 @pytest.mark.parametrize("loops", MUST_NOT.values(), ids=MUST_NOT)
 def test_what_stays_apart(loops: tuple[tuple[bool, tuple[Step, ...]], ...]) -> None:
-    module, _ = changed(Rows(9, 7, loops, apart=True), (FuseNests(),))
+    module, _ = changed(Rows(9, 7, loops, apart=True), (FuseLoops(),))
     text = str(module.body.operations[0])
     assert text.count("affine.for") == sum(1 + along for along, _ in loops)
 
@@ -113,7 +113,7 @@ def outer(text: str, cpu: Cpu) -> str:
     """After the pass; the same values come out."""
     context = ir.Context()
     module = ir.Module.parse(text, context)
-    run_passes(module.operation, (FuseNests(cpu),))
+    run_passes(module.operation, (FuseLoops(cpu),))
     after = str(module)
     with context:
         machine = Machine([("before", text), ("after", after)], context)

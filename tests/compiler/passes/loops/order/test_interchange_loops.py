@@ -13,7 +13,7 @@ from avial_lab.compiler.analysis.polyhedral.units import Immovable
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order import interchange_loops
-from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
+from avial_lab.compiler.passes.loops.order.interchange_loops import InterchangeLoops
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests, plane_sums
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
@@ -26,7 +26,7 @@ def loops_of(text: str, context: ir.Context) -> list[str]:
     module = named_module(text, context)
     with context:
         module.body.operations[0].attributes["avial.apart"] = ir.UnitAttr.get()
-    run_passes(module.operation, (OrderLoops(Cpu()),))
+    run_passes(module.operation, (InterchangeLoops(Cpu()),))
     module.operation.verify()
     found: list[str] = []
 
@@ -215,7 +215,7 @@ def test_order(body: str, expected: list[str], context: ir.Context) -> None:
 @settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
 @given(st.lists(near_nests, min_size=6, max_size=6))
 def test_the_same_bits(several: list[Nest]) -> None:
-    check_same_bits(several, OrderLoops())
+    check_same_bits(several, InterchangeLoops())
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
@@ -224,7 +224,7 @@ def test_the_same_bits_of_sums_over_planes(several: list[Nest]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         written: list[None] = []
         patch.setattr(interchange_loops, "_write", _counted(interchange_loops._write, written))
-        check_same_bits(several, OrderLoops(Cpu()))
+        check_same_bits(several, InterchangeLoops(Cpu()))
     event(f"{len(written)} of 6 rewritten")
 
 
@@ -236,7 +236,7 @@ def test_the_same_bits_of_every_order_there_is(several: list[Nest]) -> None:
         patch.setattr(interchange_loops, "better_order", _any_order)
         written: list[None] = []
         patch.setattr(interchange_loops, "_write", _counted(interchange_loops._write, written))
-        check_same_bits(several, OrderLoops())
+        check_same_bits(several, InterchangeLoops())
     event(f"{len(written)} of 6 rewritten")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.order.split_wraparound import SplitWraps
+from avial_lab.compiler.passes.loops.order.split_wraparound import SplitWraparound
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
 
@@ -71,7 +71,7 @@ def check_same_bits(text: str) -> bool:
     """Whether something was cut at all."""
     context = ir.Context()
     module = ir.Module.parse(text, context)
-    run_passes(module.operation, (SplitWraps(),))
+    run_passes(module.operation, (SplitWraparound(),))
     module.operation.verify()
     with context:
         machine = Machine([("before", text), ("after", str(module))], context)
@@ -105,5 +105,5 @@ def test_below_zero_a_remainder_is_another() -> None:
     context = ir.Context()
     module = ir.Module.parse(ring("scf.for", 0, 5, 1, [(-3, 4)]), context)
     before = str(module)
-    run_passes(module.operation, (SplitWraps(),))
+    run_passes(module.operation, (SplitWraparound(),))
     assert str(module) == before

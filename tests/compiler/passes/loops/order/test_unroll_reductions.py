@@ -10,7 +10,7 @@ from mlir import ir
 
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.order.unroll_reductions import UnrollSums
+from avial_lab.compiler.passes.loops.order.unroll_reductions import UnrollReductions
 from tests.compiler.passes.rewriting import assert_same_bits
 
 ENDS = {"o": 3, "j": 21, "c": 11, "p": 3}
@@ -37,7 +37,7 @@ def windows(order: str, *, place: str = "%o, %j", more: str = "") -> str:
 def written_out(text: str, **how: bool) -> ir.Module:
     with ir.Context():
         module = ir.Module.parse(text)
-    run_passes(module.operation, (UnrollSums(**how),))
+    run_passes(module.operation, (UnrollReductions(**how),))
     assert module.operation.verify()
     return module
 

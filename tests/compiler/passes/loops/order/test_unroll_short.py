@@ -11,7 +11,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.polyhedral.loop_ends import MOST_ITERATIONS
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.order.unroll_reductions import MOST_TERMS, UnrollSums
+from avial_lab.compiler.passes.loops.order.unroll_reductions import MOST_TERMS, UnrollReductions
 from avial_lab.compiler.passes.loops.order.unroll_short import UnrollShort
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
@@ -99,7 +99,7 @@ def test_random_sums(rows: range, columns: range, swapped: bool, inner: bool) ->
     )
     context = ir.Context()
     module = ir.Module.parse(text, context)
-    run_passes(module.operation, (UnrollSums(),))
+    run_passes(module.operation, (UnrollReductions(),))
     left = sum(op.name == "affine.for" for op in operations_in(module.operation)) - 2
     assert (left == 0) == all(1 <= len(each) <= MOST_TERMS for each in (rows, columns))
     public = ir.Module.parse(str(module).replace("func private", "func"), context)
@@ -139,7 +139,7 @@ def test_windows_that_slide_are_written_out(case: str) -> None:
       return
     }}"""
     module = ir.Module.parse(text, ir.Context())
-    run_passes(module.operation, (UnrollSums(),))
+    run_passes(module.operation, (UnrollReductions(),))
     assert (sum(op.name == "affine.for" for op in operations_in(module.operation)) == 2) == out
     before, after = (
         each.replace("func private", "func").replace("memref<30x99x", "memref<30x120x")

@@ -16,7 +16,7 @@ from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import SUMS
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.loops.reductions.privatise_array_sums import PartialSums
+from avial_lab.compiler.passes.loops.reductions.privatise_array_sums import PrivatiseArraySums
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rows import Rows, Step, changed, row_loops
 from tests.kernels.jit import Machine
@@ -35,14 +35,14 @@ HEIGHTS = (1, 47, 48, 49, 60, 63, 64, 65, 67, 96, 127, 300)
 )
 def test_random_rows(rows: Rows, place: int) -> None:
     loops = (*rows.loops[:place], *BOTH, *rows.loops[place:])
-    _, done = changed(replace(rows, loops=loops), (PartialSums(),))
+    _, done = changed(replace(rows, loops=loops), (PrivatiseArraySums(),))
     event("in parts" if done else "left alone")
 
 
 @pytest.mark.parametrize("height", [h for h in HEIGHTS if h >= 48])
 @pytest.mark.parametrize("width", [1, 2, 17])
 def test_parts_of_any_length(height: int, width: int) -> None:
-    module, done = changed(Rows(height, width, BOTH), (PartialSums(),))
+    module, done = changed(Rows(height, width, BOTH), (PrivatiseArraySums(),))
     assert done or width == 1  # a loop of one iteration goes nowhere
     if not done:
         return
@@ -77,7 +77,7 @@ OPEN = """func.func @f(%A: memref<?x?xi64>, %y: memref<?xi64>, %s: memref<?xi64>
 def test_rows_that_are_counted_when_the_program_runs() -> None:
     context = ir.Context()
     module = ir.Module.parse(OPEN, context)
-    run_passes(module.operation, (PartialSums(),))
+    run_passes(module.operation, (PrivatiseArraySums(),))
     assert len([op for op in operations_in(module.operation) if PARALLEL in op.attributes]) == 1
     machine = Machine([("before", OPEN), ("after", str(module))], context)
     rng = np.random.default_rng(1)
@@ -110,7 +110,7 @@ STAYS = {
 
 @pytest.mark.parametrize("rows", STAYS.values(), ids=STAYS)
 def test_what_stays(rows: Rows) -> None:
-    assert not changed(rows, (PartialSums(),))[1]
+    assert not changed(rows, (PrivatiseArraySums(),))[1]
 
 
 def test_a_strict_program_keeps_its_order() -> None:
@@ -118,7 +118,7 @@ def test_a_strict_program_keeps_its_order() -> None:
     context = ir.Context()
     module = ir.Module.parse(f"module attributes {{avial.strict}} {{ {text} }}", context)
     before = str(module)
-    run_passes(module.operation, (PartialSums(),))
+    run_passes(module.operation, (PrivatiseArraySums(),))
     assert str(module) == before
 
 
@@ -144,7 +144,7 @@ FLOATS = """func.func @f(%A: memref<70x9xf64>, %x: memref<70xf64>, %y: memref<9x
 def test_signs_of_zero_and_what_is_no_number() -> None:
     context = ir.Context()
     module = ir.Module.parse(FLOATS, context)
-    run_passes(module.operation, (PartialSums(),))
+    run_passes(module.operation, (PrivatiseArraySums(),))
     assert any(PARALLEL in op.attributes for op in operations_in(module.operation))
     machine = Machine([("before", FLOATS), ("after", str(module))], context)
     # Small whole numbers: sums are exact in any order. Columns: all −0, all +0, mixed zeros, NaN,

@@ -14,8 +14,8 @@ from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import SUMS
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.reductions import privatise_scalar_sums
-from avial_lab.compiler.passes.loops.reductions.privatise_scalar_sums import ThreadSums
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums
+from avial_lab.compiler.passes.loops.reductions.privatise_scalar_sums import PrivatiseScalarSums
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReassociateSums
 from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.kernels.jit import Machine
 
@@ -56,7 +56,7 @@ def in_parts(text: str) -> ir.Module:
     """In a context of its own."""
     with ir.Context():
         module = ir.Module.parse(text)
-    run_passes(module.operation, (PromoteScalars(), ReorderSums(), ThreadSums()))
+    run_passes(module.operation, (PromoteScalars(), ReassociateSums(), PrivatiseScalarSums()))
     assert module.operation.verify()
     return module
 

@@ -13,4 +13,4 @@ SUMMED = ("in_memory", "handed_on", "as_many_terms_as_lanes")
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_values(case: str) -> None:
     text = CASES[case].replace("func.func private", "func.func")
-    assert_same(text, "reorder-sums", rtol=1e-5 if case in SUMMED else 0)
+    assert_same(text, "reassociate-sums", rtol=1e-5 if case in SUMMED else 0)

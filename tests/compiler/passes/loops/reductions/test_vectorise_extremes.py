@@ -10,10 +10,10 @@ from mlir import ir
 
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.lowering.run import Pass, run_passes
-from avial_lab.compiler.passes.host.ieee_min_max import ExtremesToLlvm
+from avial_lab.compiler.passes.host.ieee_min_max import IeeeMinMax
 from avial_lab.compiler.passes.loops.reductions import vectorise_extremes
-from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReorderSums
-from avial_lab.compiler.passes.loops.reductions.vectorise_extremes import ReorderExtremes
+from avial_lab.compiler.passes.loops.reductions.reassociate_sums import ReassociateSums
+from avial_lab.compiler.passes.loops.reductions.vectorise_extremes import VectoriseExtremes
 from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.kernels.jit import Machine
 
@@ -63,8 +63,8 @@ def taken(choice: str, number: int = 0, what: str = "%a") -> str:
 CHOICES = ("greater", "less", "old on the left", "maxnumf", "minnumf", "maximumf", "minimumf")
 
 
-def rewritten(text: str, *more: ExtremesToLlvm) -> ir.Module:
-    return after(text, PromoteScalars(), ReorderSums(), ReorderExtremes(), *more)
+def rewritten(text: str, *more: IeeeMinMax) -> ir.Module:
+    return after(text, PromoteScalars(), ReassociateSums(), VectoriseExtremes(), *more)
 
 
 def after(text: str, *passes: Pass) -> ir.Module:
@@ -82,7 +82,7 @@ def in_vectors(module: ir.Module) -> bool:
 
 def check(text: str, kind: str, rng: np.random.Generator, *, some: np.ndarray) -> None:
     # What else would become of IEEE's maximum takes either of two zeros.
-    before, vectors = after(text, ExtremesToLlvm()), rewritten(text, ExtremesToLlvm())
+    before, vectors = after(text, IeeeMinMax()), rewritten(text, IeeeMinMax())
     machine = Machine([("before", str(before)), ("after", str(vectors))], ir.Context())
     dtype = f"f{int(kind[1:]) // 8}"
     for n in (0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 127, 150):

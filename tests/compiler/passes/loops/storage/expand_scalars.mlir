@@ -1,4 +1,4 @@
-// RUN: -p expand-scalars,order-loops
+// RUN: -p expand-scalars,interchange-loops
 
 // The sum that is carried gets an element for each %j, so that %j can be innermost everywhere.
 
@@ -143,7 +143,7 @@ func.func @from_its_element(%A: memref<50x50xf64>) attributes {avial.apart} {
 
 // -----
 
-// One element for %j alone leaves no contraction; without block-loops that is all that is asked for.
+// One element for %j alone leaves no contraction; without block-contractions that is all that is asked for.
 
 // CHECK-LABEL: func.func @one_row
 // CHECK: memref.alloca() : memref<70xf64>

@@ -1,4 +1,4 @@
-// RUN: -p thread-loops,split-drivers
+// RUN: -p thread-loops,outline-drivers
 
 // A small driver may run for a row: it stays as fast as LLVM makes it.
 // CHECK-LABEL: func.func @small(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from avial_lab.compiler.passes.loops.threads import thread_loops
-from avial_lab.compiler.passes.loops.threads.outline_drivers import ALONE, SplitDrivers
+from avial_lab.compiler.passes.loops.threads.outline_drivers import ALONE, OutlineDrivers
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.loops.threads.test_thread_loops import check_same, threaded
 
@@ -58,7 +58,7 @@ def test_loops_in_any_order(before: list[str], after: list[str], threads: int) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(thread_loops, "LINES", 1)  # else a short row is one part
         plain, split, marked, sliced = threaded(
-            text, threads=threads, ordered=False, more=[SplitDrivers(least=0)]
+            text, threads=threads, ordered=False, more=[OutlineDrivers(least=0)]
         )
         assert marked
         # A nest whose rows are divided stands there once more, for one thread.

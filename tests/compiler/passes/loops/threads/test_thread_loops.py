@@ -24,7 +24,7 @@ from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
-from avial_lab.compiler.passes.loops.order.interchange_loops import OrderLoops
+from avial_lab.compiler.passes.loops.order.interchange_loops import InterchangeLoops
 from avial_lab.compiler.passes.loops.threads import thread_loops
 from avial_lab.compiler.passes.loops.threads.thread_loops import THREADS, ThreadLoops
 from tests.compiler.analysis.polyhedral.nests import Nest, computing_text, near_nests
@@ -93,7 +93,7 @@ def threaded(
             function.attributes[APART] = ir.UnitAttr.get()
             modules.append(module)
         plain, divided = modules
-        run_passes(divided.operation, (*((OrderLoops(),) * ordered), MarkParallel()))
+        run_passes(divided.operation, (*((InterchangeLoops(),) * ordered), MarkParallel()))
         marked, sliced = (
             sum(mark in op.attributes for op in operations_in(divided.operation))
             for mark in (PARALLEL, SLICED)

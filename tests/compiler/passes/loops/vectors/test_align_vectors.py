@@ -12,10 +12,10 @@ from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
-from avial_lab.compiler.passes.loops.jam.jam_for_loads import ShareLoads
+from avial_lab.compiler.passes.loops.jam.jam_for_loads import JamForLoads
 from avial_lab.compiler.passes.loops.vectors import align_vectors
-from avial_lab.compiler.passes.loops.vectors.align_vectors import WholeVectors
-from avial_lab.compiler.passes.loops.vectors.pack_operands import PackRows
+from avial_lab.compiler.passes.loops.vectors.align_vectors import AlignVectors
+from avial_lab.compiler.passes.loops.vectors.pack_operands import PackOperands
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.passes.rewriting import KINDS, assert_same_bits, random_array
 
@@ -25,7 +25,7 @@ WIDTH = 603
 def vectors(text: str, *, lanes: int = 8) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), WholeVectors(lanes)))
+        run_passes(module.operation, (IndependentAccesses(), AlignVectors(lanes)))
         return str(module)
 
 
@@ -236,7 +236,7 @@ def test_rows_that_load_from_anywhere(
     }}"""
     with ir.Context():
         module = ir.Module.parse(text)
-        steps = (IndependentAccesses(), PackRows(), ShareLoads(), WholeVectors(8))
+        steps = (IndependentAccesses(), PackOperands(), JamForLoads(), AlignVectors(8))
         run_passes(module.operation, steps)
         after = str(module)
     rng = np.random.default_rng(columns)

@@ -8,8 +8,8 @@ from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
-from avial_lab.compiler.passes.loops.vectors.align_vectors import WholeVectors
-from avial_lab.compiler.passes.loops.vectors.pack_operands import PackRows
+from avial_lab.compiler.passes.loops.vectors.align_vectors import AlignVectors
+from avial_lab.compiler.passes.loops.vectors.pack_operands import PackOperands
 from tests.compiler.passes.rewriting import KINDS, assert_same_bits, random_array
 
 ROWS, COLUMNS = 40, 18
@@ -18,7 +18,7 @@ ROWS, COLUMNS = 40, 18
 def packed(text: str) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), PackRows()))
+        run_passes(module.operation, (IndependentAccesses(), PackOperands()))
         return str(module)
 
 
@@ -61,7 +61,7 @@ def test_what_lies_apart(loads: list[str], kind: str) -> None:
     arrays = {name: random_array(rng, shape, kind) for name, shape in shapes.items()}
     with ir.Context():
         module = ir.Module.parse(after)
-        run_passes(module.operation, (WholeVectors(8),))
+        run_passes(module.operation, (AlignVectors(8),))
         assert "vector.store" in str(module)
         assert_same_bits([text, text], [after, str(module)], arrays)
 

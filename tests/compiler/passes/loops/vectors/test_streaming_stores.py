@@ -11,16 +11,16 @@ from mlir import ir
 from avial_lab.compiler.ir.attributes import STREAMED
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
-from avial_lab.compiler.passes.loops.jam.jam_for_loads import ShareLoads
-from avial_lab.compiler.passes.loops.vectors.align_vectors import WholeVectors
-from avial_lab.compiler.passes.loops.vectors.streaming_stores import StreamStores
+from avial_lab.compiler.passes.loops.jam.jam_for_loads import JamForLoads
+from avial_lab.compiler.passes.loops.vectors.align_vectors import AlignVectors
+from avial_lab.compiler.passes.loops.vectors.streaming_stores import StreamingStores
 from tests.compiler.passes.rewriting import KINDS, assert_same_bits, random_array
 
 CACHE = 1 << 14
 """Bytes: the arrays here are two or three times as large."""
 
-MARK = StreamStores(cache=CACHE)
-VECTORS = WholeVectors(lanes=8)
+MARK = StreamingStores(cache=CACHE)
+VECTORS = AlignVectors(lanes=8)
 
 
 def after(text: str, *passes: Pass) -> str:
@@ -96,10 +96,10 @@ def stencil(width: int) -> str:
 
 def test_several_rows_at_once() -> None:
     """Past the caches where all of them begin vectors alike, else none of them."""
-    check([stencil(512)], 512, "f64", ShareLoads())
-    whole = after(stencil(512), ShareLoads(), MARK, VECTORS)
+    check([stencil(512)], 512, "f64", JamForLoads())
+    whole = after(stencil(512), JamForLoads(), MARK, VECTORS)
     assert whole.count("nontemporal") == 4 + 1  # four rows, and the loop over those left over
-    odd = after(stencil(513), ShareLoads(), MARK, VECTORS)
+    odd = after(stencil(513), JamForLoads(), MARK, VECTORS)
     assert odd.count("nontemporal") == 1
 
 
@@ -179,7 +179,7 @@ def marked(body: str, *, rows: int = 64, last: int = CACHE) -> bool:
       {body.replace("ARRAY", array)}
       return
     }}"""
-    return STREAMED in after(text, StreamStores(cache=last))
+    return STREAMED in after(text, StreamingStores(cache=last))
 
 
 COPY = """

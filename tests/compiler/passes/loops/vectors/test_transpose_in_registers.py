@@ -10,7 +10,7 @@ from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from avial_lab.compiler.passes.loops.threads.thread_loops import ThreadLoops
-from avial_lab.compiler.passes.loops.vectors.transpose_in_registers import TransposeTiles
+from avial_lab.compiler.passes.loops.vectors.transpose_in_registers import TransposeInRegisters
 from tests.compiler.passes.rewriting import KINDS, assert_same_bits, random_array
 
 LANES = 8
@@ -25,7 +25,7 @@ def after(text: str, *passes: Pass) -> str:
 
 
 def tiled(text: str, lanes: int = LANES) -> bool:
-    return "vector.shuffle" in after(text, TransposeTiles(lanes))
+    return "vector.shuffle" in after(text, TransposeInRegisters(lanes))
 
 
 def both(rows: int, columns: int, kind: str, *, low: int = 0) -> str:
@@ -61,7 +61,7 @@ def test_every_size(kind: str, lanes: int) -> None:
     bits = int(kind[1:])
     for rows, columns in [(16, 16), (31, 33), (40, 8), (23, 47)]:
         texts = [both(rows, columns, kind), both(rows, columns, kind, low=3)]
-        rewritten = [after(text, TransposeTiles(lanes)) for text in texts]
+        rewritten = [after(text, TransposeInRegisters(lanes)) for text in texts]
         for low, each in zip((0, 3), rewritten, strict=True):
             is_square = columns - low >= lanes * 32 // bits and rows - low >= 512 // bits
             assert ("vector.shuffle" in each) == is_square
@@ -70,7 +70,7 @@ def test_every_size(kind: str, lanes: int) -> None:
 
 def test_threads_divide_the_blocks_of_rows() -> None:
     text = both(40, 24, "f64")
-    rewritten = after(text, TransposeTiles(LANES), ThreadLoops())
+    rewritten = after(text, TransposeInRegisters(LANES), ThreadLoops())
     assert "vector.shuffle" in rewritten
     assert "omp.parallel" in rewritten
 
@@ -93,7 +93,7 @@ def test_rows_that_are_read_across(kind: str) -> None:
       }}
       return
     }}"""
-    rewritten = after(text, TransposeTiles(LANES))
+    rewritten = after(text, TransposeInRegisters(LANES))
     assert "vector.shuffle" in rewritten
     rng = np.random.default_rng(3)
     arrays = {name: random_array(rng, (37, 37), kind) for name in "AS"}
@@ -120,7 +120,7 @@ def between(bounds: str = "0 to 3") -> str:
 
 
 def test_loops_between() -> None:
-    rewritten = after(between(), TransposeTiles(LANES))
+    rewritten = after(between(), TransposeInRegisters(LANES))
     assert "vector.shuffle" in rewritten
     rng = np.random.default_rng(3)
     arrays = {
@@ -157,7 +157,7 @@ def test_wide_bodies_stay() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_past_the_caches(kind: str) -> None:
     """Where each row begins a line of the cache, and where the array does, else through them."""
-    cache = TransposeTiles(LANES, cache=1 << 12)
+    cache = TransposeInRegisters(LANES, cache=1 << 12)
     text = both(48, 35, kind)
     rewritten = after(text, cache)
     line = 512 // int(kind[1:])
@@ -167,7 +167,7 @@ def test_past_the_caches(kind: str) -> None:
     assert_same_bits([text], [rewritten], arrays_of(48, 35, kind), *places)
     for rows in (47, 49, 52):
         assert "nontemporal" not in after(both(rows, 35, kind), cache)
-    assert "nontemporal" not in after(text, TransposeTiles(LANES, cache=1 << 20))
+    assert "nontemporal" not in after(text, TransposeInRegisters(LANES, cache=1 << 20))
 
 
 SKEWED = """
@@ -186,7 +186,7 @@ SKEWED = """
 def test_only_whole_lines_go_past_the_caches(place: str) -> None:
     """On a diagonal each column begins elsewhere in a line."""
     text = SKEWED.replace("PLACE", place)
-    rewritten = after(text, TransposeTiles(LANES, cache=1 << 12))
+    rewritten = after(text, TransposeInRegisters(LANES, cache=1 << 12))
     assert "vector.shuffle" in rewritten
     assert ("nontemporal" in rewritten) == ("%j" not in place)
     rng = np.random.default_rng(3)

@@ -16,7 +16,7 @@ from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import told_in
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
-from avial_lab.compiler.passes.loops.vectors.vectorise_outer import VectoriseRows
+from avial_lab.compiler.passes.loops.vectors.vectorise_outer import VectoriseOuter
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
 
@@ -162,7 +162,7 @@ def check_same_bits(program: Rows, lanes: int) -> bool:
     """Whether there are vectors at all."""
     context = ir.Context()
     module = ir.Module.parse(program.text, context)
-    run_passes(module.operation, (MarkParallel(), VectoriseRows(lanes)))
+    run_passes(module.operation, (MarkParallel(), VectoriseOuter(lanes)))
     module.operation.verify()
     with context:
         machine = Machine([("before", program.text), ("after", str(module))], context)
@@ -203,6 +203,6 @@ def test_whatever_is_loaded(place: str) -> None:
 
 def test_what_is_told() -> None:
     module = ir.Module.parse(Rows("f64", 61, 7, ALL, False, False, False).text, ir.Context())
-    run_passes(module.operation, (VectoriseRows(8),))
+    run_passes(module.operation, (VectoriseOuter(8),))
     (lines,) = told_in(module.operation).values()
-    assert lines[0].startswith("vectorise-rows{lanes=8}: 8 iterations of ")
+    assert lines[0].startswith("vectorise-outer{lanes=8}: 8 iterations of ")

@@ -10,7 +10,7 @@ from tests.compiler.passes.golden import assert_same, cases_of, each_case
 
 @each_case("check_distances", without=("knapsack", "rows"))
 def test_the_same_bits(case: str) -> None:
-    assert_same(case, "check-distances")
+    assert_same(case, "version-by-distance")
 
 
 @pytest.mark.parametrize("far", [0, 1, 3, 4, 5, 99])
@@ -18,4 +18,4 @@ def test_any_distance(far: int) -> None:
     """Of less than a vector, of as much, of more."""
     at = np.full(9, far)
     given = {1: at, 2: np.int64(4), 3: np.int64(300)}
-    assert_same(cases_of("check_distances")["knapsack"], "check-distances", given=given)
+    assert_same(cases_of("check_distances")["knapsack"], "version-by-distance", given=given)
