@@ -196,8 +196,8 @@ def test_what_is_left_without_all_is_what_cannot_be_left_out() -> None:
 
 
 def test_code_and_rows_that_say_different_things_are_found_out() -> None:
-    with pytest.raises(InternalError, match="no pass 'jam-row' stands in the pipeline"):
-        LOOPS.passes({"jam-row": {"rows": 3}})
+    with pytest.raises(InternalError, match="no pass 'jam-for-store' stands in the pipeline"):
+        LOOPS.passes({"jam-for-store": {"rows": 3}})
     with pytest.raises(
         InternalError, match="'jam-for-stores' is left out, and its row does not say"
     ):
@@ -252,7 +252,7 @@ def test_one_of_mlirs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_pass_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["passes", "jam-row"]) == 1
+    assert main(["passes", "jam-for-store"]) == 1
     assert "did you mean 'jam-for-stores'?" in capsys.readouterr().err
 
 
