@@ -10,7 +10,6 @@ import re
 from avial_lab.compiler.frontends.notation import types
 from avial_lab.compiler.frontends.notation.copied import written_target
 from avial_lab.compiler.frontends.notation.elaborate import Elaborator
-from avial_lab.compiler.frontends.notation.elaboration import Type
 from avial_lab.compiler.frontends.notation.rules import (
     NAME,
     ONE,

@@ -224,5 +224,7 @@ def _strided(
     source: MemRef, shape: Sequence[Extent], steps: Sequence[Extent], offset: Extent
 ) -> str:
     """A part of the source."""
-    layout = f"strided<[{', '.join(map(str, steps))}]{'' if offset == 0 else f', offset: {offset}'}>"
+    layout = (
+        f"strided<[{', '.join(map(str, steps))}]{'' if offset == 0 else f', offset: {offset}'}>"
+    )
     return str(MemRef(tuple(shape), source.element, layout, source.space))
