@@ -206,7 +206,7 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     built, division = build_tasks(question, apart.module, watch), question.options.division
     if division == Division():
         return built
-    idle = f"division '{division}' had no effect: one task is not divided"
+    idle = f"division '{division}' has no effect: the program is one task"
     verdicts = (replace(each, reasons=(*each.reasons, idle)) for each in built.verdicts)
     return replace(built, verdicts=tuple(verdicts))
 
