@@ -168,9 +168,9 @@ def _result_arrays(
 def _check_types(text: object, arrays: object) -> None:
     """What would otherwise fail far from here, in words about something else."""
     if not isinstance(text, str):
-        raise TypeError(f"a program is a str, not {type(text).__name__}")
+        raise TypeError(f"the program must be a str, not {type(text).__name__}")
     if not isinstance(arrays, Mapping | None):
-        raise TypeError(f"arrays is a mapping of names to arrays, not {type(arrays).__name__}")
+        raise TypeError(f"arrays must map names to arrays; got {type(arrays).__name__}")
 
 
 def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:
