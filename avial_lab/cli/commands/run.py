@@ -11,8 +11,8 @@ from avial_lab.cli.question import (
     check_folders,
     compiled_program,
     make_indices_fit,
-    question_of,
     print_to_stderr,
+    question_of,
     writing_to,
 )
 from avial_lab.core.errors import BindError

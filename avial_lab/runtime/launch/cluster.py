@@ -159,7 +159,7 @@ class Cluster:
 
         A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI
         world. timeout, in seconds, is for the engines to come up; `progress` is called with what is
-        being waited for. Where this process ends without `stop`, and not in the middle of a run, the
+        being waited for. If this process ends without `stop`, and not in the middle of a run, the
         engines wait `keep_s` seconds for another that connects to them by the cluster's `id`.
         """
         if cpu < 0 or gpu < 0 or cpu + gpu < 1:
