@@ -302,7 +302,7 @@ class AvialMagics(Magics):
         )
         self._shell.user_ns.update(kernel.arrays | kernel.scalars)
         self._shell.set_next_input(f"%%avial --check\n{kernel.text}")
-        display(Note(kernel.told))
+        display(Note(kernel.note))
 
     def _cluster(self, options: argparse.Namespace) -> None:
         if options.action == "list":

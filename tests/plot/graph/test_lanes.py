@@ -74,7 +74,7 @@ def test_large_schedules_stay_small_and_say_what_is_hidden(
     ET.fromstring(picture)
     assert len(picture) < 1_000_000
     shown = " ".join(words(picture))
-    assert ("are merged into one box" in shown) or ("Each column stands for" in shown)
+    assert ("are merged into one box" in shown) or ("Each column is" in shown)
     assert f"Of {len(schedule.transfers):,} messages not all are drawn" in shown
 
 
