@@ -71,7 +71,7 @@ def _plainer(question: Build, fault: AvialError) -> Iterator[tuple[Build, str]]:
     """The question again with less for our passes to do, and what that costs."""
     fixed = replace(question, options=replace(question.options, dynamic=False))
     if fixed != question:
-        yield fixed, "for these sizes and numbers alone"
+        yield fixed, "for these sizes and numbers only"
     left_out = replace(fixed, options=replace(fixed.options, without=OPTIONAL, sizes=()))
     if left_out != fixed:
         yield left_out, "without optional passes on its loops, and is slower"

@@ -154,7 +154,7 @@ class Elaborator(Scope):
             return self.error("'}' closes nothing", offset, "delete it")
         word = re.compile(r"\S+").match(self.text, offset)
         shown = (word[0] if word else char)[:40]
-        return self.error(f"'{shown}' begins no statement", offset)
+        return self.error(f"'{shown}' is not a statement", offset)
 
     def label(self, start: int, block_types: list[Type] | None) -> int:
         """`^bb0(%x: i32, %y):`, copied, with the types that were left out."""
