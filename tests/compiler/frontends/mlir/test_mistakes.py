@@ -274,11 +274,12 @@ Hint: convert the value before it is stored\
 
 def test_operands_of_two_types(context: ir.Context) -> None:
     body = "%x = memref.load %a[%k]\n    %y = arith.addi %x, %k"
-    assert told(small(body), context, kind=ParseError) == snapshot("""\
-use of value '%k' expects different type than prior uses: 'i32' vs 'index'
+    assert told(small(body), context, kind=VerifyError) == snapshot("""\
+the operands of arith.addi have two types: %x is i32, %k is index
 In [4]:6:25
     %y = arith.addi %x, %k
-                        ^\
+                        ^
+Hint: convert one: %c = arith.index_cast %x : i32 to index\
 """)
 
 
