@@ -166,7 +166,7 @@ def test_bad_arguments_are_refused(
         (["gemm", "--element", "f16"], "gemm has no f16 version"),
         (["gemm", "nussinov", "--element", "f64"], "nussinov has no f64 version"),
         (["--json", "gemm"], "--json gemm would write a file of that name"),
-        (["gemm", "--without", "magic"], "no optional pass is called 'magic'"),
+        (["gemm", "--without", "magic"], "there is no optional pass 'magic'"),
         (["gemm", "--self"], "bench --self measures avial_lab itself, not gemm"),
     ],
 )

@@ -308,7 +308,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["gemm", "--self"], "bench --passes does not go with --self"),
         (["gemm", "--strict"], "bench --passes does not go with --strict"),
         (["gemm", "--threads", "1,2"], "bench --passes does not go with --threads with several"),
-        (["gemm", "--without", "magic"], "no optional pass is called 'magic'"),
+        (["gemm", "--without", "magic"], "there is no optional pass 'magic'"),
         (["--json", "gemm"], "--json gemm would write a file of that name"),
     ],
 )

@@ -129,7 +129,7 @@ MISTAKES = {
     "no value": (["-D", "arg0"], snapshot(["BindError: 'arg0' is not NAME=VALUE", "Hint: for example -D n=100"])),
     "twice": (["-D", "arg0=1", "-D", "arg0=2"], snapshot(["BindError: -D arg0 is given twice"])),
     "two ways": (["-D", "arg0=1", "--in", "arg0=2"], snapshot(["BindError: 'arg0' is given by --in and by -D", "Hint: leave one out"])),
-    "unknown": (["-D", "arg9=1"], snapshot(["BindError: number 'arg9' is no buffer of the program", "sum.mlir:1:1", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "^", "Hint: did you mean arg1?"])),
+    "unknown": (["-D", "arg9=1"], snapshot(["BindError: number 'arg9' is not a buffer of the program", "sum.mlir:1:1", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "^", "Hint: did you mean arg1?"])),
     "function": (["--fn", "totl"], snapshot(["VerifyError: the program has no function @totl", "sum.mlir:1:1", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "^", "Hint: did you mean total?"])),
     "dtype": (["--in", "arg1=5xf64"], snapshot(["BindError: %arg1 is written memref<?xf32>, but the array 'arg1' holds f64", "sum.mlir:1:30", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "                             ^", "Hint: write %arg1: memref<5xf64>, or leave the type out"])),
     "rank": (["--in", "arg1=5x2xf32"], snapshot(["BindError: %arg1 is written memref<?xf32>, but the array 'arg1' has 2 dimensions", "sum.mlir:1:30", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "                             ^", "Hint: write %arg1: memref<5x2xf32>, or leave the type out"])),

@@ -168,7 +168,7 @@ def test_its_stages_are_looked_at_and_not_edited() -> None:
     assert "memref<?x?xf32>" in program.stages["mpi"].text
     assert program.nests
     assert "avial.replicate" in program.notation or "avial.task" in program.notation
-    with pytest.raises(AvialError, match="for any sizes are not edited"):
+    with pytest.raises(AvialError, match="compiled for any sizes cannot be edited"):
         program.resume("loops", program.stages["loops"].text)
 
     both = np.ones(24, np.float32)

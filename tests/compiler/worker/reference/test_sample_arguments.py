@@ -162,7 +162,7 @@ def test_unused_arguments_and_other_types() -> None:
 
 
 def test_what_cannot_be_made_up() -> None:
-    with pytest.raises(BindError, match="nothing says how many dimensions it has"):
+    with pytest.raises(BindError, match="its number of dimensions is not known"):
         made_up("func.func @f(%a: memref<*xf32>) { return }")
     with pytest.raises(BindError, match="which no NumPy array holds"):
         made_up("func.func @f(%a: memref<4xvector<4xf32>>) { return }")
