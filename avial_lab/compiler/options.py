@@ -51,7 +51,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def _refused(what: str, given: object, wanted: str) -> OptionError:
     shown = shortened(repr(given), 60)
-    return OptionError(f"{what} is {shown}; it has to be {wanted}")
+    return OptionError(f"{what} must be {wanted}; got {shown}")
 
 
 def _whole(what: str) -> Callable[[Any], int]:
@@ -128,7 +128,7 @@ def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in (*OPTIONAL, "all"):
             raise ScheduleError(
-                f"no optional pass is called '{shortened(name, 60)}'",
+                f"there is no optional pass '{shortened(name, 60)}'",
                 hint=f"there are: {', '.join(OPTIONAL)}; all",
             )
     return tuple(p for p in OPTIONAL if p in names or "all" in names)
@@ -143,8 +143,8 @@ def _sizes(text: str) -> Sizes:
     form = r"\s*([\w-]+)\{([^{}]*)\}\s*"
     if text.strip() and not re.fullmatch(f"{form}(,{form})*", text):
         raise ScheduleError(
-            f"sizes are not written as '{text}'",
-            hint="as in block-contractions{terms=128 block=48}",
+            f"invalid sizes '{text}'",
+            hint="expected for example block-contractions{terms=128 block=48}",
         )
     found: dict[str, dict[str, int | str]] = {}
     for given, options in re.findall(form, text):
@@ -265,7 +265,7 @@ class CompileOptions:
         default=None,
         metadata=Option(
             ("--policy",),
-            help="how tasks are placed, by default by levels; loops have none",
+            help="how tasks are placed, by default by levels; not for programs of loops",
             choices=tuple(each.value for each in Policy),
             read=_member(Policy, "policy"),
             write=_value,
@@ -313,9 +313,9 @@ class CompileOptions:
         metadata=Option(
             ("--sizes",),
             metavar="SIZES",
-            help="sizes that passes take in place of those that follow from the machine, as "
+            help="sizes for passes, in place of those derived from the machine, as "
             "stages print them: 'block-contractions{terms=128 block=48},tile-time{widths=32x64}'; "
-            "model: those that follow from it, also where --tune found others",
+            "model: those derived from the machine, even if --tune found others",
             read=_sizes,
             write=sizes_text,
             in_tuning=False,
@@ -438,17 +438,19 @@ def _check_together(options: CompileOptions) -> None:
         )
     if options.blas and options.strict:
         raise ScheduleError(
-            "a BLAS adds in an order of its own, and a strict program keeps its order",
-            hint="choose one of strict and blas",
+            "a BLAS chooses the order of sums, and a strict program keeps it",
+            hint="choose strict or blas",
         )
     if options.blas and not options.keeps("block-contractions"):
         raise ScheduleError(
-            "what a BLAS could compute is found by block-contractions, which is left out",
-            hint="keep block-contractions, or do without blas",
+            "products for a BLAS are found by block-contractions, which is left out",
+            hint="keep block-contractions, or leave blas out",
         )
     for name, _ in options.sizes:
         if not options.keeps(name):
-            raise ScheduleError(f"{name} is left out, and given sizes", hint="choose one of both")
+            raise ScheduleError(
+                f"{name} is left out, but sizes are given for it", hint="remove one of the two"
+            )
 
 
 # -- from and to a line ----------------------------------------------------------------------------

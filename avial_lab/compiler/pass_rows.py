@@ -159,7 +159,7 @@ class Pipeline:
             if name not in conditional:
                 raise InternalError(f"no pass '{name}' is in the pipeline '{self.title}'")
             if options is None and not conditional[name]:
-                raise InternalError(f"'{name}' is left out, and its row does not say when")
+                raise InternalError(f"'{name}' is left out, and its row has no `when`")
 
     def __repr__(self) -> str:
         rows = (f"{row.name}: {row.what}" for row in self.rows[:MOST_ROWS])

@@ -1,4 +1,4 @@
-"""What a user is told when something is wrong: what, where (the cell's own line and column), what
+"""The errors a user sees: what is wrong, where (the cell's own line and column), what
 now.
 
 Text and a place in it -> exceptions that print themselves and travel between processes.
@@ -176,6 +176,6 @@ class InternalError(AvialError):
         return f"{super().__str__()}\n{_OURS}"
 
     def _render_traceback_(self) -> list[str]:
-        """A fault of ours is loud: the ordinary traceback, not the short form of `AvialError`."""
-        # (None instead of a method would not do: IPython calls whatever stands under this name.)
+        """An internal fault is loud: the ordinary traceback, not the short form of `AvialError`."""
+        # (None instead of a method would not do: IPython calls whatever has this name.)
         return [line.rstrip("\n") for line in traceback.format_exception(self)]

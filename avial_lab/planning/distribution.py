@@ -64,8 +64,8 @@ class Division:
         """ScheduleError where it was asked for, of a program that has nothing to divide."""
         if self != Division():
             raise ScheduleError(
-                f"division '{self}' divides loops, and this program is made of tasks: "
-                "each runs whole on one device",
+                f"division '{self}' applies to loops, and this program consists of tasks: "
+                "each runs on one device",
                 hint="leave the division out, or write avial.replicate or a plain function",
             )
 

@@ -169,14 +169,14 @@ def _result_arrays(
 def _check_types(text: object, arrays: object, scalars: object) -> None:
     """What would otherwise fail far from here, in words about something else."""
     if not isinstance(text, str):
-        raise OptionError(f"a program is a str, not {type(text).__name__}")
+        raise OptionError(f"the program must be a str, not {type(text).__name__}")
     for what, given in (("arrays", arrays), ("scalars", scalars)):
         if not isinstance(given, Mapping | None):
-            raise OptionError(f"{what} is a mapping of names to {what}, not {type(given).__name__}")
+            raise OptionError(f"{what} must map names to {what}; got {type(given).__name__}")
         for name in cast("Mapping[object, object]", given or {}):
             if not isinstance(name, str):
                 raise OptionError(
-                    f"a name in {what} is a str, not {type(name).__name__}",
+                    f"a name in {what} must be a str, not {type(name).__name__}",
                     hint="a position is given as a text, too: '0'",
                 )
 
@@ -186,15 +186,15 @@ def _check_others(
 ) -> None:
     for what, value in (("function", function), ("cell", cell), ("name", name)):
         if not isinstance(value, str) and not (what == "function" and value is None):
-            raise OptionError(f"{what} is a str, not {type(value).__name__}")
+            raise OptionError(f"{what} must be a str, not {type(value).__name__}")
     if not isinstance(topology, Topology | None):
         raise OptionError(
-            f"topology is a Topology, not {type(topology).__name__}",
+            f"topology must be a Topology, not {type(topology).__name__}",
             hint="cluster.topology is that of a cluster; ranks=4 needs none",
         )
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise OptionError(
-            f"timeout is {shortened(repr(timeout), 60)}; it has to be seconds, above 0"
+            f"timeout must be seconds, more than 0; got {shortened(repr(timeout), 60)}"
         )
 
 

@@ -151,7 +151,7 @@ def _read_plain(
         elaboration = _elaborated(source, context, binding, scalars)
         if elaboration.main is not None:
             raise source.error(
-                "a statement stands outside of any function",
+                "a statement is outside any function",
                 elaboration.main,
                 hint="put it into func.func @f(…) { … }, or into an avial.schedule",
                 kind=VerifyError,
@@ -269,7 +269,7 @@ def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:
         # MLIR shows the end of what stands before.
         offset = source.skip(offset)
         word = re.compile(r"\S{1,40}").match(source.text, offset)
-        return source.error(f"'{word[0] if word else ''}' begins no statement", offset, kind=kind)
+        return source.error(f"'{word[0] if word else ''}' is not a statement", offset, kind=kind)
     message, hint = _explained(message, offset, source)
     if hint is None and message.startswith("expected"):
         hint = _usage(source, offset)
@@ -293,7 +293,7 @@ def _explained(message: str, offset: int, source: Source) -> tuple[str, str | No
         return message, "give one of the two another name"
     if message.startswith("block with no terminator"):
         return "the region does not end in a terminator (return, scf.yield, …)", None
-    return message.splitlines()[0] if message else "this is no MLIR", None
+    return message.splitlines()[0] if message else "this is not MLIR", None
 
 
 def _usage(source: Source, offset: int) -> str | None:

@@ -214,8 +214,8 @@ def _refuse_hidden_writes(module: ir.Operation, functions: dict[str, ir.Operatio
             for op in inside
         ):
             raise PassError(
-                f"@{name}, whose calls are not written out, works on a memref.global, which no "
-                "other rank would see",
+                f"@{name}, whose calls are not inlined, uses a memref.global, which other "
+                "ranks cannot see",
                 span=span_of(call.location),
                 hint="make it an argument of the function",
             )
