@@ -5,7 +5,7 @@ hold by NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -230,8 +230,7 @@ def _task(window: Window) -> str:
 
 
 def _closed(cut: Cut) -> Cut:
-    return Cut(cut.extent, *(getattr(cut, name) for name in
-               ("offset", "size", "stride", "moves", "dropped")), False, False, False)  # fmt: skip
+    return replace(cut, open_extent=False, open_offset=False, open_size=False)
 
 
 def _tensors(window: Window) -> tuple[str, str, str, str]:
