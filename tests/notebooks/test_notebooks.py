@@ -13,7 +13,7 @@ import pytest
 from tests.notebooks.course import NOTEBOOKS, read, run, said, shown, tagged
 
 SENSIBLE = {
-    "00_first_light": ("task1", "equal to the sequential reference", "no cluster is running"),
+    "00_first_light": ("task1", "equal to the sequential reference", "1 cluster stopped"),
     "01_the_dialect": (
         "%c16 = arith.constant 16 : index",
         "In [4]:7:24",
