@@ -160,7 +160,7 @@ class Elaborator(Scope):
         word = re.compile(r"\S+").match(self.text, offset)
         shown = (word[0] if word else char)[:40]
         hint = language_hint(self.text, offset)
-        return self.error(f"'{shown}' begins no statement", offset, hint)
+        return self.error(f"'{shown}' is not a statement", offset, hint)
 
     def label(self, start: int, block_types: list[Type] | None) -> int:
         """`^bb0(%x: i32, %y):`, copied, with the types that were left out."""

@@ -129,7 +129,7 @@ def test_integers_and_floats() -> None:
 
 def test_a_comment_of_pythons() -> None:
     assert in_a_loop("# twice") == snapshot(
-        ("'#' begins no statement", "a comment begins with //", "# twice")
+        ("'#' is not a statement", "a comment begins with //", "# twice")
     )
 
 
