@@ -286,6 +286,12 @@ def program_table(programs: Sequence[Program]) -> Table:
     return Table("Programs", head, rows, frozenset({"tasks", "levels", "ranks"}), note)
 
 
+def kernel_table(sentences: Mapping[str, str]) -> Table:
+    """The kernels there are, with what each computes."""
+    note = "%avial load NAME writes one into the next cell."
+    return Table("Kernels", ("kernel", "computes"), tuple(sentences.items()), frozenset(), note)
+
+
 def _headline(program: Program) -> str:
     return f"{program.name}: {program.status}"
 

@@ -307,14 +307,15 @@ def test_more_ranks_than_a_machine_can_start() -> None:
         (None, {}, "the program must be a str, not NoneType"),
         (b"", {}, "the program must be a str, not bytes"),
         (small(), {"arrays": [1]}, "arrays must map names to arrays; got list"),
-        (small(), {"ranks": 2.5}, "'float' object cannot be interpreted as an integer"),
+        (small(), {"ranks": 2.5}, "ranks must be a whole number; got 2.5"),
     ],
 )
 def test_what_is_no_program_at_all(text: Any, options: dict[str, Any], words: str) -> None:
-    """A mistake in Python is told as Python tells it."""
+    """A TypeError, as Python has it, and an AvialError."""
     given: dict[str, Any] = {"arrays": numbers(), **options}
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=words) as told:
         avial_lab.compile(text, **given)
+    assert isinstance(told.value, AvialError)
 
 
 def test_a_number_of_ones_own_wins_over_a_variable() -> None:
