@@ -159,7 +159,7 @@ class MpiGroup:
             raise
 
     def _answers(self) -> list[Any]:
-        """One of every rank, taken as they come: a rank that waits in MPI for a failed one gives none."""
+        """One of every rank, as they come; a rank that waits in MPI for a failed one gives none."""
         answers: dict[int, Any] = {}
         deadline = time.monotonic() + self.limit_s
         with selectors.DefaultSelector() as waiting:
