@@ -348,6 +348,6 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
 RENDERERS_BY_NAME: dict[tuple[str, str], Callable[[Any], Bundle]] = {
     ("avial_lab.runtime.launch.cluster", "Cluster"): show_printed,
     ("avial_lab.runtime.launch.cluster", "ClusterStatus"): show_printed,
-    ("avial_lab.benchmarks.table", "Sheet"): show_printed,
+    ("avial_lab.benchmarks.table", "Report"): show_printed,
 }
 """By module and name: types that are shown only once somebody has loaded them."""
