@@ -764,14 +764,6 @@ HOST = Pipeline(
             at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
         ),
         Row(
-            "check-bounds",
-            what="Guards every access, and records those outside of their array.",
-            why="As soon as every access is a load or a store, and before bools-to-bytes and the "
-            "others write accesses that are not the program's.",
-            at="avial_lab.compiler.passes.tasks.check_bounds:CheckBounds",
-            when="the reference",
-        ),
-        Row(
             "bools-to-bytes",
             what="Arrays of i1 become arrays of bytes.",
             why="After all accesses are loads and stores, and before the conversion to LLVM, "
@@ -1081,8 +1073,15 @@ KERNELS = Pipeline(
 
 SEQUENTIAL = Pipeline(
     "reference",
-    "the sequential meaning of a program; then as tasks on one rank",
+    "the sequential meaning of the text as it was read",
     (
+        Row(
+            "named-to-generic",
+            what="Named operations of linear algebra become generic ones, by their definition.",
+            why="Before the passes of stage source that decide which products are rounded with "
+            "their sums, which read bodies.",
+            at="avial_lab.compiler.worker.reference.linalg_loops:NamedToGeneric",
+        ),
         Row(
             "converge-to-loops",
             what="A converge that counts or watches a buffer becomes the loop it stands for.",
@@ -1098,11 +1097,104 @@ SEQUENTIAL = Pipeline(
             when="replicates and converges as people write them",
         ),
         Row(
-            "place-in-order",
-            what="Places all tasks on one rank, in program order.",
-            why="In place of place-tasks; tasks-to-mpi and stage host follow.",
-            at="avial_lab.compiler.passes.placement.place_tasks:PlaceInOrder",
+            "task-steps",
+            what="Makes each task a function, and the program's function calls in their order.",
+            why="In place of the two above; what follows is about functions.",
+            at="avial_lab.compiler.worker.reference.task_steps:TaskSteps",
             when="tasks",
+        ),
+    ),
+)
+
+DEFINITIONS = Pipeline(
+    "reference",
+    "what each operation is, by its definition; with bounds checks",
+    (
+        Row(
+            "emulate-gpu",
+            what="GPU kernels become loops over blocks and threads.",
+            why="First: what stands in them goes through all that follows.",
+            at="avial_lab.compiler.passes.host.emulate_gpu:EmulateGpu",
+        ),
+        Row(
+            "expand-math",
+            what="Writes the code of the functions that select-math chose.",
+            why="That code is what those functions are, for a run and here.",
+            at="avial_lab.compiler.passes.arithmetic.expand_math:ExpandMath",
+        ),
+        Row(
+            "linalg-by-definition",
+            what="Linear algebra becomes loops around loads, bodies and stores.",
+            why="Before affine-by-definition: bodies may use affine forms.",
+            at="avial_lab.compiler.worker.reference.linalg_loops:LinalgByDefinition",
+        ),
+        Row(
+            "affine-by-definition",
+            what="Affine loops, branches, accesses and forms become those of scf, memref, arith.",
+            why="Before check-bounds, which knows those of memref.",
+            at="avial_lab.compiler.worker.reference.affine_loops:AffineByDefinition",
+        ),
+        Row(
+            "lower-affine",
+            what="The affine operations that are left: vectors, parallel loops that combine.",
+            why="After affine-by-definition, which leaves them.",
+        ),
+        Row(
+            "divisions-by-definition",
+            what="Divisions that round up or down become a quotient and a rest.",
+            why="Before the conversions of index and arith, whose code for them is wrong at the "
+            "least number (llvm PR 223127).",
+            at="avial_lab.compiler.worker.reference.divisions:DivisionsByDefinition",
+        ),
+        Row(
+            "reset-globals",
+            what="Globals begin every run with their first values.",
+            why="Before copies-to-loops: it writes memref.copy.",
+            at="avial_lab.compiler.passes.host.reset_globals:ResetGlobals",
+        ),
+        Row(
+            "copies-to-loops",
+            what="memref.copy becomes loops over elements.",
+            why="Before check-bounds and bools-to-bytes, which know loads and stores.",
+            at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
+        ),
+        Row(
+            "check-bounds",
+            what="Guards every access, and records those outside of their array.",
+            why="As soon as every access is a load or a store, and before the others write "
+            "accesses that are not the program's.",
+            at="avial_lab.compiler.passes.tasks.check_bounds:CheckBounds",
+            when="not without bounds checks",
+        ),
+        Row(
+            "bools-to-bytes",
+            what="Arrays of i1 become arrays of bytes.",
+            why="Before the conversion to LLVM, which ends the process at a load of i1.",
+            at="avial_lab.compiler.passes.host.bools_to_bytes:BoolsToBytes",
+        ),
+        Row(
+            "expm1-to-libm",
+            what="expm1 becomes a call of libm's.",
+            why="Before convert-math-to-llvm, which makes exp(x) - 1 of it.",
+            at="avial_lab.compiler.passes.host.expm1_to_libm:Expm1ToLibm",
+        ),
+        Row(
+            "ieee-min-max",
+            what="Minima and maxima become LLVM's own, exact for NaN and the sign of zero.",
+            why="Before arith-expand, which takes the second of two zeros, whichever that is.",
+            at="avial_lab.compiler.passes.host.ieee_min_max:IeeeMinMax",
+        ),
+        Row(
+            "free-allocations",
+            what="Frees what bodies allocate, and moves allocas out of loops.",
+            why="After the passes that allocate memory.",
+            at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
+        ),
+        Row(
+            "mpi-to-llvm",
+            what="Steps leave marks in the journal; the entry takes pointers.",
+            why="Last: no memrefs come in behind it.",
+            at="avial_lab.compiler.passes.distribution.mpi_to_llvm:MpiToLlvm",
         ),
     ),
 )
@@ -1110,7 +1202,7 @@ SEQUENTIAL = Pipeline(
 CATALOGUE: tuple[Pipeline, ...] = (
     ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES, GROUP_PHASES,
     TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT, OUTLINE,
-    KERNELS, SEQUENTIAL,
+    KERNELS, SEQUENTIAL, DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""
 

@@ -56,6 +56,11 @@ rank. And what the text chooses between is no branch, which data of any kind mis
 alignments and the like take half as long.
 """
 
+PLAIN_LLC = ("llc", "-O0", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
+"""For the reference: an instruction for each operation. (The CPU's own, or a product and a sum that
+are rounded once would be a call.)
+"""
+
 ASSEMBLE = ("llvm-mc", "-filetype=obj")
 
 LINK = ("cc", "-shared")

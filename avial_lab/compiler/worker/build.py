@@ -26,6 +26,8 @@ from avial_lab.compiler.catalogue import WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
+from avial_lab.compiler.frontends.mlir.cells import ToMemory
+from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_structured, program_function
@@ -78,7 +80,9 @@ def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
     )
 
 
-def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
+def parse(
+    source: Source, *, dynamic: bool = False, to_memory: ToMemory = tensors_to_memory
+) -> ir.Module:
     return parse_cell(
         source.text,
         cell=source.cell,
@@ -87,6 +91,7 @@ def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
         scalars=source.scalars,
         function=source.function,
         dynamic=dynamic,
+        to_memory=to_memory,
     )
 
 

@@ -7,7 +7,7 @@ buffers inferred, arguments bound, every operation located at its line of the ce
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -34,6 +34,9 @@ from avial_lab.compiler.ir.program import functions_of, program_function, schedu
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import AvialError, BindError, InternalError, ParseError, VerifyError
 
+ToMemory = Callable[[ir.Module], bool]
+"""How tensors become memory; says whether there were any."""
+
 NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
 
 
@@ -46,6 +49,7 @@ def parse_cell(
     scalars: Mapping[str, Scalar] = NO_SCALARS,
     function: str | None = None,
     dynamic: bool = False,
+    to_memory: ToMemory = tensors_to_memory,
 ) -> ir.Module:
     """The program in `text`, which its user knows as `cell`.
 
@@ -53,7 +57,7 @@ def parse_cell(
     int, float or index type. A text without an avial operation is MLIR of another compiler, of
     which `function` is meant (by default the only one it can be): in the module that is the one
     public function, with its helpers inlined and its results made arguments; with `dynamic` it
-    stays one for arrays of any size and any numbers. Raises ParseError, VerifyError or BindError
+    stays one for arrays of any size and any numbers. Its tensors become memory by `to_memory`. Raises ParseError, VerifyError or BindError
     with the place in `text`.
     """
     register(context)
@@ -63,7 +67,9 @@ def parse_cell(
             if holds_schedule(text):
                 module = _program(source, context, binding, scalars)
             else:
-                module = _plain(source, context, binding, scalars, function, dynamic=dynamic)
+                module = _plain(
+                    source, context, binding, scalars, function, to_memory, dynamic=dynamic
+                )
             if "step" in text:
                 _check_steps(module)
             _verified(module, source)
@@ -102,6 +108,7 @@ def _plain(
     binding: Binding | None,
     scalars: Mapping[str, Scalar],
     name: str | None,
+    to_memory: ToMemory,
     *,
     dynamic: bool,
 ) -> ir.Module:
@@ -112,7 +119,7 @@ def _plain(
     drop_foreign_attributes(module)
     one_function(module, name)
     drop_memory_spaces(module)
-    tensors = tensors_to_memory(module)
+    tensors = to_memory(module)
     function = program_function(module)
     results_to_arguments(function, handed_back=tensors)
     # C compiled by Polygeist hands sizes over that nobody looks at.

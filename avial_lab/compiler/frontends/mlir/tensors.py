@@ -33,12 +33,12 @@ def tensors_to_memory(module: ir.Module) -> bool:
 
     Raises VerifyError where MLIR finds no memory for one.
     """
-    if not _has_tensors(module):
+    if not has_tensors(module):
         return False
     for function in functions_of(module):
         if has_body(function):
             _protect_arguments(function)
-    if _has_tosa(module):
+    if has_tosa(module):
         run_pipeline(module, _TOSA, "no loops were found for an operation of tosa")
     run_pipeline(module, _BUFFERIZE, "no memory was found for a tensor")
     return True
@@ -56,7 +56,7 @@ def run_pipeline(module: ir.Module, pipeline: str, failure: str) -> None:
         ) from None
 
 
-def _has_tosa(module: ir.Module) -> bool:
+def has_tosa(module: ir.Module) -> bool:
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -68,7 +68,7 @@ def _has_tosa(module: ir.Module) -> bool:
     return found
 
 
-def _has_tensors(module: ir.Module) -> bool:
+def has_tensors(module: ir.Module) -> bool:
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
