@@ -17,6 +17,26 @@ from avial_lab.compiler.pass_rows import Pipeline, Row, Size
 
 # -- from the text to tasks ------------------------------------------------------------------------
 
+EXACT = Pipeline(
+    "source",
+    "operations that MLIR's own rewrites have wrong, in words that those have right",
+    (
+        Row(
+            "index-to-arith",
+            what="The index dialect's arithmetic becomes that of arith.",
+            why="Before canonicalize, which compares differences without their wrap (llvm#216042), "
+            "and the lowering, which negates the least number (llvm PR 223127).",
+            at="avial_lab.compiler.passes.arithmetic.index_to_arith:IndexToArith",
+        ),
+        Row(
+            "drop-promises",
+            what="Takes back promises (nsw, exact) of operations that folders merge.",
+            why="Before canonicalize, which makes them of other numbers (llvm PR 189164).",
+            at="avial_lab.compiler.passes.arithmetic.drop_promises:DropPromises",
+        ),
+    ),
+)
+
 ARITHMETIC = Pipeline(
     "source",
     "which arithmetic it is; in a run as in the reference",
@@ -70,6 +90,12 @@ PLAIN = Pipeline(
             why="Before the program is divided: fuse-phases asks already at stage placed for "
             "tiles over time, which are made of plain nests only.",
             at="avial_lab.compiler.passes.loops.order.unroll_short:UnrollShort",
+        ),
+        Row(
+            "fold-index-casts",
+            what="Drops casts to fewer bits and back of numbers that fit.",
+            why="Before canonicalize, whose own patterns for it are off: they are wrong.",
+            at="avial_lab.compiler.passes.arithmetic.fold_index_casts:FoldIndexCasts",
         ),
         Row(
             "canonicalize",
@@ -148,6 +174,12 @@ NORMALISE = Pipeline(
             why="Before linear algebra becomes loops: those on memory are what is analysed.",
         ),
         Row(
+            "fold-index-casts",
+            what="Drops casts to fewer bits and back of numbers that fit.",
+            why="After inline-calls, which bring pairs together; before canonicalize, as above.",
+            at="avial_lab.compiler.passes.arithmetic.fold_index_casts:FoldIndexCasts",
+        ),
+        Row(
             "canonicalize",
             what="Folds constants and drops what is not used.",
             why="Sizes of inlined windows become numbers, and windows that leave their array are "
@@ -204,8 +236,14 @@ NORMALISE = Pipeline(
             "index-loops",
             what="Loops count in index, in place of their language's integers.",
             why="Before raise-to-affine: affine loops count in index. The casts it puts in are "
-            "folded right below.",
+            "folded right below, by fold-index-casts.",
             at="avial_lab.compiler.passes.tasks.index_loops:IndexLoops",
+        ),
+        Row(
+            "fold-index-casts",
+            what="Drops casts to fewer bits and back of numbers that fit.",
+            why="After index-loops, which casts variables of loops; before canonicalize, as above.",
+            at="avial_lab.compiler.passes.arithmetic.fold_index_casts:FoldIndexCasts",
         ),
         Row(
             "canonicalize",
@@ -747,6 +785,12 @@ HOST = Pipeline(
             why="Before the passes on loads and stores, which it writes.",
         ),
         Row(
+            "exact-affine",
+            what="Forms of numbers from memory become arithmetic that is right for all of them.",
+            why="Before lower-affine, whose code negates (llvm PR 215696).",
+            at="avial_lab.compiler.passes.arithmetic.exact_affine:ExactAffine",
+        ),
+        Row(
             "lower-affine",
             what="Affine loops and accesses become those of scf, memref and arith.",
             why="Before the passes on loads and stores: they know those of memref only.",
@@ -953,6 +997,12 @@ SELECT = Pipeline(
             why="First: of what stage mpi left; the host's part is made beside it.",
             at="avial_lab.compiler.passes.gpu.select_gpu_tasks:SelectGpuTasks",
         ),
+        Row(
+            "exact-affine",
+            what="Forms of numbers from memory become arithmetic that is right for all of them.",
+            why="Last here; before lower-affine, whose code negates (llvm PR 215696).",
+            at="avial_lab.compiler.passes.arithmetic.exact_affine:ExactAffine",
+        ),
     ),
 )
 
@@ -1140,11 +1190,11 @@ DEFINITIONS = Pipeline(
             why="After affine-by-definition, which leaves them.",
         ),
         Row(
-            "divisions-by-definition",
-            what="Divisions that round up or down become a quotient and a rest.",
+            "scalars-by-definition",
+            what="Divisions that round up or down become a quotient and a rest; promises go.",
             why="Before the conversions of index and arith, whose code for them is wrong at the "
             "least number (llvm PR 223127).",
-            at="avial_lab.compiler.worker.reference.divisions:DivisionsByDefinition",
+            at="avial_lab.compiler.worker.reference.scalars:ScalarsByDefinition",
         ),
         Row(
             "reset-globals",
@@ -1200,7 +1250,7 @@ DEFINITIONS = Pipeline(
 )
 
 CATALOGUE: tuple[Pipeline, ...] = (
-    ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES, GROUP_PHASES,
+    EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES, GROUP_PHASES,
     TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT, OUTLINE,
     KERNELS, SEQUENTIAL, DEFINITIONS,
 )  # fmt: skip

@@ -93,9 +93,8 @@ def compile_llvm_ir(
 def unoptimised(llvm_ir: str) -> bytes:
     """A shared object of the code as it stands: no pass of LLVM's looks at it."""
     store = _objects()
-    key = digest(
-        "as it stands", llvm_ir, *PLAIN_LLC, *LINK, *runtime_parts(llvm_ir), tool_versions()
-    )
+    tools = (*PLAIN_LLC, *LINK, *runtime_parts(llvm_ir), tool_versions())
+    key = digest("as it stands", llvm_ir, *tools)
     found = store.get(key)
     if found is None:
         assembly = piped(PLAIN_LLC, llvm_ir.encode()).decode()

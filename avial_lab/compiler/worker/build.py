@@ -32,7 +32,7 @@ from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.ir.views import is_memref
-from avial_lab.compiler.lowering.arithmetic import arithmetic
+from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
 from avial_lab.compiler.lowering.lower import (
     lower_structured,
@@ -143,7 +143,7 @@ def build_program(question: Build) -> Built:
 
 
 def _contracts(question: Build) -> bool:
-    return ContractFma() in arithmetic(strict=question.options.strict)
+    return ContractFma() in settled(strict=question.options.strict)
 
 
 def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:
@@ -180,7 +180,7 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
     if not operations_named(module.operation, *FUNCTIONS):
         return ()
     chosen = module.operation.clone().operation
-    run_passes(chosen, arithmetic(strict=strict))
+    run_passes(chosen, settled(strict=strict))
     return functions_chosen(chosen)
 
 
@@ -442,7 +442,7 @@ def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
 
 def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
-    run_passes(whole, (*arithmetic(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
+    run_passes(whole, (*settled(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
     return whole
 
 

@@ -30,6 +30,7 @@ from avial_lab.compiler.frontends.notation.source import STATEMENT, Source, did_
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.dialects.verify import verify_program
 from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import integer_of
 from avial_lab.compiler.ir.program import functions_of, program_function, scheduled_function
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import AvialError, BindError, InternalError, ParseError, VerifyError
@@ -57,8 +58,8 @@ def parse_cell(
     int, float or index type. A text without an avial operation is MLIR of another compiler, of
     which `function` is meant (by default the only one it can be): in the module that is the one
     public function, with its helpers inlined and its results made arguments; with `dynamic` it
-    stays one for arrays of any size and any numbers. Its tensors become memory by `to_memory`. Raises ParseError, VerifyError or BindError
-    with the place in `text`.
+    stays one for arrays of any size and any numbers. Its tensors become memory by `to_memory`.
+    Raises ParseError, VerifyError or BindError with the place in `text`.
     """
     register(context)
     source = Source(text, cell)
@@ -67,9 +68,8 @@ def parse_cell(
             if holds_schedule(text):
                 module = _program(source, context, binding, scalars)
             else:
-                module = _plain(
-                    source, context, binding, scalars, function, to_memory, dynamic=dynamic
-                )
+                module = _read_plain(source, context, binding, scalars)
+                _settle_plain(module, binding, scalars, function, to_memory, dynamic=dynamic)
             if "step" in text:
                 _check_steps(module)
             _verified(module, source)
@@ -102,18 +102,16 @@ def _program(
     return module
 
 
-def _plain(
-    source: Source,
-    context: ir.Context,
+def _settle_plain(
+    module: ir.Module,
     binding: Binding | None,
     scalars: Mapping[str, Scalar],
     name: str | None,
     to_memory: ToMemory,
     *,
     dynamic: bool,
-) -> ir.Module:
+) -> None:
     """A text without: any func.func that MLIR reads, in short notation too."""
-    module = _read_plain(source, context, binding, scalars)
     if not any(True for _ in functions_of(module)):
         verify_program(module)  # says that there is no task
     drop_foreign_attributes(module)
@@ -128,7 +126,6 @@ def _plain(
     if binding is not None:
         known = [*(buffer.name for buffer in binding.buffers), *scalars] if dynamic else []
         check_sizes(settle_open_results(module, function), but=known)
-    return module
 
 
 def _read_plain(
@@ -209,8 +206,9 @@ def _check_steps(module: ir.Module) -> None:
         if op.name == "scf.for":
             given = op.operands[2].owner
             step = None if isinstance(given, ir.Block) else given.operation.attributes.get("value")
-            if isinstance(step, ir.IntegerAttr) and step.value < 1:
-                wrong.append((op, step.value))
+            number = None if step is None else integer_of(step)
+            if number is not None and number < 1:
+                wrong.append((op, number))
         return ir.WalkResult.INTERRUPT if wrong else ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)

@@ -132,8 +132,8 @@ def settle_open_results(module: ir.Module, function: ir.Operation) -> ir.Operati
     before:  %own = memref.alloc(%n)  …  memref.copy %own, %result0 : … to memref<?xf32>
     after:   the same with %result0: memref<20xf32>, where %n is 20 by now
 
-    One whose size depends on data stays as it is. The sizes are found in a copy of the module, which
-    MLIR folds: the program itself stays as it was read.
+    One whose size depends on data stays as it is. The sizes are found in a copy of the module,
+    which MLIR folds: the program itself stays as it was read.
     """
     if not any(True for _ in _open_results(function)):
         return function

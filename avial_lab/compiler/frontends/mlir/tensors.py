@@ -11,6 +11,7 @@ from mlir import ir, passmanager
 
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.program import functions_of, has_body
+from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import VerifyError
 
 _BUFFERIZE = (
@@ -47,7 +48,7 @@ def tensors_to_memory(module: ir.Module) -> bool:
 def run_pipeline(module: ir.Module, pipeline: str, failure: str) -> None:
     """Run MLIR's passes; VerifyError with `failure` and what MLIR says where one fails."""
     try:
-        passmanager.PassManager.parse(pipeline).run(module.operation)
+        passmanager.PassManager.parse(spelled(pipeline)).run(module.operation)
     except ir.MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
         raise VerifyError(

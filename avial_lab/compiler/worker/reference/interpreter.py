@@ -4,7 +4,7 @@ Module as it was read, arrays -> the arrays afterwards, and the first access out
 
 It shares no rewrite with the run, so that it cannot be wrong in the same way:
 
-    text ─► parsed anew ─► which arithmetic ─► definitions ─► LLVM's dialect ─► machine code, -O0
+    text ─► parsed anew ─► which arithmetic ─► definitions ─► LLVM's dialect ─► machine code
 
 Nothing is canonicalised, folded by a pass, normalised, moved or made fast. Tensors are fresh memory
 for each result (`fresh_tensors`), linear algebra and affine operations are written out as loops and
@@ -15,12 +15,13 @@ What is shared, and why that is no witness to itself:
 - Reading: the text's notation, and which function, arrays and numbers are meant. It changes no
   operation.
 - Which arithmetic (`contract-fma`, `select-math`, `expand-math`): which products are rounded with
-  their sums, and which code a sine is, are promises about bits, not ways to compute them. That the
-  first keeps its promise is tested against exact fractions, the last against numbers of many digits.
+  their sums, and which code a sine is, are promises about bits, not ways to compute them. That
+  the first keeps its promise is tested against exact fractions, the last against many digits.
 - Plain conversions of MLIR (scf to jumps; arith, math, vector, complex, memref to LLVM's dialect)
-  and LLVM's code generator. Where one is known to be wrong, a definition of ours stands before it.
-- What makes a program loadable (`bools-to-bytes`, `reset-globals`, `free-allocations`, the journal's
-  marks), and GPU kernels as loops (`emulate-gpu`).
+  and LLVM's code generator; none of LLVM's passes on its IR. Where one is known to be wrong, a
+  definition of ours stands before it.
+- What makes a program loadable (`bools-to-bytes`, `reset-globals`, `free-allocations`, marks for
+  the journal), and GPU kernels as loops (`emulate-gpu`).
 """
 
 from __future__ import annotations

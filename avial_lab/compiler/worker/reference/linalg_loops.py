@@ -131,8 +131,7 @@ def _clone(op: ir.Operation, inside: dict[ir.Value, ir.Value], place: ir.Locatio
         for k, operand in enumerate(each.operands):
             if operand in inside:
                 each.operands[k] = inside[operand]
-    for before, after in zip(op.results, copy.results, strict=True):
-        inside[before] = after
+    inside.update(zip(op.results, copy.results, strict=True))
 
 
 # -- loops -----------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
-"""Integer divisions that round up or down, by their definition.
+"""Arithmetic of whole numbers by its definition: divisions that round up or down, and no promises.
 
-Module -> the same without `index.ceildivs`, `arith.ceildivsi` and the like: a quotient, a rest, and
-one more or less where they say so.
+Module -> the same without `index.ceildivs`, `arith.ceildivsi` and the like, and without flags.
 """
 
 from __future__ import annotations
@@ -16,18 +15,23 @@ from avial_lab.compiler.worker.reference.forms import ceil_division, floor_divis
 
 
 @dataclass(frozen=True)
-class DivisionsByDefinition:
-    """MLIR's own code for `index.ceildivs` negates, which the least number cannot be (llvm PR
-    223127); it and its constant folder say +2^62 for -2^63 by 2.
+class ScalarsByDefinition:
+    """A division is a quotient, a rest, and one more or less; a sum that may not wrap is a sum.
 
-    before:  %q = index.ceildivs %a, %b
-    after:   %t = arith.divsi %a, %b  %r = arith.remsi %a, %b
+    before:  %q = index.ceildivs %a, %b            %s = arith.addi %x, %y overflow<nsw>
+    after:   %t = arith.divsi %a, %b               %s = arith.addi %x, %y
+             %r = arith.remsi %a, %b
              %q = %t + 1 where %r is not 0 and has the sign of %b, else %t
+
+    MLIR's own code for `index.ceildivs` negates, which the least number cannot be; it and its
+    constant folder say +2^62 for -2^63 by 2 (llvm PR 223127). What breaks a promise (`nsw`, `nuw`,
+    `exact`, `disjoint`, `nneg`) has the value that the operation has without it.
     """
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for op in operations_in(module):
+                _take_promises_back(op)
                 write = _DEFINITIONS.get(op.name)
                 if write is not None:
                     with ir.InsertionPoint(op), op.location:
@@ -35,7 +39,17 @@ class DivisionsByDefinition:
                     op.erase()
 
     def __str__(self) -> str:
-        return "divisions-by-definition"
+        return "scalars-by-definition"
+
+
+def _take_promises_back(op: ir.Operation) -> None:
+    """Of arith, and of LLVM's own operations in the text."""
+    if "overflowFlags" in op.attributes:
+        none = f"#{op.name.partition('.')[0]}.overflow<none>"
+        op.attributes["overflowFlags"] = ir.Attribute.parse(none)
+    for promise in ("isExact", "isDisjoint", "nonNeg"):
+        if promise in op.attributes:
+            del op.attributes[promise]
 
 
 def _unsigned_ceil(left: ir.Value, right: ir.Value) -> ir.Value:
