@@ -1242,8 +1242,8 @@ DEFINITIONS = Pipeline(
         ),
         Row(
             "mpi-to-llvm",
-            what="Steps leave marks in the journal; the entry takes pointers.",
-            why="Last: no memrefs come in behind it.",
+            what="Messages become calls of MPI; steps leave marks in journal and trace.",
+            why="Last; there are no messages here, and the entry takes pointers behind it.",
             at="avial_lab.compiler.passes.distribution.mpi_to_llvm:MpiToLlvm",
         ),
     ),

@@ -46,7 +46,7 @@ from avial_lab.compiler.ir.program import is_plain, is_structured, program_funct
 from avial_lab.compiler.lowering.arithmetic import arithmetic
 from avial_lab.compiler.lowering.machine_code import refuse_printing
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
-from avial_lab.compiler.lowering.run import check_lowered, run_passes
+from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.passes.tasks.check_bounds import Site, sites_of
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import CellSpan
@@ -121,29 +121,36 @@ def reference(
 
 def lower(module: ir.Operation, *, bounds_checks: bool, strict: bool) -> None:
     """From the module as it was read down to LLVM's dialect, in place."""
-    tasks = not is_plain(module) and not is_structured(module)
-    several = is_structured(module)
-    order = SEQUENTIAL.passes(
+    structured = is_structured(module)
+    tasks = not structured and not is_plain(module)
+    generic, *rest = in_order(tasks=tasks, structured=structured)
+    run_passes(module, (generic, *arithmetic(strict=strict), *rest))
+    if not tasks:
+        _write_entry(module)
+    run_passes(module, definitions(bounds_checks=bounds_checks))
+    refuse_printing(module)
+    run_passes(module, TO_LLVM)
+    check_lowered(module)
+
+
+def in_order(*, tasks: bool, structured: bool) -> tuple[Pass, ...]:
+    """What makes a program of tasks, or of replicates and converges, one sequence."""
+    return SEQUENTIAL.passes(
         {
-            "converge-to-loops": {} if several else None,
-            "unwrap-tasks": {} if several else None,
+            "converge-to-loops": {} if structured else None,
+            "unwrap-tasks": {} if structured else None,
             "task-steps": {} if tasks else None,
         }
     )
-    first, *rest = order
-    run_passes(module, (first, *arithmetic(strict=strict), *rest))
-    if not tasks:
-        _write_entry(module)
-    definitions = DEFINITIONS.passes(
+
+
+def definitions(*, bounds_checks: bool) -> tuple[Pass | str, ...]:
+    return DEFINITIONS.passes(
         {
             "check-bounds": {} if bounds_checks else None,
             "ieee-min-max": {"machine": ""},  # LLVM's own operation on every machine
         }
     )
-    run_passes(module, definitions)
-    refuse_printing(module)
-    run_passes(module, TO_LLVM)
-    check_lowered(module)
 
 
 def _array_names(module: ir.Operation) -> list[str]:
