@@ -236,7 +236,7 @@ def test_loops() -> None:
 """)
     assert repr(explanation.verdicts[0]) == snapshot("""\
 <Verdict on loop1 (line 3): in order on every rank, with work inside
-  A[i - 1] is written by the iteration of t before: line 10, as A[i]>\
+  A[i - 1] is written by the previous iteration of t: line 10, as A[i]>\
 """)
     assert repr(Explanation(())) == snapshot(
         "<Explanation of tasks, each on the device its target asks for>"
@@ -332,7 +332,7 @@ binary 3f2a91c0, 3.9 KiB of machine code, PTX of task3
     )  # fmt: skip
     assert str(derived) == snapshot("""\
 3 ranks, arrays a, b, c, d
-phases: S1, S2; which messages they need is found while they run\
+phases: S1, S2; their messages are derived at run time\
 """)
 
 

@@ -29,6 +29,9 @@ from avial_lab.compiler.catalogue import (
     TASKS_TO_MPI,
     WRITTEN,
 )
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.operations import loops_in
 from avial_lab.compiler.ir.program import PROGRAMS, is_plain, program_function
 from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
@@ -42,6 +45,7 @@ from avial_lab.compiler.pass_rows import Given
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.compiler.passes.placement.place_phases import PlacePhases
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
+from avial_lab.core.errors import PassError
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import Schedule
@@ -73,9 +77,29 @@ def take_apart(
     With `grid` a second loop of each nest is divided too, where there is one.
     """
     work = module.operation.clone().operation
+    _refuse_deep(work)
     passes = to_tasks(plain=is_plain(work), grid=grid, strict=strict)
     run_passes(work, passes, watch=watch)
     return work
+
+
+MOST_LOOPS = 16
+"""Inside of each other that are analysed: what isl does for one of them grows with their number."""
+
+
+def _refuse_deep(module: ir.Operation) -> None:
+    """PassError where more loops than that nest."""
+    depths: dict[ir.Operation, int] = {}
+    for loop in loops_in(module):  # outer before inner
+        around = parent_of(loop)
+        while around is not None and around not in depths:
+            around = parent_of(around)
+        depths[loop] = depth = depths[around] + 1 if around is not None else 1
+        if depth > MOST_LOOPS:
+            raise PassError(
+                f"loops nest deeper than the {MOST_LOOPS} that are analysed",
+                span=span_of(loop.location),
+            )
 
 
 def lower_structured(
@@ -90,7 +114,7 @@ def lower_structured(
     """The stages of a program of replicates: as it was read, its tasks, every rank's control flow,
     machine code.
     """
-    text = "the program as it was read"
+    text = "the program as read"
     yield mlir_stage("source", text, source.operation, "", 0.0), source.operation
     passes = to_tasks(plain=is_plain(source), grid=division.grid, strict=options.strict)
     line = our_line(passes, "source.mlir", "avial.mlir")
@@ -102,7 +126,12 @@ def lower_structured(
     placed = (place, *to_one(topology, options, given_up=given_up))
     seconds = run_passes(work, placed, watch=watch)
     line = our_line(placed, "avial.mlir", "placed.mlir") if place.is_told else ""
-    yield mlir_stage("placed", "who takes part, and how it is divided", work, line, seconds), work
+    yield (
+        mlir_stage(
+            "placed", "the ranks of each phase, and how its loops are divided", work, line, seconds
+        ),
+        work,
+    )
     yield from lower_placed(work, options, watch=watch)
 
 
@@ -135,12 +164,15 @@ def lower_tasks(
 ) -> Stages:
     """The stages of a program of tasks alone under `schedule`; `module` itself stays as it is."""
     work = module.operation.clone().operation
-    yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
+    yield mlir_stage("avial", "the program as read", work, "", 0.0), work
     place = PlaceTasks(schedule)
     passes = (*settled(strict=options.strict), place)
     seconds = run_passes(work, passes, watch=watch)
     line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
-    yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
+    yield (
+        mlir_stage("placed", "the device of each task, and every message", work, line, seconds),
+        work,
+    )
     yield from lower_placed(work, options, watch=watch)
 
 
@@ -154,7 +186,7 @@ def lower_placed(
     """
     scheduled = PROGRAMS in program_function(work).attributes
     to_mpi = (TASKS_TO_MPI if scheduled else PHASES_TO_MPI).passes()
-    title = "one block of steps for each rank" if scheduled else "what every rank runs"
+    title = "the steps of each rank" if scheduled else "the code that every rank runs"
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
     yield mlir_stage("mpi", title, work, line, seconds), work
@@ -170,7 +202,7 @@ def lower_mpi(work: ir.Operation, options: CompileOptions, *, watch: Watch | Non
         in_order = to_loops(options)
         seconds = run_passes(work, in_order, watch=watch)
         line = our_line(in_order, "mpi.mlir", "loops.mlir")
-        title = "loops in the order the machine likes"
+        title = "loops optimised for the machine"
         yield mlir_stage("loops", title, work, line, seconds), work
         host = host_stage(work, watch=watch)
         yield host, work
@@ -210,7 +242,7 @@ def host_stage(work: ir.Operation, *, watch: Watch | None = None) -> Stage:
     """What a CPU runs, made of loops in their last order; `work` is changed."""
     seconds = run_passes(work, TO_HOST, watch=watch)
     line = our_line(TO_HOST, "loops.mlir", "host.mlir")
-    return mlir_stage("host", "what a CPU runs", work, line, seconds)
+    return mlir_stage("host", "code for the CPU", work, line, seconds)
 
 
 def scheduled_binary(

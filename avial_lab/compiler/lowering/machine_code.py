@@ -87,7 +87,7 @@ def refuse_printing(module: ir.Operation) -> None:
     """PassError at an operation that prints: no rank has MLIR's library for it."""
     for first in operations_named(module, "vector.print"):
         raise PassError(
-            "vector.print needs a library of MLIR's own, which ranks do without",
+            "vector.print needs a library of MLIR that ranks do not load",
             span=span_of(first.location),
             hint="store what you want to see in an array",
         )

@@ -113,7 +113,7 @@ def test_a_program_of_loops_tells_of_its_loops_and_its_messages() -> None:
     page = report_html(of_loops())
     text = re.sub(r"<[^>]*>", "", page)
     told = ("A program of loops", "divided over the ranks", "all phases", "× its share")
-    for words in (*told, "is written by the iteration of t before: line 10"):
+    for words in (*told, "is written by the previous iteration of t: line 10"):
         assert words in text, words
     places = [page.index(f'id="{section}"') for section in OF_LOOPS]
     assert places == sorted(places)
@@ -214,9 +214,9 @@ def test_long_stages_leave_room_for_the_rest() -> None:
 def test_views_that_do_not_fit_are_left_out_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = report_html(Recorded())
     assert everything.count('class="view"') == 3
-    assert "too much of it" not in everything
+    assert "does not fit into this page" not in everything
     monkeypatch.setattr(report, "BUDGET", len(everything.encode()) - 30_000)
     page = report_html(Recorded())
     assert len(page.encode()) < len(everything.encode())
     assert page.count('class="view"') == 2
-    assert page.count("There is too much of it to be explored in this page") == 1
+    assert page.count("The interactive view does not fit into this page") == 1

@@ -20,6 +20,7 @@ from avial_lab.compiler.analysis.accesses.linear import Linear, apply_map, extre
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.program import schedules_of
+from avial_lab.core.regions import turns
 from avial_lab.planning.task_graph import Group
 
 ROUNDS = "avial.rounds"
@@ -95,7 +96,7 @@ def _words(op: ir.Operation) -> str:
         return _words(held[0]) if len(held) == 1 else "in order"
     count = _rounds(op)
     if count is None:
-        return "until data end it" if op.name == "scf.while" else "in order"
+        return "until a condition on data ends it" if op.name == "scf.while" else "in order"
     return _times(count)
 
 
@@ -132,4 +133,4 @@ def _rounds(op: ir.Operation) -> int | None:
         return None
     if low.terms or high.terms or step.terms or step.constant <= 0:
         return None
-    return len(range(low.constant, high.constant, step.constant))
+    return turns(low.constant, high.constant, step.constant)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.compiler.frontends.mlir.tensors import has_tensors, has_tosa, run_pipeline
+from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
 from avial_lab.compiler.worker.reference.linalg_loops import NamedToGeneric
 
 _TOSA = (
-    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,"
+    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-to-scf,"
     "tosa-make-broadcastable,tosa-to-linalg-named,tosa-to-linalg,"
-    "tosa-to-arith{include-apply-rescale},tosa-to-tensor,tosa-to-scf))"
+    "tosa-to-arith{include-apply-rescale},tosa-to-tensor))"
 )
 
 _ELEMENTWISE = "builtin.module(func.func(convert-elementwise-to-linalg))"
@@ -32,8 +33,9 @@ def tensors_to_fresh_memory(module: ir.Module) -> bool:
     if not has_tensors(module):
         return False
     if has_tosa(module):
-        run_pipeline(module, _TOSA, "no loops were found for an operation of tosa")
-    run_pipeline(module, _ELEMENTWISE, "no loops were found for an operation on tensors")
+        tosa_control_to_scf(module.operation)
+        run_pipeline(module, _TOSA, "an operation of tosa could not be lowered to loops")
+    run_pipeline(module, _ELEMENTWISE, "an operation on tensors could not be lowered to loops")
     NamedToGeneric()(module.operation)
-    run_pipeline(module, _BUFFERIZE, "no memory was found for a tensor")
+    run_pipeline(module, _BUFFERIZE, "a tensor could not be bufferized")
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.compiler.passes.arithmetic.scalars import ENDS, check, run_and_reference
+from tests.compiler.passes.arithmetic.scalars import ENDS, check
 from tests.compiler.passes.golden import assert_same, each_case
 
 
