@@ -36,8 +36,11 @@ class FoldIndexCasts:
             if op.name in _CASTS:
                 same = _given_back(op)
                 if same is not None:
+                    first = op.operands[0].owner.operation
                     op.results[0].replace_all_uses_with(same)
                     op.erase()
+                    if not any(True for _ in first.results[0].uses):
+                        first.erase()
 
     def __str__(self) -> str:
         return "fold-index-casts"

@@ -6,8 +6,8 @@
 // CHECK: arith.trunci %{{.*}} : i64 to i32
 // CHECK-NEXT: arith.trunci %{{.*}} : i32 to i8
 // CHECK-NEXT: arith.extsi
-// CHECK-NEXT: arith.shrsi %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : i64
-// CHECK-NEXT: arith.divui %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : i64
+// CHECK-NEXT: arith.shrsi %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : i64
+// CHECK-NEXT: arith.divui %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : i64
 // CHECK-NEXT: arith.addi %{{.*}} overflow<nsw> : i64
 func.func @merged(%A: memref<9xi64>) {
   %c1 = arith.constant 1 : i64

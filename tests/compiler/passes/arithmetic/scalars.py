@@ -21,17 +21,17 @@ def run_and_reference(
     """`body` is of the number `%i: i64`, also as `%x: index`; its `result` is an i64."""
     n = given.size
     text = f"""
-    func.func @f(%a: memref<{n}xi64>, %b: memref<{n}xi64>) {{
+    func.func @f(%given: memref<{n}xi64>, %results: memref<{n}xi64>) {{
       affine.for %k = 0 to {n} {{
-        %i = affine.load %a[%k] : memref<{n}xi64>
+        %i = affine.load %given[%k] : memref<{n}xi64>
         %x = arith.index_cast %i : i64 to index
         {body}
-        affine.store {result}, %b[%k] : memref<{n}xi64>
+        affine.store {result}, %results[%k] : memref<{n}xi64>
       }}
       return
     }}
     """
-    check(text, {"a": given, "b": np.zeros(n, np.int64)}, {"b": want}, ranks=ranks)
+    check(text, {"given": given, "results": np.zeros(n, np.int64)}, {"results": want}, ranks=ranks)
 
 
 def check(

@@ -101,7 +101,9 @@ def bits(numbers: Iterable[int], width: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("flag", ["nsw", "nuw"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    "width", [8, *(pytest.param(w, marks=pytest.mark.slow) for w in (16, 32, 64))]
+)
 def test_two_constants(width: int, flag: str) -> None:
     """Numbers that keep both promises; compared afterwards, as only a program that asks whether it
     wrapped tells a broken promise. For each pattern the constants that are the farthest from zero.
