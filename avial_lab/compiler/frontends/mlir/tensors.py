@@ -51,7 +51,7 @@ def tensors_to_memory(module: ir.Module) -> bool:
     return True
 
 
-def run_pipeline(module: ir.Module, pipeline: str, failure: str) -> None:
+def run_pipeline(module: ir.Module | ir.Operation, pipeline: str, failure: str) -> None:
     """Run MLIR's passes; VerifyError with `failure` and what MLIR says where one fails."""
     try:
         passmanager.PassManager.parse(spelled(pipeline)).run(module.operation)

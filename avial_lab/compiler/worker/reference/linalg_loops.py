@@ -18,6 +18,9 @@ from avial_lab.core.errors import PassError
 
 SEGMENTS = "operandSegmentSizes"
 
+Values = dict[ir.Value, ir.Value]
+"""What stands for a value of the body."""
+
 
 @dataclass(frozen=True)
 class NamedToGeneric:
@@ -117,13 +120,13 @@ def _copy_body(
     old: ir.Block, values: Sequence[ir.Value], into: ir.Block, place: ir.Location
 ) -> None:
     """The operations of `old` at the end of `into`, with `values` for its arguments."""
-    inside = dict(zip(old.arguments, values, strict=True))
+    inside: Values = dict(zip(old.arguments, values, strict=True))
     with ir.InsertionPoint(into):
         for view in old.operations:
             _clone(view.operation, inside, place)
 
 
-def _clone(op: ir.Operation, inside: dict[ir.Value, ir.Value], place: ir.Location) -> None:
+def _clone(op: ir.Operation, inside: Values, place: ir.Location) -> None:
     copy = op.clone().operation
     if copy.location == ir.Location.unknown(copy.context):
         copy.location = place
@@ -146,7 +149,7 @@ def _write_loops(op: ir.Operation) -> None:
 
     def body(places: list[ir.Value]) -> None:
         values = [_element_at(a, form, places) for a, form in zip(arrays, maps, strict=True)]
-        inside = dict(zip(block.arguments, values, strict=True))
+        inside: Values = dict(zip(block.arguments, values, strict=True))
         *operations, end = [view.operation for view in block.operations]
         for inner in operations:
             if inner.name == "linalg.index":
@@ -160,7 +163,7 @@ def _write_loops(op: ir.Operation) -> None:
     nest(extents, body)
 
 
-def _cloned(op: ir.Operation, inside: dict[ir.Value, ir.Value], place: ir.Location) -> ir.Operation:
+def _cloned(op: ir.Operation, inside: Values, place: ir.Location) -> ir.Operation:
     _clone(op, inside, place)
     block = ir.InsertionPoint.current.block
     return list(block.operations)[-1].operation
