@@ -183,7 +183,7 @@ def test_journals_out_of_reach_are_not_made_up(build, a, tmp_path):
     reporter.begin(tmp_path, None)
     reporter.end()
     assert not told[0].tasks
-    assert "on other machines: no live state" in told[0].unknown
+    assert "no live state: the ranks' journals are on other machines" in told[0].unknown
 
 
 def test_a_restart_is_waited_for_with_a_word(build, cluster, a):
