@@ -209,7 +209,7 @@ def _through_collapse(
         if len(group) == 1:
             found: Mapped | None = [index], [window], True
         else:
-            found = taken_apart(forms, index, window, [sizes[dim] for dim in group])
+            found = delinearised(forms, index, window, [sizes[dim] for dim in group])
         if found is None:
             return None
         mapped.extend(found[0])
@@ -226,7 +226,7 @@ def _ranging(index: Linear, window: Window) -> Linear:
     return index.plus(Linear(0, ((variable, window.stride),)))
 
 
-def taken_apart(
+def delinearised(
     forms: IndexForms, index: Linear, window: Window, sizes: Sequence[Linear]
 ) -> Mapped | None:
     """The places of a window of a row-major array of those sizes, laid out flat; None where the
@@ -315,7 +315,7 @@ def addressed(
             place = _ranging(place, flat)
             flat = fresh
     sizes = forms.extents(root)
-    mapped = taken_apart(forms, place, flat, sizes)
+    mapped = delinearised(forms, place, flat, sizes)
     return root, mapped if mapped is not None and _inside(forms, mapped, sizes[0]) else None
 
 

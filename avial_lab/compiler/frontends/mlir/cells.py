@@ -63,7 +63,7 @@ def parse_cell(
             if holds_schedule(text):
                 module = _program(source, context, binding, scalars)
             else:
-                module = _plain(source, context, binding, scalars, function, dynamic=dynamic)
+                module = _of_functions(source, context, binding, scalars, function, dynamic=dynamic)
             if "step" in text:
                 _check_steps(module)
             _verified(module, source)
@@ -96,7 +96,7 @@ def _program(
     return module
 
 
-def _plain(
+def _of_functions(
     source: Source,
     context: ir.Context,
     binding: Binding | None,
