@@ -230,15 +230,15 @@ A = marked(small(), "%a")
 ARRAYS = {
     "list": (A, {"a": [1, 2, 3]}, snapshot("'a' is not a NumPy array, but a list → make one first, a = numpy.array(a); the results come back in it")),
     "none": (A, {"a": None}, snapshot("'a' is not a NumPy array, but None → buffers are NumPy arrays: numpy.zeros(20, 'float32'), for example")),
-    "number": (A, {"a": 3}, snapshot("'a' is not a NumPy array, but an int → a number is no buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
-    "number of NumPy's": (A, {"a": np.float32(3)}, snapshot("'a' is not a NumPy array, but a float32 → a number is no buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
+    "number": (A, {"a": 3}, snapshot("'a' is not a NumPy array, but an int → a number is not a buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
+    "number of NumPy's": (A, {"a": np.float32(3)}, snapshot("'a' is not a NumPy array, but a float32 → a number is not a buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
     "frame": (A, {"a": Frame()}, snapshot("'a' is not a NumPy array, but a Frame → make one first, a = numpy.array(a); the results come back in it")),
-    "objects": (A, {"a": np.array([None, 1], object)}, snapshot("array 'a' has dtype object, which no MLIR element type stands for → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
-    "texts": (A, {"a": np.array(["x"])}, snapshot("array 'a' has dtype <U1, which no MLIR element type stands for → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
-    "records": (A, {"a": np.zeros(3, "i4,f4")}, snapshot("array 'a' has dtype [('f0', '<i4'), ('f1', '<f4')], which no MLIR element type stands for → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
-    "bytes in another order": (A, {"a": np.zeros(20, np.dtype(np.int32).newbyteorder("S"))}, snapshot("array 'a' has dtype >i4: bytes in the order of another machine → pass a copy: a.astype(a.dtype.newbyteorder('='))")),
-    "mask": (A, {"a": np.ma.masked_array(np.arange(20), np.arange(20) > 3)}, snapshot("array 'a' has a mask, which a program would not see → pass a.filled(…), or a.data for the values without the mask")),
-    "elements that share memory": (A, {"a": np.lib.stride_tricks.as_strided(np.zeros(1), (20,), (0,))}, snapshot("elements of array 'a' share memory with each other → pass a copy: a.copy()")),
+    "objects": (A, {"a": np.array([None, 1], object)}, snapshot("array 'a' has dtype object, which has no MLIR element type → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
+    "texts": (A, {"a": np.array(["x"])}, snapshot("array 'a' has dtype <U1, which has no MLIR element type → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
+    "records": (A, {"a": np.zeros(3, "i4,f4")}, snapshot("array 'a' has dtype [('f0', '<i4'), ('f1', '<f4')], which has no MLIR element type → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
+    "bytes in another order": (A, {"a": np.zeros(20, np.dtype(np.int32).newbyteorder("S"))}, snapshot("array 'a' has dtype >i4, whose byte order is not this machine's → pass a copy: a.astype(a.dtype.newbyteorder('='))")),
+    "mask": (A, {"a": np.ma.masked_array(np.arange(20), np.arange(20) > 3)}, snapshot("array 'a' has a mask, which a program would ignore → pass a.filled(…), or a.data for the values without the mask")),
+    "elements that share memory": (A, {"a": np.lib.stride_tricks.as_strided(np.zeros(1), (20,), (0,))}, snapshot("elements of array 'a' overlap in memory → pass a copy: a.copy()")),
     "read-only": (small().replace("%x, %b", "%x, ‹%b›"), {"b": read_only(np.zeros(20, np.int32))}, snapshot("task 't' writes %b, but the array 'b' is read-only → pass a copy: b.copy()")),
     "another shape": (small(head="‹%a›: memref<21xi32>, %b"), {}, snapshot("%a is written memref<21xi32>, but the array 'a' has shape (20,) → write %a: memref<20xi32>, or leave the type out")),
     "another dtype": (small(head="‹%a›: memref<20xf32>, %b"), {}, snapshot("%a is written memref<20xf32>, but the array 'a' holds i32 → write %a: memref<20xi32>, or leave the type out")),
@@ -304,17 +304,18 @@ def test_more_ranks_than_a_machine_can_start() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        (None, {}, "a program is a str, not NoneType"),
-        (b"", {}, "a program is a str, not bytes"),
-        (small(), {"arrays": [1]}, "arrays is a mapping of names to arrays, not list"),
-        (small(), {"ranks": 2.5}, "'float' object cannot be interpreted as an integer"),
+        (None, {}, "the program must be a str, not NoneType"),
+        (b"", {}, "the program must be a str, not bytes"),
+        (small(), {"arrays": [1]}, "arrays must map names to arrays; got list"),
+        (small(), {"ranks": 2.5}, "ranks must be a whole number; got 2.5"),
     ],
 )
 def test_what_is_no_program_at_all(text: Any, options: dict[str, Any], words: str) -> None:
-    """A mistake in Python is told as Python tells it."""
+    """A TypeError, as Python has it, and an AvialError."""
     given: dict[str, Any] = {"arrays": numbers(), **options}
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=words) as told:
         avial_lab.compile(text, **given)
+    assert isinstance(told.value, AvialError)
 
 
 def test_a_number_of_ones_own_wins_over_a_variable() -> None:
@@ -417,7 +418,7 @@ memref.load %a[%i]: index 20 is out of bounds for dimension 0 of size 20
 In [4]:7:7
       %x = memref.load %a[%i]
       ^
-Hint: the sequential reference run met it first\
+Hint: found by the sequential reference run\
 """)
 
 
@@ -430,7 +431,7 @@ memref.load %a[-1]: index -1 is out of bounds for dimension 0 of size 20
 In [4]:7:5
     %x = memref.load %a[%j]
     ^
-Hint: the sequential reference run met it first\
+Hint: found by the sequential reference run\
 """)
 
 
@@ -438,7 +439,7 @@ def test_a_task_that_ends_the_check() -> None:
     """The reference runs in the compiler's process, and takes it along."""
     error = ended(compiled(DIVIDE), RunError, check=True)
     assert error.message == snapshot(
-        "the sequential reference run ended in task 't': the compiler's process died of SIGFPE"
+        "the sequential reference run ended in task 't': the compiler's process was killed by SIGFPE"
     )
     assert str(error.span) == "In [4]:4:3"
     assert "a reproducer is in" in (error.hint or "")
@@ -561,7 +562,7 @@ def test_nowhere_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     assert str(ended(program, ClusterError)) == snapshot("""\
 the files of the run cannot be written to /nowhere: No such file or directory
-Hint: make room there, or set TMPDIR to another folder\
+Hint: free some space there, or set TMPDIR to another folder\
 """)
 
 
@@ -623,7 +624,7 @@ COMMANDS = {
     "stage": (["lower", "deck.avial", *FOUR, "--to", "mpy"], 1, snapshot(["BindError: there is no stage 'mpy'", 'Hint: there are: avial, placed, mpi, gpu, ptx:task3, loops, host, llvm, llvmir, object'])),
     "no command": ([], 2, snapshot(['avial-lab: error: the following arguments are required: COMMAND'])),
     "seed": (["run", "deck.avial", "--seed", "-1"], 2, snapshot(['avial-lab run: error: argument --seed: -1 is negative'])),
-    "time": (["run", "deck.avial", "--timeout", "nan"], 2, snapshot(['avial-lab run: error: argument --timeout: nan is no time to wait'])),
+    "time": (["run", "deck.avial", "--timeout", "nan"], 2, snapshot(['avial-lab run: error: argument --timeout: nan is not a time limit; expected a number of seconds'])),
     "ranks in words": (["run", "deck.avial", "-n", "two"], 2, snapshot(["avial-lab run: error: argument -n/--ranks: invalid int value: 'two'"])),
 }  # fmt: skip
 

@@ -41,7 +41,7 @@ def test_the_file_does_it_again(tmp_path: Path) -> None:
     path.write_text(written.replace("program.resume(", "(lambda *_: program)("))
     done = run(path)
     assert done.returncode == 1
-    assert "the stage host is another than it was" in done.stderr
+    assert "the stage host differs from what it was" in done.stderr
     assert "arith.muli" in done.stdout
 
 

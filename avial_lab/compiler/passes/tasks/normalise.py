@@ -19,6 +19,7 @@ from typing import Any
 from mlir import ir, passmanager
 
 from avial_lab.compiler.catalogue import NORMALISE
+from avial_lab.compiler.ir.divisors import refuse_divisors
 from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
@@ -150,6 +151,7 @@ class Normalise:
                 except ir.MLIRError as error:
                     _refuse_outside(error)
                     raise
+            refuse_divisors(module)  # by what only now is a number
 
     def __str__(self) -> str:
         return "normalise"
