@@ -65,7 +65,7 @@ def to_checked(*, strict: bool = False) -> tuple[Pass | str, ...]:
     return passes[: [str(each) for each in passes].index("check-accesses") + 1]
 
 
-def take_apart(
+def split_into_tasks(
     module: ir.Module | ir.Operation,
     *,
     grid: bool = False,
@@ -125,7 +125,7 @@ def lower_structured(
     given_up = is_plain(source) and division == Division()
     placed = (place, *to_one(topology, options, given_up=given_up))
     seconds = run_passes(work, placed, watch=watch)
-    line = our_line(placed, "avial.mlir", "placed.mlir") if place.is_told else ""
+    line = our_line(placed, "avial.mlir", "placed.mlir") if place.has_command_line else ""
     yield (
         mlir_stage(
             "placed", "the ranks of each phase, and how its loops are divided", work, line, seconds
@@ -168,7 +168,7 @@ def lower_tasks(
     place = PlaceTasks(schedule)
     passes = (*settled(strict=options.strict), place)
     seconds = run_passes(work, passes, watch=watch)
-    line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
+    line = our_line(passes, "avial.mlir", "placed.mlir") if place.has_command_line else ""
     yield (
         mlir_stage("placed", "the device of each task, and every message", work, line, seconds),
         work,

@@ -12,7 +12,7 @@ from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import begun, compile_llvm_ir
 from avial_lab.compiler.catalogue import LLVM_FACTS
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
@@ -71,7 +71,7 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     run_passes(module, TO_LLVM, watch=watch)
     wanted = {
         "signed-offsets": may_run_backwards(text),
-        "no-alias-to-llvm": APART in text,
+        "no-alias-to-llvm": NO_ALIAS in text,
         "independent-to-llvm": any(mark in text for mark in MARKS),
         "pool-allocations": "memref.alloc(" in text,
     }

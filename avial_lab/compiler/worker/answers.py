@@ -40,7 +40,7 @@ from avial_lab.compiler.worker.build import (
     graph_of,
     lowered_again,
     parse,
-    taken_apart,
+    split_program,
     with_text,
 )
 from avial_lab.compiler.worker.inspect.inspect import look_at_text, look_inside
@@ -72,7 +72,7 @@ def _analyse(question: Analyse) -> Analysis:
     module = parse(question.source)
     watch.lap("parse")
     plain = is_plain(module) or is_structured(module)
-    tasks = taken_apart(module, question.source).module if plain else module
+    tasks = split_program(module, question.source).module if plain else module
     graph = graph_of(tasks, question.source)
     watch.lap("dag")
     return Analysis(graph, watch.seconds)
@@ -82,7 +82,7 @@ def _explore(question: Explore) -> Explored:
     module = parse(question.source)
     if not (is_plain(module) or is_structured(module)):
         return Explored(())
-    structured = taken_apart(module, question.source, grid=question.grid).module
+    structured = split_program(module, question.source, grid=question.grid).module
     return Explored(
         tuple(
             replace(nest, span=with_text(nest.span, question.source))
@@ -95,8 +95,8 @@ def _print_back(question: PrintBack) -> Printed:
     module = parse(question.source)
     if not is_plain(module):
         return Printed(print_module(module))
-    apart = taken_apart(module, question.source, grid=question.grid)
-    return Printed(print_explained(apart.module))
+    split = split_program(module, question.source, grid=question.grid)
+    return Printed(print_explained(split.module))
 
 
 def _look(question: Look) -> Inside:

@@ -1,4 +1,4 @@
-"""A program as it was asked for, built: parsed, taken apart, placed, lowered, compiled.
+"""A program as it was asked for, built: parsed, split into tasks, placed, lowered, compiled.
 
 Build -> Built. Errors carry places without their text where they come from MLIR.
 """
@@ -38,7 +38,7 @@ from avial_lab.compiler.lowering.lower import (
     lower_structured,
     lower_tasks,
     scheduled_binary,
-    take_apart,
+    split_into_tasks,
     to_checked,
 )
 from avial_lab.compiler.lowering.predicted_messages import with_messages
@@ -113,31 +113,33 @@ def refuse_out_of_bounds(module: ir.Module | ir.Operation) -> None:
 
 
 @dataclass(frozen=True)
-class Apart:
+class SplitProgram:
     """A program as loops around tasks, or as one task (`whole`) where it cannot be that."""
 
     module: ir.Operation
     whole: bool
 
 
-def taken_apart(
+def split_program(
     module: ir.Module,
     source: Source,
     *,
     grid: bool = False,
     strict: bool = False,
     watch: Watch | None = None,
-) -> Apart:
+) -> SplitProgram:
     """The program as loops around tasks; a plain function that cannot be is one task."""
     binding = source.binding
     if binding is not None and any(storage.shared for storage in binding.storages):
-        return Apart(as_one(module, "its arrays share memory", strict=strict), whole=True)
+        return SplitProgram(as_one(module, "its arrays share memory", strict=strict), whole=True)
     try:
-        return Apart(take_apart(module, grid=grid, strict=strict, watch=watch), whole=False)
+        return SplitProgram(
+            split_into_tasks(module, grid=grid, strict=strict, watch=watch), whole=False
+        )
     except PassError as error:
         if not is_plain(module):
             raise
-        return Apart(as_one(module, error.message, strict=strict), whole=True)
+        return SplitProgram(as_one(module, error.message, strict=strict), whole=True)
 
 
 def build_program(question: Build) -> Built:
@@ -174,7 +176,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         binary,
         watch.seconds,
         verdicts=tuple(
-            replace(verdict, done=done.told.get(verdict.name, ()))
+            replace(verdict, done=done.remarks.get(verdict.name, ()))
             for verdict in verdicts_in(module.operation, question.source)
         ),
         reordered=reordered_storages(module.operation, binding, divided=False, sums=sums)
@@ -198,18 +200,18 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
     strict, grid = question.options.strict, question.options.division.grid
     if question.whole and is_plain(module):
-        apart = Apart(as_one(module, question.whole, strict=strict), whole=True)
+        split = SplitProgram(as_one(module, question.whole, strict=strict), whole=True)
     else:
-        apart = taken_apart(module, question.source, grid=grid, strict=strict)
+        split = split_program(module, question.source, grid=grid, strict=strict)
     watch.lap("analysis")
-    if not apart.whole:
+    if not split.whole:
         try:
-            return build_apart(question, module, apart.module, watch)
+            return build_split(question, module, split.module, watch)
         except PassError as error:
             if not is_plain(module):
                 raise
-            apart = Apart(as_one(module, error.message, strict=strict), whole=True)
-    built, division = build_tasks(question, apart.module, watch), question.options.division
+            split = SplitProgram(as_one(module, error.message, strict=strict), whole=True)
+    built, division = build_tasks(question, split.module, watch), question.options.division
     if division == Division():
         return built
     idle = f"division '{division}' has no effect: the program is one task"
@@ -232,9 +234,11 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
         try:
             module = parse(source, dynamic=True)
             text = str(module.operation.get_asm(enable_debug_info=True))
-            structured = _apart(text, question.options.division.grid, question.options.strict)
+            structured = _cached_tasks(
+                text, question.options.division.grid, question.options.strict
+            )
             watch.lap("analysis")
-            built = build_apart(question, module, structured, watch)
+            built = build_split(question, module, structured, watch)
             return replace(built, sizes=ANY_SIZE)
         except InternalError:
             raise  # a fault of ours is told
@@ -245,13 +249,13 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
 
 
 @lru_cache(maxsize=8)
-def _apart(text: str, grid: bool, strict: bool) -> ir.Operation:
+def _cached_tasks(text: str, grid: bool, strict: bool) -> ir.Operation:
     """The program of that text, with its places, as loops around tasks; nobody changes it."""
     context = ir.Context()
     register(context)
     with context:
         module = ir.Module.parse(text)
-    return take_apart(module, grid=grid, strict=strict)
+    return split_into_tasks(module, grid=grid, strict=strict)
 
 
 def _fixed(module: ir.Module, source: Source) -> str:
@@ -289,7 +293,7 @@ def numbers_of(module: ir.Operation, source: Source) -> tuple[Number, ...]:
     )
 
 
-def build_apart(
+def build_split(
     question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, watch: Stopwatch
 ) -> Built:
     """The program whose loops around tasks are `structured`; `module` is what it was before."""
@@ -316,7 +320,7 @@ def build_apart(
                 *(alone if not verdict.depth else ()),
                 *done.fused.get(verdict.name, ()),
             ),
-            done=done.told.get(verdict.name, ()),
+            done=done.remarks.get(verdict.name, ()),
             demand=demands().get(verdict.name),
         )
         for verdict in verdicts_in(structured, question.source)
@@ -437,9 +441,9 @@ def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
         return lower_tasks(tasks, built.schedule, options, watch=log.watch), log
     log = PassLog(text_of(module.operation), "source.mlir")
     grid, topology = options.division.grid, built.schedule.topology
-    apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
+    split = split_program(module, build.source, grid=grid, strict=strict, watch=log.watch)
     stages = lower_structured(
-        module, apart.module, topology, options.division, options, watch=log.watch
+        module, split.module, topology, options.division, options, watch=log.watch
     )
     return stages, log
 

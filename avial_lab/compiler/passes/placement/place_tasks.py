@@ -71,7 +71,7 @@ class PlaceTasks:
         )
 
     @property
-    def is_told(self) -> bool:
+    def has_command_line(self) -> bool:
         """Whether its text says all of it: places by a policy, on ranks of this machine, of arrays
         that each have memory of their own.
         """

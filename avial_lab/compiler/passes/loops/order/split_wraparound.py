@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.ir.operations import constant_of, operations_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 
 NAME = "split-wraparound"
 MOST_CUTS = 4
@@ -37,7 +37,7 @@ class SplitWraparound:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for op in list(operations_in(function)):
                     if op.name in ("scf.parallel", "scf.for"):
                         _split(op)
@@ -86,8 +86,8 @@ def _split(loop: ir.Operation) -> None:
     cuts = sorted({cut for wrap in wraps for cut in wrap.cuts(low, high)})
     if not cuts or len(cuts) > MOST_CUTS:
         return
-    told = f"loop {loop_name(loop).split(', ')[-1]} is split at {listed(map(str, cuts))}"
-    tell(loop, NAME, f"{told}, where subscripts wrap around")
+    remark = f"loop {loop_name(loop).split(', ')[-1]} is split at {listed(map(str, cuts))}"
+    add_remark(loop, NAME, f"{remark}, where subscripts wrap around")
     with loop.location, ir.InsertionPoint(loop):
         known: dict[ir.Value, ir.Value] = {}
         if others:
