@@ -42,7 +42,6 @@ REFUSED = {
       }""",
         9,
     ),
-    "linalg.softmax": ("linalg.softmax dimension(0) ins(%f) outs(%f)", 5),
     "bufferization.to_tensor": (
         "%t = bufferization.to_tensor %a restrict : memref<4xi32> to tensor<4xi32>\n"
         "%i = arith.constant 0 : index\n%x = tensor.extract %t[%i] : tensor<4xi32>\n"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from mlir import ir
 
+from avial_lab.compiler.frontends.mlir.aggregates import aggregates_to_loops
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_sizes
 from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
 from avial_lab.compiler.frontends.mlir.foreign import read_mlir
@@ -21,7 +22,7 @@ from avial_lab.compiler.frontends.mlir.launches import size_launches
 from avial_lab.compiler.frontends.mlir.memory_spaces import drop_memory_spaces
 from avial_lab.compiler.frontends.mlir.results import results_to_arguments, settle_open_results
 from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_roles
-from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
+from avial_lab.compiler.frontends.mlir.tensors import has_tensors, tensors_to_memory
 from avial_lab.compiler.frontends.mlir.unit_extents import collapse_unit_extents
 from avial_lab.compiler.frontends.mlir.unsigned_loops import count_unsigned_in_index
 from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Scalar
@@ -109,6 +110,7 @@ def _program(
     function = scheduled_function(module)
     if elaboration.generic:
         canonicalize_operands(function)
+    aggregates_to_loops(module.operation)
     collapse_unit_extents(module.operation)
     count_unsigned_in_index(module.operation)
     read_only = bind_arguments(function, binding, scalars)
@@ -132,7 +134,9 @@ def _settle_plain(
     drop_foreign_attributes(module)
     one_function(module, name)
     drop_memory_spaces(module)
-    tensors = to_memory(module)
+    tensors = has_tensors(module)
+    aggregates_to_loops(module.operation)
+    to_memory(module)
     collapse_unit_extents(module.operation)
     count_unsigned_in_index(module.operation)
     function = program_function(module)
