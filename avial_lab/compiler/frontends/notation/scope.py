@@ -12,12 +12,12 @@ from mlir import ir
 from avial_lab.compiler.frontends.notation import types
 from avial_lab.compiler.frontends.notation.elaboration import BUFFER, Constant, Type, Unknown
 from avial_lab.compiler.frontends.notation.output import Output
-from avial_lab.compiler.frontends.notation.reader import Reader
+from avial_lab.compiler.frontends.notation.reader import CellReader
 from avial_lab.compiler.frontends.notation.source import Source, did_you_mean
 from avial_lab.core.errors import AvialError, VerifyError
 
 
-class Scope(Reader):
+class Scope(CellReader):
     """The values that are known at the place that is being read, and the text written so far."""
 
     def __init__(self, source: Source, context: ir.Context) -> None:
