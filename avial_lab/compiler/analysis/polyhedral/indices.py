@@ -18,6 +18,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.polyhedral.affine import Affine, Names, extreme
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.ir.locations import name_of
+from avial_lab.compiler.ir.operations import integer_of
 from avial_lab.compiler.ir.views import DYNAMIC, defining, long_dimensions, reassociation_of
 
 
@@ -292,8 +293,8 @@ def _default_name(value: ir.Value) -> str:
 
 
 def _constant(_indices: Indices, op: ir.Operation) -> Affine | None:
-    value = op.attributes["value"]
-    return Affine(ir.IntegerAttr(value).value) if isinstance(value, ir.IntegerAttr) else None
+    value = integer_of(op.attributes["value"])
+    return Affine(value) if value is not None else None
 
 
 def _does_not_wrap(op: ir.Operation) -> bool:
