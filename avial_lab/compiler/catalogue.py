@@ -409,7 +409,7 @@ _CACHE = Size("bytes of the cache that tiles are cut for", 1 << 10, 1 << 32)
 
 LOOPS = Pipeline(
     "loops",
-    "a rank's loops, fast",
+    "a rank's loops, optimised",
     (
         Row(
             "no-alias",
@@ -712,7 +712,7 @@ LOOPS = Pipeline(
 
 HOST = Pipeline(
     "host",
-    "what a CPU runs",
+    "code for the CPU",
     (
         Row(
             "emulate-gpu",

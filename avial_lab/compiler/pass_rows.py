@@ -43,7 +43,7 @@ class Size:
             for part in parts
         )
         if not right:
-            raise ScheduleError(f"{name}={text} makes no sense", hint=f"{name}: {self}")
+            raise ScheduleError(f"invalid value {name}={text}", hint=f"expected {name}: {self}")
         return text if self.numbers != (1,) else int(text)
 
     def __str__(self) -> str:
@@ -155,7 +155,7 @@ class Pipeline:
         conditional = {row.name: bool(row.when) for row in self.rows}
         for name, options in given.items():
             if name not in conditional:
-                raise InternalError(f"no pass '{name}' stands in the pipeline '{self.title}'")
+                raise InternalError(f"no pass '{name}' is in the pipeline '{self.title}'")
             if options is None and not conditional[name]:
                 raise InternalError(f"'{name}' is left out, and its row does not say when")
 

@@ -84,7 +84,8 @@ class Group:
 @dataclass(frozen=True)
 class Task:
     """One task in program order; `summary` says in a few words what its body does (`scf.parallel
-    20`), `group` the groups it is in, outermost first.
+    20`), `group` the groups it is in, outermost first. `in_bounds`: no index whose range is
+    known leaves its array.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Task:
     summary: str = ""
     span: CellSpan | None = None
     group: tuple[str, ...] = ()
+    in_bounds: bool = True
 
     @property
     def accesses(self) -> tuple[Access, ...]:

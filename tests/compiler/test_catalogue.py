@@ -196,7 +196,7 @@ def test_what_is_left_without_all_is_what_cannot_be_left_out() -> None:
 
 
 def test_code_and_rows_that_say_different_things_are_found_out() -> None:
-    with pytest.raises(InternalError, match="no pass 'jam-for-store' stands in the pipeline"):
+    with pytest.raises(InternalError, match="no pass 'jam-for-store' is in the pipeline"):
         LOOPS.passes({"jam-for-store": {"rows": 3}})
     with pytest.raises(
         InternalError, match="'jam-for-stores' is left out, and its row does not say"
@@ -228,7 +228,7 @@ def test_one_pass_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == snapshot("""\
 keep-independent
 
-  host: what a CPU runs; always
+  host: code for the CPU; always
     what: Moves the marks of loops into their bodies.
     why:  Before lower-affine, which drops what stands on a loop.
 

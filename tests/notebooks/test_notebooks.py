@@ -51,8 +51,8 @@ SENSIBLE = {
         "product: the same bits after each step",
         "✓ C holds what it should (250,000 elements)",
         "heat: the same bits after each step",
-        "several steps take a part of the arrays while it is in the cache",
-        "grid[j + 1, i - 1] is written by the iteration of i before: line 10, as grid[j, i]",
+        "several steps run on each part of the arrays while it is in cache",
+        "grid[j + 1, i - 1] is written by the previous iteration of i: line 10, as grid[j, i]",
         "✓ turned holds what it should (4,000,000 elements)",
     ),
 }

@@ -161,7 +161,7 @@ def heat_explanation(text: str = HEAT) -> Explanation:
     def span(line: int) -> CellSpan:
         return CellSpan("In [2]", text, line, 5)
 
-    why = "A[i - 1] is written by the iteration of t before: line 10, as A[i]"
+    why = "A[i - 1] is written by the previous iteration of t: line 10, as A[i]"
     return Explanation(
         (
             Verdict("loop1", TaskKind.CONVERGE, 0, (why,), span(3)),

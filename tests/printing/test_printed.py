@@ -236,7 +236,7 @@ def test_loops() -> None:
 """)
     assert repr(explanation.verdicts[0]) == snapshot("""\
 <Verdict on loop1 (line 3): in order on every rank, with work inside
-  A[i - 1] is written by the iteration of t before: line 10, as A[i]>\
+  A[i - 1] is written by the previous iteration of t: line 10, as A[i]>\
 """)
     assert repr(Explanation(())) == snapshot(
         "<Explanation of tasks, each on the device its target asks for>"

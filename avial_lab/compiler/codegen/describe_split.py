@@ -87,7 +87,7 @@ def _comes_of_a_loop(store: ir.Operation) -> bool:
 def _how_divided(node: Split) -> list[str]:
     """For people: which loop, who owns what, what is combined."""
     names = " and ".join(dict.fromkeys(loop.name for loop in node.loops))
-    lines = [f"iterations of {names} touch nothing of each other"]
+    lines = [f"iterations of {names} are independent"]
     if node.reductions:
         lines = [f"iterations of {names} only {_aim(reduction)}: {reduction}"
                  for reduction in node.reductions]  # fmt: skip
@@ -96,17 +96,17 @@ def _how_divided(node: Split) -> list[str]:
             ":" if d != node.anchor.dimension else _shifted(names, node.anchor.offset)
             for d in range(node.anchor.array.rank)
         )
-        verb = "owns" if node.anchor.written else "has most of"
-        lines.append(f"a rank that {verb} {node.anchor.array}[{place}] does iteration {names}")
-    lines += [f"each rank has a {array} of its own" for array in node.private]
+        verb = "owns" if node.anchor.written else "holds most of"
+        lines.append(f"the rank that {verb} {node.anchor.array}[{place}] runs iteration {names}")
+    lines += [f"each rank has its own {array}" for array in node.private]
     return lines
 
 
 def _aim(reduction: Reduction) -> str:
     if not reduction.op.startswith("avial.arg"):
-        return "add to what others add to"
+        return "add to shared sums"
     least = reduction.kind is ReductionKind.MINIMUM
-    return f"look for the {'least' if least else 'greatest'} of all"
+    return f"look for the {'minimum' if least else 'maximum'} of all"
 
 
 def _shifted(name: str, offset: int) -> str:

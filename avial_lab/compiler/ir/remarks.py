@@ -24,6 +24,9 @@ DONE = "avial.done"
 PHASES = {"func.func": OF_TASK, "avial.converge": "name", "avial.task": "name"}
 """What lines are kept on, and where the name of its task stands."""
 
+UNNAMED = "(unnamed)"
+"""In place of the variable of a loop that a pass made."""
+
 
 def tell(op: ir.Operation | None, who: object, what: str) -> None:
     """Keep `who: what` on the phase around `op`, once; `who` is the pass with the sizes it took."""
@@ -61,10 +64,10 @@ def told_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
 
 
 def loop_name(loop: ir.Operation) -> str:
-    """Of its variable; of several, as in `i, j`; what a pass made of blocks has no name."""
+    """Of its variable; of several, as in `i, j`; `(unnamed)` for one that a pass made."""
     variables = list(loop.regions[0].blocks[0].arguments)
     places = len(variables) - len(loop.results) if loop.name.endswith(".for") else len(variables)
-    return ", ".join(name_of(each.location) or "over blocks" for each in variables[:places])
+    return ", ".join(name_of(each.location) or UNNAMED for each in variables[:places])
 
 
 def listed(names: Iterable[str]) -> str:

@@ -72,16 +72,63 @@ def alternatives(value: ir.Value) -> Iterator[ir.Value]:
             ) or parent.name.startswith("linalg."):
                 yield candidate
             else:
-                pending.extend(memrefs_of(parent))
+                pending.extend(handed_to(root))
         elif op.name in ALLOCATIONS:
             yield candidate
         else:
-            pending.extend(memrefs_of(op))
+            pending.extend(handed_to(root))
 
 
 def may_be(value: ir.Value) -> set[ir.Value]:
     """The memory that a memref may be of: it, or what it is a view of, for all its alternatives."""
     return {view_chain(each)[-1] for each in alternatives(value)}
+
+
+def handed_to(value: ir.Value) -> list[ir.Value]:
+    """The memrefs that `value`, of a loop, a branch or a select, may be in the next step: for an
+    operation that is not known here, all that it or one inside has.
+    """
+    op = defining(value)
+    if op is None:
+        return _to_argument(ir.BlockArgument(value))
+    place = ir.OpResult(value).result_number
+    match op.name:
+        case "arith.select":
+            return list(op.operands)[1:]
+        case "scf.if" | "scf.index_switch" | "scf.execute_region" | "affine.if":
+            return [
+                _end(block).operands[place]
+                for region in op.regions
+                for block in region.blocks
+                if _end(block).name.endswith("yield")
+            ]
+        case "scf.for" | "affine.for":
+            return [_inits(op)[place], _end(op.regions[0].blocks[0]).operands[place]]
+        case "scf.while":
+            return [_end(op.regions[0].blocks[0]).operands[1 + place]]
+    return list(memrefs_of(op))
+
+
+def _to_argument(value: ir.BlockArgument) -> list[ir.Value]:
+    block, place = value.owner, value.arg_number
+    op = block.owner.operation
+    match op.name:
+        case "scf.for" | "affine.for":
+            return [_inits(op)[place - 1], _end(block).operands[place - 1]]
+        case "scf.while" if block == op.regions[0].blocks[0]:
+            return [op.operands[place], _end(op.regions[1].blocks[0]).operands[place]]
+        case "scf.while":
+            return [_end(op.regions[0].blocks[0]).operands[1 + place]]
+    return list(memrefs_of(op))
+
+
+def _inits(loop: ir.Operation) -> list[ir.Value]:
+    """What its carried values are at first: its last operands."""
+    return list(loop.operands)[len(loop.operands) - len(loop.results) :]
+
+
+def _end(block: ir.Block) -> ir.Operation:
+    return block.operations[len(block.operations) - 1].operation
 
 
 def memrefs_of(op: ir.Operation) -> Iterator[ir.Value]:

@@ -90,7 +90,7 @@ def lower_structured(
     """The stages of a program of replicates: as it was read, its tasks, every rank's control flow,
     machine code.
     """
-    text = "the program as it was read"
+    text = "the program as read"
     yield mlir_stage("source", text, source.operation, "", 0.0), source.operation
     passes = to_tasks(plain=is_plain(source), grid=division.grid, strict=options.strict)
     line = our_line(passes, "source.mlir", "avial.mlir")
@@ -102,7 +102,12 @@ def lower_structured(
     placed = (place, *to_one(topology, options, given_up=given_up))
     seconds = run_passes(work, placed, watch=watch)
     line = our_line(placed, "avial.mlir", "placed.mlir") if place.is_told else ""
-    yield mlir_stage("placed", "who takes part, and how it is divided", work, line, seconds), work
+    yield (
+        mlir_stage(
+            "placed", "the ranks of each phase, and how its loops are divided", work, line, seconds
+        ),
+        work,
+    )
     yield from lower_placed(work, options, watch=watch)
 
 
@@ -135,12 +140,15 @@ def lower_tasks(
 ) -> Stages:
     """The stages of a program of tasks alone under `schedule`; `module` itself stays as it is."""
     work = module.operation.clone().operation
-    yield mlir_stage("avial", "the program as it was read", work, "", 0.0), work
+    yield mlir_stage("avial", "the program as read", work, "", 0.0), work
     place = PlaceTasks(schedule)
     passes = (*arithmetic(strict=options.strict), place)
     seconds = run_passes(work, passes, watch=watch)
     line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
-    yield mlir_stage("placed", "every task on its device, every message", work, line, seconds), work
+    yield (
+        mlir_stage("placed", "the device of each task, and every message", work, line, seconds),
+        work,
+    )
     yield from lower_placed(work, options, watch=watch)
 
 
@@ -154,7 +162,7 @@ def lower_placed(
     """
     scheduled = PROGRAMS in program_function(work).attributes
     to_mpi = (TASKS_TO_MPI if scheduled else PHASES_TO_MPI).passes()
-    title = "one block of steps for each rank" if scheduled else "what every rank runs"
+    title = "the steps of each rank" if scheduled else "the code that every rank runs"
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
     yield mlir_stage("mpi", title, work, line, seconds), work
@@ -170,7 +178,7 @@ def lower_mpi(work: ir.Operation, options: CompileOptions, *, watch: Watch | Non
         in_order = to_loops(options)
         seconds = run_passes(work, in_order, watch=watch)
         line = our_line(in_order, "mpi.mlir", "loops.mlir")
-        title = "loops in the order the machine likes"
+        title = "loops optimised for the machine"
         yield mlir_stage("loops", title, work, line, seconds), work
         host = host_stage(work, watch=watch)
         yield host, work
@@ -210,7 +218,7 @@ def host_stage(work: ir.Operation, *, watch: Watch | None = None) -> Stage:
     """What a CPU runs, made of loops in their last order; `work` is changed."""
     seconds = run_passes(work, TO_HOST, watch=watch)
     line = our_line(TO_HOST, "loops.mlir", "host.mlir")
-    return mlir_stage("host", "what a CPU runs", work, line, seconds)
+    return mlir_stage("host", "code for the CPU", work, line, seconds)
 
 
 def scheduled_binary(

@@ -44,6 +44,8 @@ from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
+from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
+from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
 from avial_lab.compiler.worker.explain import verdicts_on
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
@@ -94,7 +96,14 @@ def graph_of(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
     tasks, buffers, storages = read_program(module, source.binding)
     placed = [replace(task, span=with_text(task.span, source)) for task in tasks]
     groups = [replace(group, span=with_text(group.span, source)) for group in read_groups(module)]
+    if not all(task.in_bounds for task in tasks):
+        refuse_out_of_bounds(module)
     return build_dag(placed, buffers, storages, groups)
+
+
+def refuse_out_of_bounds(module: ir.Module | ir.Operation) -> None:
+    """VerifyError where a task certainly leaves an array, itself or in a function that it calls."""
+    run_passes(module.operation.clone().operation, (InlineCalls(), CheckAccesses()))
 
 
 @dataclass(frozen=True)
@@ -197,7 +206,7 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     built, division = build_tasks(question, apart.module, watch), question.options.division
     if division == Division():
         return built
-    idle = f"division '{division}' had no effect: one task is not divided"
+    idle = f"division '{division}' has no effect: the program is one task"
     verdicts = (replace(each, reasons=(*each.reasons, idle)) for each in built.verdicts)
     return replace(built, verdicts=tuple(verdicts))
 

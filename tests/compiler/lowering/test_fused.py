@@ -60,7 +60,7 @@ def test_a_time_loop_is_one_phase_and_says_why() -> None:
     program = compiled(large())
     assert phases(program) == ["loop1"]
     (loop,) = (v for v in program.explain().verdicts if v.name == "loop1")
-    assert "S1 and S2 run as one on the one rank" in loop.reasons[-1]
+    assert "S1 and S2 run as one task on one rank" in loop.reasons[-1]
     assert 'avial.fused = ["S1", "S2"]' in program.stages["placed"].text
     assert "avial.fused" not in program.stages["avial"].text
 
@@ -85,8 +85,8 @@ def test_many_short_steps_are_one_phase() -> None:
     assert phases(program) == ["loop1"]
     (loop,) = (v for v in program.explain().verdicts if v.name == "loop1")
     assert loop.reasons[-1] == (
-        "S1 and S2 run as one on the one rank: 100 steps over 784 bytes, "
-        "each shorter than it would take to begin its phases"
+        "S1 and S2 run as one task on one rank: 100 steps over 784 bytes, "
+        "each shorter than starting its phases would take"
     )
     program.run(check=True)
 

@@ -131,7 +131,7 @@ def test_what_became_of_each_loop(heat: avial_lab.Program) -> None:
     text = str(heat.explain())
     line = 1 + HEAT[: HEAT.index("affine.store %v")].count("\n")
     assert f"A[i - 1, j] is written by an earlier iteration of t: line {line}" in text
-    assert "a rank that owns B[i, :] does iteration i" in text
+    assert "the rank that owns B[i, :] runs iteration i" in text
 
 
 def test_a_row_goes_down_at_each_turn_and_nothing_else(heat: avial_lab.Program) -> None:
@@ -184,7 +184,7 @@ def test_a_replicate_whose_iterations_depend_on_each_other() -> None:
     text = BY_HAND.replace("affine.store %m, %b[%i]", "affine.store %m, %a[%i]")
     text = text.replace("%s = avial.replicate %cpu, %a, %b {", "%s = avial.replicate %cpu, %a {")
     arrays = {"a": np.zeros(30), "b": np.zeros(30), "e": np.zeros(())}
-    with pytest.raises(VerifyError, match=r"a\[i - 1\] is written by the iteration of i before"):
+    with pytest.raises(VerifyError, match=r"a\[i - 1\] is written by the previous iteration of i"):
         avial_lab.compile(text, arrays=arrays, ranks=2)
 
 

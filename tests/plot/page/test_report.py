@@ -113,7 +113,7 @@ def test_a_program_of_loops_tells_of_its_loops_and_its_messages() -> None:
     page = report_html(of_loops())
     text = re.sub(r"<[^>]*>", "", page)
     told = ("A program of loops", "divided over the ranks", "all phases", "× its share")
-    for words in (*told, "is written by the iteration of t before: line 10"):
+    for words in (*told, "is written by the previous iteration of t: line 10"):
         assert words in text, words
     places = [page.index(f'id="{section}"') for section in OF_LOOPS]
     assert places == sorted(places)

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.footprints import BodyReader
+from avial_lab.compiler.analysis.accesses.footprints import BodyReader, fits
 from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
 from avial_lab.compiler.analysis.accesses.linear import Linear, Window, ranged, symbol
 from avial_lab.compiler.analysis.accesses.storage_regions import joined
@@ -56,6 +56,8 @@ class Footprint:
     globals: tuple[ir.Value, ...]
     """What is written of the module's, as the function gets hold of it."""
     vague: frozenset[str]
+    in_bounds: bool = True
+    """No index whose range is known leaves its array."""
 
     @cached_property
     def read(self) -> frozenset[int]:
@@ -95,6 +97,7 @@ class Functions:
         operands = list(op.operands)
         for touch in footprint.touches:
             _touch_operand(reader, op, operands[touch.argument], touch, numbers)
+        reader.in_bounds = reader.in_bounds and footprint.in_bounds
         for value in footprint.globals:
             reader.note_memory(op, value, value, reads=False, writes=True)
         for number, operand in enumerate(operands):
@@ -246,11 +249,12 @@ class _FunctionReader(BodyReader):
         writes: bool,
         certain: bool,
     ) -> None:
+        box, filled, anchors = self.box_of(indices, windows)
+        self.in_bounds = self.in_bounds and (self.unreached or fits(box, root))
         number = self._number.get(root)
         if number is None:
             self._note_global(root, writes=writes)
             return
-        box, filled, anchors = self.box_of(indices, windows)
         origin = [Linear(0)] * len(box.start)
         start, stop = list(box.start), list(box.stop)
         for dim, anchored in enumerate(anchors):
@@ -289,7 +293,8 @@ def _read(functions: Functions, function: ir.Operation, known: Known) -> Footpri
     for block in blocks[1:]:
         reader.read_block(block)
     globals_ = tuple(dict.fromkeys(reader.globals))
-    return Footprint(tuple(_joined(reader.found)), globals_, frozenset(forms.vague))
+    vague = frozenset(forms.vague)
+    return Footprint(tuple(_joined(reader.found)), globals_, vague, reader.in_bounds)
 
 
 def _argument_forms(entry: ir.Block, known: Known) -> IndexForms:

@@ -95,7 +95,7 @@ def _words(op: ir.Operation) -> str:
         return _words(held[0]) if len(held) == 1 else "in order"
     count = _rounds(op)
     if count is None:
-        return "until data end it" if op.name == "scf.while" else "in order"
+        return "until a condition on data ends it" if op.name == "scf.while" else "in order"
     return _times(count)
 
 

@@ -26,7 +26,14 @@ from avial_lab.compiler.analysis.accesses.memory import (
     linalg,
 )
 from avial_lab.compiler.analysis.accesses.view_maps import ABSOLUTE, VIEW_MAPS, addressed, whole_of
-from avial_lab.compiler.ir.views import VIEWS, alternatives, defining, is_memref, view_chain
+from avial_lab.compiler.ir.views import (
+    DYNAMIC,
+    VIEWS,
+    alternatives,
+    defining,
+    is_memref,
+    view_chain,
+)
 from avial_lab.core.buffers import UNBOUNDED
 from avial_lab.core.regions import Box
 
@@ -54,7 +61,8 @@ class Touch:
     it does neither, it hands `value` to a function that does neither.
 
     `certain` says of a write that every element of the box is written for sure whenever the body
-    runs. The box is not yet cut to the root's shape; it is None in a loop that never runs.
+    runs. The box is not cut to the root's shape, below 0 neither; it is None in a loop that never
+    runs.
     `anchors` has an entry for each dimension, or none at all where no index hangs on a symbol.
     """
 
@@ -73,14 +81,25 @@ def body_touches(
     functions: Functions,
     symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS,
 ) -> list[Touch]:
-    """Every touch of a memref in `block`, nested regions included, in program order.
+    """Every touch of a memref in `block`, nested regions included, in program order; see
+    `read_body`.
+    """
+    return read_body(block, functions, symbols).touches
+
+
+def read_body(
+    block: ir.Block,
+    functions: Functions,
+    symbols: Mapping[ir.Value, Linear] = NO_SYMBOLS,
+) -> BodyReader:
+    """What has read `block`, nested regions included: its touches, in program order.
 
     functions: what the module's functions touch; kept from body to body, as each is read once.
     symbols: the forms of numbers from outside that have no value yet.
     """
     reader = BodyReader(functions, IndexForms(symbols))
     reader.read_block(block)
-    return reader.touches
+    return reader
 
 
 _Placed = tuple[ir.Value, Sequence[Linear], Sequence[Window], bool]
@@ -88,7 +107,8 @@ _Placed = tuple[ir.Value, Sequence[Linear], Sequence[Window], bool]
 
 class BodyReader:
     """Walks a body once. `certain` falls when what follows may not run; guards narrow known index
-    forms.
+    forms. `in_bounds` falls at an access whose bounding box is not inside of its array, or of the
+    view that it goes through, as far as both are numbers.
     """
 
     def __init__(self, functions: Functions, forms: IndexForms) -> None:
@@ -98,6 +118,7 @@ class BodyReader:
         self.certain = True
         self.unreached = False
         self.guards: tuple[Guard, ...] = ()
+        self.in_bounds = True
 
     @staticmethod
     def handling(name: str) -> Handler:
@@ -181,6 +202,9 @@ class BodyReader:
         """A touch of the window of elements from `indices` on; `certain` falls where the walk knows
         better.
         """
+        if defining(value) is not None and not self.unreached:  # not what `note` looks at
+            box, _, _ = self.box_of(indices, windows)
+            self.in_bounds = self.in_bounds and fits(box, value)
         for source in alternatives(value):
             if source != value:
                 indices, windows, _ = whole_of(self.forms, source)
@@ -223,6 +247,7 @@ class BodyReader:
         box, filled, anchors = self.box_of(indices, windows)
         sure = certain and filled and not anchors
         reached = None if self.unreached else box
+        self.in_bounds = self.in_bounds and (reached is None or fits(reached, root))
         self.touches.append(Touch(op, value, root, reads, writes, reached, sure, anchors))
 
     def _at_root(
@@ -274,7 +299,7 @@ class BodyReader:
         guarded: set[int] = set()
         for index, window in zip(indices, windows, strict=True):
             if not index.terms:
-                starts.append(max(index.constant, 0))
+                starts.append(index.constant)
                 stops.append(index.constant + window.extent)
                 filled = filled and (window.stride == 1 or window.count == 1)
                 continue
@@ -296,7 +321,7 @@ class BodyReader:
                     low = low if guard.low is None else max(low, guard.low + shift)
                     high = high if guard.high is None else min(high, guard.high + shift)
                     guarded.add(k)
-            starts.append(max(low, 0))
+            starts.append(low)
             stops.append(high + window.extent)
             variables = {variable for variable, _ in index.terms}
             filled = filled and index.dense(window) and not variables & used
@@ -315,6 +340,15 @@ class BodyReader:
                 self.touch_whole(op, operand, reads=True, writes=True)
         if len(op.regions):
             self.read_regions(op, certain=False)
+
+
+def fits(box: Box, memref: ir.Value) -> bool:
+    """Whether a box lies in a memref, as far as its ends and the memref's sizes are known."""
+    kind = ir.ShapedType(memref.type)
+    return not kind.has_rank or all(
+        low >= 0 and (extent == DYNAMIC or high <= extent or high >= UNBOUNDED)
+        for low, high, extent in zip(*box, kind.shape, strict=True)
+    )
 
 
 def _anchored(index: Linear, window: Window) -> Anchored | None:

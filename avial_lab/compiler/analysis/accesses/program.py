@@ -13,7 +13,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.accesses.buffers import program_buffers
 from avial_lab.compiler.analysis.accesses.calls import Functions
 from avial_lab.compiler.analysis.accesses.control_tree import Grouped
-from avial_lab.compiler.analysis.accesses.footprints import Touch, body_touches
+from avial_lab.compiler.analysis.accesses.footprints import Touch, read_body
 from avial_lab.compiler.analysis.accesses.linear import Linear
 from avial_lab.compiler.analysis.accesses.storage_regions import Part, access
 from avial_lab.compiler.analysis.accesses.summary import summary
@@ -103,7 +103,8 @@ class _Program:
     def task(self, op: ir.Operation) -> Task:
         operands, segments = list(op.operands), operand_segments(op)
         block = op.regions[0].blocks[0]
-        reads, writes = self._touched(op, operands, segments, block)
+        body = read_body(block, self.functions, self.symbols)
+        reads, writes = self._touched(op, operands, segments, body.touches)
         return Task(
             name=ir.StringAttr(op.attributes["name"]).value
             if "name" in op.attributes
@@ -119,6 +120,7 @@ class _Program:
             kind=_TASK_KINDS[op.name],
             summary=summary(block),
             span=span_of(op.location),
+            in_bounds=body.in_bounds,
         )
 
     def _after(self, op: ir.Operation) -> Iterator[str]:
@@ -128,12 +130,15 @@ class _Program:
                 yield from self.names[operand]
 
     def _touched(
-        self, op: ir.Operation, operands: list[ir.Value], segments: list[int], block: ir.Block
+        self,
+        op: ir.Operation,
+        operands: list[ir.Value],
+        segments: list[int],
+        touches: Sequence[Touch],
     ) -> tuple[_Parts, _Parts]:
         """What the body reads and what it writes, by buffer."""
         reads: _Parts = {}
         writes: _Parts = {}
-        touches = body_touches(block, self.functions, self.symbols)
         for touch in touches:
             buffer = self.buffers.get(touch.root)
             if buffer is None:
@@ -147,7 +152,7 @@ class _Program:
             if touch.reads:
                 reads.setdefault((touch.root, anchor), []).append(Part(box, True, relative))
             if touch.writes:
-                part = Part(box, touch.certain, relative)
+                part = Part(box, touch.certain and box == touch.box, relative)
                 writes.setdefault((touch.root, anchor), []).append(part)
         if op.name == "avial.task":
             listed = operands[segments[0] : segments[0] + segments[1]]

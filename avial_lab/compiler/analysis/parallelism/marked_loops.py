@@ -70,14 +70,14 @@ def may_run_at_once(loop: ir.Operation) -> bool:
 def order_of(op: ir.Operation, scop: Scop) -> str | None:
     """What keeps the iterations in order; None where nothing does."""
     if _calls(op):
-        return "what a call in it does to the world nobody has looked at"
+        return "the side effects of a call in it are not known"
     carried = [each for loop in scop.loops_of(op) for each in carried_among(loop, scop.statements)]
     if not carried:
         return None
     first = carried[0]
     if first.array.kind is ArrayKind.VALUE:
-        return "each hands a value on to the next"
-    return f"{first.target_access} meets {first.source_access} of an earlier one"
+        return "each passes a value to the next"
+    return f"{first.target_access} depends on {first.source_access} of an earlier one"
 
 
 def _calls(op: ir.Operation) -> bool:

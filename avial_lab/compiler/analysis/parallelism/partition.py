@@ -80,7 +80,7 @@ def partition(function: ir.Operation | ir.OpView) -> tuple[Node, ...]:
     """
     op = function.operation
     if any(len(region.blocks) != 1 for region in op.regions):
-        return (Sequential(op, (f"{op.name} has jumps between blocks",)),)
+        return (Sequential(op, (f"{op.name} branches between blocks",)),)
     return _Partition(read_scop(op)).block(op.regions[0].blocks[0])
 
 
@@ -183,8 +183,8 @@ class _Partition:
             if inner in self._opaque:
                 line = span_of(inner.location)
                 where = f": line {line.line}" if line is not None else ""
-                return (f"{inner.name} is not understood{where}",)
-        return (f"{op.name} is no loop that could be divided",)
+                return (f"the effects of {inner.name} are not known{where}",)
+        return (f"{op.name} is not a loop that can be divided",)
 
 
 def _repeats(op: ir.Operation | None) -> bool:
@@ -210,10 +210,10 @@ def _if_it_pays(node: Node) -> Node:
     if node.thin and node.reductions:
         if count is not None and count >= MUCH:
             return node
-        return Sequential(node.op, ("too little is summed up at each turn to do it in parts",))
+        return Sequential(node.op, ("each time, too few terms are summed to divide them",))
     if count is None or count >= SOME:
         return node
-    return Sequential(node.op, (f"{count} iterations are too few to divide at each turn",))
+    return Sequential(node.op, (f"{count} iterations are too few to divide them each time",))
 
 
 def _depth(node: Node) -> int:

@@ -237,14 +237,14 @@ class Splitter:
         texts += [why for r in found if (why := _irreducible(r, nest)) is not None]
         if found and not texts:
             return self._split(nest, Choice((loop,), tuple(private)), found)
-        texts = texts or [f"what {nest.op.name} computes is written nowhere"]
+        texts = texts or [f"{nest.op.name} writes no array"]
         return Refusal(tuple(dict.fromkeys(texts))[:MOST_REASONS])
 
     def _reasons(self, nest: LoopNest) -> tuple[str, ...]:
         """Why the nest's own loop is not parallel."""
         loop = nest.loops[0]
         texts = (d.reason() for d in carried_among(loop, nest.statements))
-        few = f"{loop} has no more than one iteration"
+        few = f"{loop} has at most one iteration"
         return tuple(islice(dict.fromkeys(texts), MOST_REASONS)) or (few,)
 
 
@@ -319,10 +319,10 @@ def _irreducible(reduction: Reduction, nest: LoopNest) -> str | None:
         return f"the {reduction} keeps its order: the program is strict"
     for array in reduction.arrays:
         if array.kind is not ArrayKind.MEMORY:
-            return f"{array} is handed from one iteration of {reduction.loop} to the next"
+            return f"{array} is passed from one iteration of {reduction.loop} to the next"
     kind = reduction.element_type
     if not combines(reduction.op, kind):
-        return f"parts of {reduction.array} cannot be combined as {kind}"
+        return f"partial results of {reduction.array} cannot be combined as {kind}"
     updating = {name for u in reduction.updates for name in (u.load, u.store)}
     for statement in nest.statements:
         for access in statement.accesses:
@@ -330,5 +330,5 @@ def _irreducible(reduction: Reduction, nest: LoopNest) -> str | None:
             if array in reduction.arrays and statement.name not in updating:
                 line = f": line {statement.span.line}" if statement.span is not None else ""
                 how = "written" if access.writes else "read"
-                return f"{array}, which is summed up, is {how} as {access} too{line}"
+                return f"{array}, which is reduced, is also {how} as {access}{line}"
     return None

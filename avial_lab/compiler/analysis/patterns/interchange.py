@@ -61,7 +61,7 @@ def better_order(scop: Scop, units: Sequence[Unit], near: int = 0) -> isl.UnionM
         return None
     ordered = limited(lambda: order_among(scop, units), lambda: None, limit=OPERATIONS)
     if ordered is None:
-        raise Immovable("isl gave up on what has to stay in order")
+        raise Immovable("isl gave up computing the dependences")
     times, best = _start(units, ordered), None
     for _ in range(MOST_MOVES):
         legal = (
@@ -98,7 +98,7 @@ def _start(units: Sequence[Unit], ordered: isl.UnionMap) -> Times:
     for times in starts_of(units):
         if _is_kept(schedule_of(units, times), ordered):
             return times
-    raise Immovable("statements of one iteration depend on each other both ways")
+    raise Immovable("statements of one iteration depend on each other in a cycle")
 
 
 def _is_kept(times: isl.UnionMap, ordered: isl.UnionMap) -> bool:

@@ -60,7 +60,7 @@ class _Draft:
 
     def done(self) -> Product:
         if self.left is None or self.right is None:
-            raise NoProduct("what it adds is no product of two matrices")
+            raise NoProduct("its terms are not products of two matrices")
         return Product(self.negative, tuple(self.factors), self.left, self.right)
 
 
@@ -76,17 +76,17 @@ def products_in(
     """
     kind = found.stored.type
     if not isinstance(kind, ir.F32Type | ir.F64Type):
-        raise NoProduct(f"its elements are {kind}")
+        raise NoProduct(f"its elements are {kind}, neither f32 nor f64")
     row = found.unit.loops[found.roles.row].name
     if row in found.space.terms_of_row.names:
-        raise NoProduct(f"each {row} has terms of its own")
+        raise NoProduct(f"the range of its terms depends on {row}")
     columns = found.space.columns_of_row
     if not all(_goes_one_way(forms, row) for forms in (columns.lows, columns.highs)):
-        raise NoProduct(f"the columns of each {row} go back and forth")
+        raise NoProduct(f"the range of its columns is not monotonic in {row}")
     reader = _Reader(root, found, frozenset(kept))
     products = reader.added()
     if not _is_apart(found, frozenset(kept)):
-        raise NoProduct("it reads what it stores")
+        raise NoProduct("it reads elements that it stores")
     reader.check_elements()
     return products
 
@@ -112,7 +112,7 @@ class _Reader:
             op = _owner(value)
             name = op.name if op is not None else ""
             if op is None or name not in ("math.fma", "arith.addf", "arith.subf"):
-                raise NoProduct("more is done to its elements than to add products")
+                raise NoProduct("its elements are not just sums of products")
             operands = list(op.operands)
             if name == "math.fma":
                 value, parts = operands[2], operands[:2]
@@ -144,7 +144,7 @@ class _Reader:
             elif draft.right is None and loops >= self.of_right and roles.row not in loops:
                 draft.right = value
             else:
-                raise NoProduct("what it adds is no product of two matrices")
+                raise NoProduct("its terms are not products of two matrices")
         elif op is not None and op.name == "arith.negf":
             draft.negative = not draft.negative
             self._times(draft, op.operands[0])
@@ -152,7 +152,7 @@ class _Reader:
             for operand in op.operands:
                 self._times(draft, operand)
         else:
-            raise NoProduct("its matrices are computed as it goes")
+            raise NoProduct("its operands are computed, not loaded")
 
     def _loops(self, value: ir.Value) -> set[int]:
         """The places of the unit's loops that the value depends on."""
@@ -165,7 +165,7 @@ class _Reader:
         if not defined_in(self.root, value):
             return set()
         if op is None:
-            raise NoProduct("a loop hands a value on")
+            raise NoProduct("a loop carries a value")
         return set().union(*(self._loops(each) for each in op.operands))
 
     def _check_matrix(self, value: ir.Value) -> None:
@@ -182,13 +182,13 @@ class _Reader:
             stride_of(access, along) == 1 and _goes_by_rows(access, across)
             for along, across in ((first, second), (second, first))
         ):
-            raise NoProduct(f"no rows or columns of {access} lie element by element")
+            raise NoProduct(f"neither rows nor columns of {access} are contiguous")
 
     def check_elements(self) -> None:
         """Whether the elements that are added to are rows, too."""
         access, roles = self.found.store.accesses[0], self.found.roles
         if stride_of(access, roles.column) != 1 or not _goes_by_rows(access, roles.row):
-            raise NoProduct(f"the rows of {access} are none of a matrix")
+            raise NoProduct(f"{access} is not a matrix with contiguous rows")
 
 
 def _goes_one_way(forms: Sequence[Affine], name: str) -> bool:

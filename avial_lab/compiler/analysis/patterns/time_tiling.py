@@ -62,7 +62,7 @@ class Resident(Immovable):
     """
 
     def __init__(self, nbytes: int, steps: int, cache: int) -> None:
-        super().__init__(f"its arrays ({nbytes:,} bytes) stay in a cache of {cache:,} anyway")
+        super().__init__(f"its arrays ({nbytes:,} bytes) fit in a cache of {cache:,} bytes")
         self.nbytes, self.steps = nbytes, steps
 
 
@@ -156,12 +156,12 @@ def cone(loop: ir.Operation) -> Cone:
     """Of the steps of a time loop over arrays; raises Immovable where it has none."""
     found = _Sweeps.of(loop)
     if found is None:
-        raise Immovable("it is no loop around sweeps over arrays")
+        raise Immovable("it is not a loop around sweeps over arrays")
     # A rank goes through them in the program's order: what it reads has to be there, no more.
     slabs = replace(found.at(1), flow=True)
     made = limited(lambda: _cone(slabs), lambda: None)
     if made is None:
-        raise Immovable("isl gave up on what its steps need of each other")
+        raise Immovable("isl gave up computing the dependences between its steps")
     return made
 
 
@@ -170,10 +170,10 @@ def _cone(found: _Sweeps) -> Cone:
     if extents is None:
         raise Immovable("its bounds are not known before it runs")
     if any(sweep.loops[0] is None for sweep in found.sweeps):
-        raise Immovable("not all of it goes over rows of what it writes")
+        raise Immovable("some of its sweeps have no loop over rows of what they write")
     falling, rising = found.face(0, -1, gentlest=0), found.face(0, 1, gentlest=0)
     if falling is None or rising is None:
-        raise Immovable("each step hangs on all rows before, or after")
+        raise Immovable("each step depends on all rows before it, or on all after it")
     return Cone(found.sweeps, falling, rising, extents)
 
 
@@ -188,10 +188,10 @@ def time_tiles(
     """
     found = _Sweeps.of(loop)
     if found is None:
-        raise Immovable("it is no loop around sweeps over arrays")
+        raise Immovable("it is not a loop around sweeps over arrays")
     tiles = limited(lambda: _tiles(found, caches, widths), lambda: None)
     if tiles is None:
-        raise Immovable("isl gave up on its tiles")
+        raise Immovable("isl gave up computing its tiles")
     return tiles
 
 
@@ -205,14 +205,14 @@ def _tiles(found: _Sweeps, caches: Sequence[int], widths: Sequence[int]) -> Time
         raise Resident(nbytes, extents.steps, caches[-1])
     slabs = found.at(1)
     if all(sweep.loops[0] is None for sweep in slabs.sweeps):
-        raise Immovable("nothing in it goes over rows of what it writes")
+        raise Immovable("none of its sweeps has a loop over rows of what it writes")
     faces = slabs.pair()
     if faces is None:
-        raise Immovable("no tile of several steps would keep what its sweeps need of each other")
+        raise Immovable("no tile of several steps respects the dependences between its sweeps")
     lines = found.at(2).pair(third=True) if found.has_lines else None
     sized = _sized(faces, lines, extents, nbytes, caches, widths)
     if sized is None:
-        raise Immovable("too few rows of its arrays fit a cache")
+        raise Immovable("too few rows of its arrays fit in a cache")
     sweeps = found.sweeps if len(sized) > 2 else slabs.sweeps
     return TimeTiles(found.loop, sweeps, sized, extents, nbytes)
 

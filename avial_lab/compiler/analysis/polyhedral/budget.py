@@ -29,7 +29,7 @@ _FAILED = (isl.Error, TypeError)
 
 _PROBE = isl.Set("{ [i, j] : 0 <= i <= j <= 5 }")
 
-TOO_HARD = "isl gave up after {limit} operations; taken to be possible"
+TOO_HARD = "isl gave up after {limit} operations; assumed to be possible"
 
 
 def limited(compute: Callable[[], T], otherwise: Callable[[], T], *, limit: int = OPERATIONS) -> T:

@@ -116,7 +116,7 @@ class Dependence:
         return ">" if high.is_neg() else "*"
 
     def reason(self) -> str:
-        """One line for people, `A[i - 1] is written by the iteration of i before: line 7`.
+        """One line for people, `A[i - 1] is written by the previous iteration of i: line 7`.
 
         It names the array with the subscripts as written, the loop, the distance and the line of
         the other access.
@@ -342,9 +342,9 @@ def _reason(dependence: Dependence) -> str:
     if loop is not None and loop.kind is LoopKind.WHILE and array.kind is ArrayKind.VALUE:
         return f"{loop.op.name} decides after each iteration whether to run another{_line(source)}"
     if array.kind is ArrayKind.VALUE:
-        return f"{array} is handed from one iteration of {loop} to the next{_line(source)}"
+        return f"{array} is passed from one iteration of {loop} to the next{_line(source)}"
     if array.kind is ArrayKind.EFFECT:
-        return f"{source.op.name} may do anything, so its runs keep their order{_line(source)}"
+        return f"{source.op.name} has unknown side effects and runs in order{_line(source)}"
     here, there, verb, other, when = _sides(dependence)
     modal = "is" if dependence.exact else "may be"
     text = f"{here} {modal} {verb} by {when}{_line(other)}"
@@ -372,7 +372,7 @@ def _when(dependence: Dependence, *, earlier: bool) -> str:
     if iterations is None:
         return f"{'an earlier' if earlier else 'a later'} iteration of {loop}"
     if iterations == 1:
-        return f"the iteration of {loop} before" if earlier else f"the next iteration of {loop}"
+        return f"the previous iteration of {loop}" if earlier else f"the next iteration of {loop}"
     return f"iteration {loop} {'-' if earlier else '+'} {distance}"
 
 

@@ -151,7 +151,7 @@ def nest_of(name: str, kind: TaskKind, op: ir.Operation) -> Nest | None:
     if _pairs(space.statements) <= MOST_PAIRS:
         found, sharp = direct(dependences(space.statements))
         if not sharp:
-            notes.append("some arrows that follow from others are drawn too: isl gave up on them")
+            notes.append("some transitive arrows are drawn too: isl gave up removing them")
     else:
         notes.append("it has too many accesses for its dependences to be drawn")
     shown = [(d, _needs(space, d)) for d in found]

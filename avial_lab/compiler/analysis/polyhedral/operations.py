@@ -143,7 +143,7 @@ def _once(reader: Reader, op: ir.Operation) -> None:
     if reader.straight(op):
         reader.read_regions(op)
     else:
-        reader.opaque(op, "jumps between blocks")
+        reader.opaque(op, "branches between blocks")
 
 
 # -- operations that touch memory
@@ -250,7 +250,7 @@ def linalg(reader: Reader, op: ir.Operation) -> None:
         if k >= inputs:
             touches += reader.touch_whole(operand, writes=True, exact=everywhere)
     if any(True for _ in _memory_operations(body)):
-        reader.opaque(op, "touches memory in its body")
+        reader.opaque(op, "accesses memory in its body")
         return
     reader.statement(op, touches)
 
@@ -274,7 +274,7 @@ def _covers_outputs(op: ir.Operation, inputs: int) -> bool:
 
 def _call(reader: Reader, op: ir.Operation) -> None:
     if not _pure_callee(op):
-        reader.opaque(op, "may do anything with what it is given")
+        reader.opaque(op, "may have any effect on its operands")
 
 
 def _pure_callee(op: ir.Operation) -> bool:

@@ -159,7 +159,7 @@ class Reader:
         name = self._loop_name("iteration")
         self._push(op, 0, name, LoopKind.WHILE, 1)
         self.indices.scope = self.indices.scope.inside((), (f"{name} >= 0",))
-        self.doubt(f"{op.name} runs as long as its condition says")
+        self.doubt(f"{op.name} runs until its condition is false")
         state_array = self._carried("condition", "i1", len(self.loops))
         self._carry(op, state_array, before=True)
         self.read_regions(op)
@@ -348,9 +348,9 @@ class Reader:
         words = re.findall(r"[A-Za-z_]\w*", str(form))
         return all(word in self.indices.parameters or word in ("floor", "mod") for word in words)
 
-    def opaque(self, op: ir.Operation, why: str = "is not understood") -> None:
+    def opaque(self, op: ir.Operation, why: str = "has unknown effects") -> None:
         """It may read and write every memref it is given or uses, and whatever else there is."""
-        self.notes[f"{op.name} {why}: taken to read and write all it is given"] = None
+        self.notes[f"{op.name} {why}: assumed to read and write all its operands"] = None
         given = dict.fromkeys(m for m in memrefs_of(op) if not defined_in(op, m))
         touches = [
             touch

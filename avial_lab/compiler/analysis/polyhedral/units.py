@@ -103,7 +103,7 @@ def _number(name: str) -> int:
 
 def _check(statement: Statement) -> None:
     if not statement.exact:
-        raise Immovable(statement.note or f"nobody knows when {statement} runs")
+        raise Immovable(statement.note or f"the iterations in which {statement} runs are not known")
     for access in statement.accesses:
         if access.array.kind is not ArrayKind.MEMORY or access.array.loops:
             raise Immovable(f"{access} is carried from iteration to iteration")
@@ -129,7 +129,7 @@ def _loads(
             elif used.name.startswith(PURE) and not len(used.regions):
                 todo.append(used)
             elif not _names_memory(used):
-                raise Immovable(f"{statement} uses a value of {used.name}")
+                raise Immovable(f"{statement} uses a result of {used.name}")
 
 
 def computed_by(op: ir.Operation) -> Iterable[ir.Operation]:

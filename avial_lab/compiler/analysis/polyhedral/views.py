@@ -18,7 +18,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import Indices, size_of
 from avial_lab.compiler.ir.dialects.avial import CAST
-from avial_lab.compiler.ir.views import ALLOCATIONS, DYNAMIC, defining, memrefs_of, view_source
+from avial_lab.compiler.ir.views import ALLOCATIONS, DYNAMIC, defining, handed_to, view_source
 
 Subscripts = tuple[Affine | None, ...]
 
@@ -112,7 +112,7 @@ def roots_of(memref: ir.Value) -> list[ir.Value] | None:
         if begins:
             roots[value] = None
         elif carrier.name in _CHOOSERS:
-            pending.extend(memrefs_of(carrier))
+            pending.extend(handed_to(value))
         else:
             return None
     return list(roots)

@@ -85,8 +85,8 @@ def described(found: Contraction, tiles: Tiles) -> str:
     )
     return (
         f"in register tiles of {tiles.rows} × {tiles.columns}; blocks of {tiles.terms} terms "
-        f"({_kib(right_bytes * tiles.columns)} of right values a panel, through L1) and "
-        f"{tiles.block} rows ({_kib(nbytes * tiles.block)} of them, in L2)"
+        f"({_kib(right_bytes * tiles.columns)} per packed right panel, streamed through L1) and "
+        f"{tiles.block} rows ({_kib(nbytes * tiles.block)} of left rows, in L2)"
     )
 
 

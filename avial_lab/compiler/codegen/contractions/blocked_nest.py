@@ -49,7 +49,7 @@ NARROWER = 4
 FEWEST = 16
 """Steps, below which a block is left to its own loops."""
 
-SHARED_AROUND = "threads share a loop around"
+SHARED_AROUND = "an enclosing loop is divided among threads"
 """Why no BLAS is called."""
 
 
@@ -124,7 +124,7 @@ class BlockCode:
             return found.panel, []
         made = [replace(code, lines=self.sizes.lines(code)) for code in made]
         for code in made:
-            what = f"lines of {code.name} wait for a block's own and for no other"
+            what = f"lines of {code.name} depend on their own block only"
             tell(self.loop, NAME, f"{what}: {code.lines} at a time")
         return core, made
 

@@ -72,7 +72,7 @@ class AstLoops:
             return
         end = node.for_get_cond()
         if end.op_get_arg(0).get_id().get_name() != name or end.op_get_type() not in (OP.le, OP.lt):
-            raise Immovable(f"the loop would end at {end.to_C_str()}")
+            raise Immovable(f"the generated loop has no affine upper bound: {end.to_C_str()}")
         more = 1 if end.op_get_type() == OP.le else 0
         origin = self._loop_of(node, name)
         low, high = _Map(self), _Map(self)
@@ -204,13 +204,13 @@ class _Map:
             return ir.AffineExpr.get_floor_div(*arguments)
         if operation in (OP.pdiv_r, OP.zdiv_r):
             return ir.AffineExpr.get_mod(*arguments)
-        raise Immovable(f"{expr.to_C_str()} is no affine expression")
+        raise Immovable(f"{expr.to_C_str()} is not an affine expression")
 
     def _named(self, name: str) -> ir.AffineExpr:
         if name not in self.loops.values:
-            raise Immovable(f"{name} has no value here")
+            raise Immovable(f"{name} is not defined here")
         if not _is_affine(self.loops.values[name]):
-            raise Immovable(f"{name} is counted by a loop that is not affine")
+            raise Immovable(f"{name} is the variable of a loop that is not affine")
         if name in self.loops.variables or _is_dimension(self.loops.values[name]):
             known, get = self.dims, ir.AffineDimExpr.get
         else:
@@ -291,7 +291,7 @@ def _conjunction(expr: isl.AstExpr) -> list[isl.AstExpr]:
 def _constraint(where: _Map, test: isl.AstExpr) -> tuple[ir.AffineExpr, bool]:
     """The form that has to be ≥ 0, or 0 where the flag says so."""
     if test.get_type() != EXPR.op or test.op_get_n_arg() != 2:
-        raise Immovable(f"{test.to_C_str()} is no affine condition")
+        raise Immovable(f"{test.to_C_str()} is not an affine condition")
     left, right = (where.of(test.op_get_arg(k)) for k in range(2))
     match test.op_get_type():
         case OP.ge:
@@ -305,7 +305,7 @@ def _constraint(where: _Map, test: isl.AstExpr) -> tuple[ir.AffineExpr, bool]:
         case OP.eq:
             return left - right, True
         case _:
-            raise Immovable(f"{test.to_C_str()} is no affine condition")
+            raise Immovable(f"{test.to_C_str()} is not an affine condition")
 
 
 def _children(node: isl.AstNode) -> Iterator[isl.AstNode]:

@@ -55,7 +55,7 @@ class Strides:
 
     def __post_init__(self) -> None:
         if any(PARALLEL in op.attributes for op in operations_named(self.loop, *LOOPS)):
-            raise NoLanes("a loop in it is for threads")
+            raise NoLanes("an inner loop is divided among threads")
         self._of[self.loop.regions[0].blocks[0].arguments[0]] = 1
         self._block(self.loop.regions[0].blocks[0])
 
@@ -111,7 +111,7 @@ class Strides:
         elif op.name in STORES:
             self._store(op)
         elif not is_pure(op) or len(op.regions) or any(map(is_memref, op.results)):
-            raise NoLanes(f"{op.name} has no form for vectors")
+            raise NoLanes(f"{op.name} has no vector form")
         else:
             self._computed(op)
 
@@ -154,7 +154,7 @@ class Strides:
             dialect == "math" and (name in FUNCTIONS or CHOSEN in op.attributes)
         )
         if not known:
-            raise NoLanes(f"{op.name} has no form for vectors")
+            raise NoLanes(f"{op.name} has no vector form")
         for value in (*op.operands, *op.results):
             _check_element(value.type)
 
@@ -173,17 +173,17 @@ class Strides:
         memory = ir.MemRefType(op.operands[op.name in STORES].type)
         _check_element(memory.element_type)
         if str(memory.element_type) == "i1":
-            raise NoLanes("truth values lie in memory as bytes")
+            raise NoLanes("i1 is stored as bytes")
         operands = list(op.operands)[1 + (op.name in STORES) :]
         if op.name.startswith("affine.") and any(self.of(each) is None for each in operands):
-            raise NoLanes("a subscript is computed from what is another one in each lane")
+            raise NoLanes("a subscript is computed from a value that differs between lanes")
 
     def _loop(self, op: ir.Operation) -> None:
         count = len(op.results)
         operands = list(op.operands)
         bounds, starts = operands[: len(operands) - count], operands[len(operands) - count :]
         if any(self.of(bound) != 0 for bound in bounds):
-            raise NoLanes("a loop in it has other bounds in each iteration")
+            raise NoLanes("the bounds of an inner loop differ between lanes")
         block = op.regions[0].blocks[0]
         carried = list(block.arguments)[1:]
         self._mix(carried, [starts])
@@ -216,7 +216,7 @@ class Strides:
         self._mix(op.results, [given])
         if self.of(said) != 0:
             if operations_named(op, *STORES):
-                raise NoLanes("an iteration that is through would store again")
+                raise NoLanes("a lane whose loop has ended would store again")
             self._check_tried(after)
 
     def _check_tried(self, block: ir.Block) -> None:
@@ -225,7 +225,7 @@ class Strides:
             op = view.operation
             alike = op.name in LOADS and not self.are_vectors(op)
             if not (alike or _may_be_tried(op)):
-                raise NoLanes("iterations end their loops at different times")
+                raise NoLanes("lanes leave an inner loop after different numbers of iterations")
 
     def _branch(self, op: ir.Operation) -> None:
         if any(self.of(operand) != 0 for operand in op.operands):
@@ -242,7 +242,7 @@ class Strides:
         """Lanes that choose differently compute both: what does nothing but compute."""
         inside = list(operations_in(op))
         if op.name != "scf.if" or not all(map(_may_be_tried, inside)) or not len(op.results):
-            raise NoLanes("iterations take different branches")
+            raise NoLanes("lanes take different branches")
 
     def _mix(self, values: Sequence[ir.Value], sources: Sequence[Sequence[ir.Value]]) -> None:
         """Each of `values` may be any of those in its place of `sources`."""
@@ -286,7 +286,7 @@ def _check_element(kind: ir.Type) -> None:
         isinstance(kind, ir.IntegerType) and kind.is_signless and kind.width in WIDTHS
     )
     if not fits:
-        raise NoLanes(f"there are no vectors of {kind} here")
+        raise NoLanes(f"no vectors of {kind} are written")
 
 
 def _may_be_tried(op: ir.Operation) -> bool:

@@ -44,7 +44,7 @@ def stores_past_caches(
 def told_of(stores: Sequence[ir.Operation]) -> str:
     """What is told of them."""
     names = listed(dict.fromkeys(name_of(op.operands[1].location) or "it" for op in stores))
-    return f"{names} is written past the caches, which are too small for it"
+    return f"{names} is stored past the caches, which are too small for it"
 
 
 def wait_for_memory() -> None:

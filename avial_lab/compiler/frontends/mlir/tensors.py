@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from mlir import ir, passmanager
 
+from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
 from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import functions_of, has_body
 from avial_lab.core.errors import VerifyError
 
@@ -21,11 +23,13 @@ _BUFFERIZE = (
 
 
 _TOSA = (
-    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,"
+    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-to-scf,"
     "tosa-make-broadcastable,tosa-to-linalg-named,canonicalize,tosa-to-linalg,"
-    "tosa-to-arith{include-apply-rescale},tosa-to-tensor,tosa-to-scf))"
+    "tosa-to-arith{include-apply-rescale},tosa-to-tensor))"
 )
-"""What MLIR's own pipeline from tosa to linalg has, in its order."""
+"""What MLIR's own pipeline from tosa to linalg has, in its order but for tosa-to-scf, which is its
+last: tosa-to-linalg fails at a tosa.scatter that is still there.
+"""
 
 
 def tensors_to_memory(module: ir.Module) -> bool:
@@ -38,7 +42,9 @@ def tensors_to_memory(module: ir.Module) -> bool:
     for function in functions_of(module):
         if has_body(function):
             _protect_arguments(function)
+    _reading_maps_to_generics(module)
     if _has_tosa(module):
+        tosa_control_to_scf(module.operation)
         run_pipeline(module, _TOSA, "no loops were found for an operation of tosa")
     run_pipeline(module, _BUFFERIZE, "no memory was found for a tensor")
     return True
@@ -54,6 +60,42 @@ def run_pipeline(module: ir.Module, pipeline: str, failure: str) -> None:
             failure + (f": {first.message}" if first else ""),
             span=span_of(first.location) if first else None,
         ) from None
+
+
+def _reading_maps_to_generics(module: ir.Module) -> None:
+    """Maps that read what they write become generics: one-shot-bufferize takes the init of a
+    linalg.map as never read, and gives it memory without values (llvm/llvm-project#213241).
+
+    before:  linalg.map ins(%x) outs(%init) (%a, %old) { … %old … }
+    after:   linalg.generic {…} ins(%x) outs(%init) { ^bb0(%a, %old): … %old … }
+    """
+    for op in operations_named(module.operation, "linalg.map"):
+        init = op.regions[0].blocks[0].arguments[len(op.operands) - 1]
+        if len(op.results) and any(True for _ in init.uses):
+            _to_generic(op)
+
+
+def _to_generic(op: ir.Operation) -> None:
+    with op.context, op.location:
+        rank = ir.RankedTensorType(op.results[0].type).rank
+        same = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
+        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+        count = len(op.operands)
+        generic = ir.Operation.create(
+            "linalg.generic",
+            [result.type for result in op.results],
+            list(op.operands),
+            attributes={
+                "indexing_maps": ir.ArrayAttr.get([same] * count),
+                "iterator_types": ir.ArrayAttr.get([parallel] * rank),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([count - 1, 1]),
+            },
+            regions=1,
+            ip=ir.InsertionPoint(op),
+        )
+    op.regions[0].blocks[0].append_to(generic.regions[0])
+    op.results[0].replace_all_uses_with(generic.results[0])
+    op.erase()
 
 
 def _has_tosa(module: ir.Module) -> bool:

@@ -52,7 +52,7 @@ class Copy:
         self.header: list[tuple[str, Type, int]] = []
         self.located = self.regions = False
         self.arrow_end: int | None = None
-        self.colon: int | None = None
+        self.colons: list[int] = []
         self.previous = ""
 
     def run(self, offset: int) -> int:
@@ -145,7 +145,7 @@ class Copy:
                 self.located = e.text.startswith("(", match.end())
         elif kind == "punct":
             if word == ":" and not self.stack:
-                self.colon = match.end()
+                self.colons.append(match.start())
             elif word not in ",:=<>?*+-|/.":
                 raise e.error(f"stray '{word}'", match.start())
 
@@ -189,17 +189,24 @@ class Copy:
 
     def result_types(self) -> list[Type]:
         """The types of the results: as written behind `->`, else from MLIR when needed."""
-        if self.arrow_end is not None and (
-            self.colon is not None or self.op in ("scf.if", "scf.for")
-        ):
+        if self.arrow_end is not None and self._is_before_types(self.arrow_end):
             return self._written_types(self.arrow_end)
         results = self.results or ""
         count = sum(int(part.partition(":")[2] or 1) for part in results.split(",")[:1000])
+        targets = (written_target(self.e, colon) for colon in self.colons)
+        target = next((found for found in targets if found is not None), None)
+        if target is not None and count == 1:
+            return [target]
         operands = self._operand_types()
         if operands is None or len(operands) > _MOST or count > _MOST:
             return [None] * count
         pieces = tuple(self.e.out.pieces[self.first_piece :])
         return [Unknown(pieces, results, k, tuple(operands.items())) for k in range(count)]
+
+    def _is_before_types(self, arrow_end: int) -> bool:
+        """Not so in `memref.transpose %a (i, j) -> (j, i) : T to T`."""
+        known = bool(self.colons) and arrow_end > self.colons[0]
+        return known or self.op in ("scf.if", "scf.for")
 
     def _written_types(self, offset: int) -> list[Type]:
         """`(T, U)`, or as many types between commas as there are results."""
@@ -230,6 +237,17 @@ class Copy:
                 return None
             found[name] = type_
         return found
+
+
+def written_target(e: Elaborator, offset: int) -> Type:
+    """U of the `: T to U` or `: T into U` at that place; None where there is none."""
+    colon = e.at(offset, ":")
+    if colon is None:
+        return None
+    start = e.source.skip(colon)
+    end = e.type_end(start)
+    behind = (e.at(end, "into") or e.at(end, "to")) if end > start else None
+    return None if behind is None else e.read_type(behind)[0]
 
 
 _EQUALS = re.compile(r"\w+\s*=")

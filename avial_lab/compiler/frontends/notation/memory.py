@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from avial_lab.compiler.frontends.notation import types
+from avial_lab.compiler.frontends.notation.copied import written_target
 from avial_lab.compiler.frontends.notation.elaborate import Elaborator
-from avial_lab.compiler.frontends.notation.elaboration import Type
 from avial_lab.compiler.frontends.notation.rules import (
     NAME,
     ONE,
@@ -182,7 +182,7 @@ def _subview(e: Elaborator, results: str | None, op: str, start: int, offset: in
         for name, where in names_in(match, group):
             e.type_of(name, where, "index")
     if e.at(match.end(), ":") is not None:
-        return e.copied(results, op, start, offset, found=_written_target(e, match.end()))
+        return e.copied(results, op, start, offset, found=[written_target(e, match.end())])
     type_ = e.type_of(match[1], match.start(1))
     source = types.memref(type_) if type_ else None
     if source is None:
@@ -202,26 +202,39 @@ def _subview(e: Elaborator, results: str | None, op: str, start: int, offset: in
     return finish(e, results, op, start, match.end(), f" : {type_} to {found}", [found])
 
 
+_PERMUTATION = re.compile(rf"\s*({VALUE})\s*\(([\w\s,]*)\)\s*->\s*\(([\w\s,]*)\)")
+
+
+@rule("memref.transpose", "%t = OP %a (i, j) -> (j, i)")
+def _transpose(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
+    match = _PERMUTATION.match(e.text, offset)
+    if match is None:
+        return e.copied(results, op, start, offset)
+    if e.at(match.end(), ":") is not None:
+        return e.copied(results, op, start, offset, found=[written_target(e, match.end())])
+    type_ = e.type_of(match[1], match.start(1))
+    source = types.memref(type_) if type_ else None
+    before, after = ([name.strip() for name in match[k].split(",")] for k in (2, 3))
+    if source is None or source.shape is None or sorted(before) != sorted(after):
+        raise no_type(e, op, start)
+    if len(before) != len(source.shape) or len(set(before)) < len(before):
+        raise e.error(
+            f"{op} names {len(before)} dimensions of a buffer of {len(source.shape)} ({type_})",
+            match.start(2),
+            kind=VerifyError,
+        )
+    found = types.transposed_type(source, [before.index(name) for name in after])
+    if found is None:
+        raise no_type(e, op, start)
+    return finish(e, results, op, start, match.end(), f" : {type_} to {found}", [found])
+
+
 def _extents(e: Elaborator, match: re.Match[str], group: int) -> list[Extent]:
     parts = [part.strip() for part in match[group].split(",") if part.strip()]
     for part in parts:
         if not part.startswith("%") and not re.fullmatch(r"-?\d{1,18}", part):
             raise e.error(f"'{part[:20]}' is neither a value nor an integer", match.start(group))
     return [DYNAMIC if part.startswith("%") else int(part) for part in parts]
-
-
-def _written_target(e: Elaborator, offset: int) -> list[Type]:
-    """The type behind `: T to`."""
-    colon = e.at(offset, ":")
-    if colon is None:
-        return [None]
-    _, end = e.read_type(colon)
-    to = e.at(end, "to") or e.at(end, "into")
-    if to is None:
-        return [None]
-    if e.text[to - 2 : to + 2] == "into":
-        to += 2
-    return [e.read_type(to)[0]]
 
 
 _ATOMIC = re.compile(rf"\s*\w+\s+({VALUE})\s*,\s*({VALUE})\s*\[([^\[\]]*)\]")

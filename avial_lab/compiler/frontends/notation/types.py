@@ -6,6 +6,7 @@ Type text -> its parts, and back. Only the types whose parts the notation has to
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -201,6 +202,29 @@ def subview_type(
     base, offset = known
     for step, start in zip(base, offsets, strict=True):
         offset = plus(offset, times(step, start))
-    steps = ", ".join(str(times(a, b)) for a, b in zip(base, strides, strict=True))
-    layout = f"strided<[{steps}]{'' if offset == 0 else f', offset: {offset}'}>"
-    return str(MemRef(tuple(sizes), source.element, layout, source.space))
+    steps = [times(a, b) for a, b in zip(base, strides, strict=True)]
+    return _strided(source, sizes, steps, offset)
+
+
+def transposed_type(source: MemRef, order: list[int]) -> str | None:
+    """The type MLIR gives `memref.transpose` whose dimension k is dimension `order[k]` of the
+    source; None where it has to be written.
+
+    >>> transposed_type(memref("memref<4x6xi64>"), [1, 0])
+    'memref<6x4xi64, strided<[1, 6]>>'
+    """
+    known = source.strides()
+    if known is None or source.shape is None:
+        return None
+    steps, offset = known
+    return _strided(source, [source.shape[k] for k in order], [steps[k] for k in order], offset)
+
+
+def _strided(
+    source: MemRef, shape: Sequence[Extent], steps: Sequence[Extent], offset: Extent
+) -> str:
+    """A part of the source."""
+    layout = (
+        f"strided<[{', '.join(map(str, steps))}]{'' if offset == 0 else f', offset: {offset}'}>"
+    )
+    return str(MemRef(tuple(shape), source.element, layout, source.space))

@@ -131,7 +131,7 @@ class _Entry:
             if op.block != self.block or not ir.MemRefType(op.result.type).has_static_shape:
                 # It has no place among the arrays that are known before the run.
                 raise PassError(
-                    "memory whose size or number only the run knows is not yet shared by ranks",
+                    "memory of a size or count known only at run time is not yet shared by ranks",
                     span=span_of(op.location),
                 )
             argument = self.block.add_argument(op.result.type, op.location)
@@ -360,7 +360,7 @@ class _Entry:
             reduced = reduced_arrays(op)
             if len(touches.parameters) > MOST_PARAMETERS:
                 raise PassError(
-                    f"what '{name}' touches hangs on {len(touches.parameters)} numbers "
+                    f"what '{name}' touches depends on {len(touches.parameters)} numbers "
                     f"(at most {MOST_PARAMETERS})",
                     span=span_of(op.location),
                 )

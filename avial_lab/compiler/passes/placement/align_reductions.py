@@ -197,7 +197,7 @@ def _turn(phase: ir.Operation) -> bool:
             del phase.attributes[name]
     describe_split(found, phase)
     names = listed(str(array) for each in found.reductions for array in each.arrays)
-    why = f"each rank adds to all of {names} for the rows {loop_name(nest.outer)} that it has"
+    why = f"each rank adds its own rows {loop_name(nest.outer)} to all of {names}"
     phase.attributes["avial.why"] = _texts([why])
     phase.attributes[FUSED] = phase.attributes[BY_ROWS] = _texts(names_of(phase))
     return True
@@ -241,7 +241,7 @@ def _joined(before: ir.Operation | None, phase: ir.Operation) -> ir.Operation:
     summed_up = dict.fromkeys(array for op in pair for array in reduced_arrays(op))
     copies = [op.clone(ip=ir.InsertionPoint(phase)).operation for op in pair]
     names = [name for op in pair for name in names_of(op)]
-    lines = [f"{listed(names)} run as one on every rank: they go over the same rows"]
+    lines = [f"{listed(names)} run as one phase on every rank: they access the same rows"]
     lines += [line for op in turned for line in _texts_of(op, "avial.why") if line not in lines]
     made = as_joined(copies[0], copies[1], "avial.replicate", lines)
     if not _goes_on_alone(made, summed_up):

@@ -116,8 +116,8 @@ class FusePhases:
             task.erase()
             return False
         names = [text_attribute(op, "name") for op in phases]
-        where = "the one rank" if self.ranks == 1 else "one rank, sooner than on all step by step"
-        why = f"{listed(names)} run as one on {where}: {found}"
+        where = "one rank" if self.ranks == 1 else "one rank, faster than step by step on all"
+        why = f"{listed(names)} run as one task on {where}: {found}"
         task.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
         if any(AS_WRITTEN in op.attributes for op in phases):
             task.attributes[AS_WRITTEN] = ir.UnitAttr.get()
@@ -140,7 +140,7 @@ class FusePhases:
         with contextlib.suppress(Immovable):
             found = BlockContractions(steps=self.steps).blocks(loops[0])
             if found is not None:
-                what = "update the arrays at once" if found.updates else "stay in the cache"
+                what = "update the arrays together" if found.updates else "stay in the cache"
                 return f"blocks of {found.width} steps {what}"
         return ""
 
@@ -155,11 +155,13 @@ class FusePhases:
                 if isinstance(reason, Resident) and _is_short(reason):
                     return (
                         f"{reason.steps:,} steps over {reason.nbytes:,} bytes, "
-                        "each shorter than it would take to begin its phases"
+                        "each shorter than starting its phases would take"
                     )
-                tell(converge, "tile-time", f"loop {loop_name(loop)} steps one by one: {reason}")
+                tell(converge, "tile-time", f"loop {loop_name(loop)} is not tiled: {reason}")
             else:
-                return f"several steps take a part of the arrays while it is in the cache ({tiles})"
+                return (
+                    f"several steps run on each part of the arrays while it is in cache ({tiles})"
+                )
         return ""
 
 
@@ -189,4 +191,4 @@ def _short_phases(converge: ir.Operation, phases: Sequence[ir.Operation]) -> str
             work += math.prod(counts) * max(sizes, default=0)
     if runs < MANY_STEPS or work > BYTES_OF_A_SHORT_STEP * runs:
         return ""
-    return f"{runs:,} steps, each shorter than it would take to begin its phases"
+    return f"{runs:,} steps, each shorter than starting its phases would take"

@@ -102,7 +102,7 @@ def _joined(before: _Trial | None, trial: _Trial) -> _Trial:
     if together.count() == apart:
         return _Trial(phase)
     names = [*names_of(before.phase), *names_of(phase)]
-    why = f"{listed(names)} run as one on the one rank: they go over the same array"
+    why = f"{listed(names)} run as one task on one rank: they access the same array"
     task = as_joined(before.phase, phase, "avial.task", (why,))
     for op in operations_in(task):
         if SPLIT in op.attributes:

@@ -96,10 +96,10 @@ class WidenHalos:
         except Immovable as reason:
             one.erase()
             name = loop_name(time)
-            tell(converge, "widen-halos", f"loop {name} goes step by step: {reason}")
+            tell(converge, "widen-halos", f"loop {name} exchanges halos after each step: {reason}")
             return
         taken = WidenHalos(self.ranks, steps)
-        what = f"halos are exchanged once in {steps} steps of {loop_name(time)}"
+        what = f"halos are exchanged once every {steps} steps of {loop_name(time)}"
         tell(converge, taken, what)
         _write(one, phases, found, steps)
         _block(time, one, found, steps)
@@ -107,12 +107,12 @@ class WidenHalos:
     def _steps(self, found: Cone) -> int:
         """Of a block; raises Immovable where that is one."""
         if any(0 not in split_dimensions(_slabs(sweep.loops)) for sweep in found.sweeps):
-            raise Immovable("ranks divide other loops than those over rows")
+            raise Immovable("ranks divide loops other than those over rows")
         if not any(found.leans):
-            raise Immovable("no rank needs what another one makes")
+            raise Immovable("no rank reads what another one computes")
         most = self.steps or min(MOST_STEPS, self._cheap(found))
         if min(most, found.extents.steps) < 2:
-            raise Immovable("a rank's rows are few beside those that two steps would add")
+            raise Immovable("a rank has too few rows, compared with those that two steps would add")
         if self.steps:
             return min(most, found.extents.steps)
         return found.extents.steps // -(-found.extents.steps // most)
@@ -209,8 +209,8 @@ def _write(one: ir.Operation, phases: Sequence[ir.Operation], found: Cone, steps
     below, above = (max(ends) for ends in zip(*reaches, strict=True))
     names = [text_attribute(op, "name") for op in phases]
     why = (
-        f"{listed(names)} take {steps} steps between two exchanges: each rank makes up to "
-        f"{max(below, above)} rows of its neighbours' a second time"
+        f"{listed(names)} take {steps} steps between two exchanges: each rank computes up to "
+        f"{max(below, above)} rows of its neighbours a second time"
     )
     low = min(ends[0][0] for ends in found.extents.space)
     high = max(ends[0][1] for ends in found.extents.space) + 1

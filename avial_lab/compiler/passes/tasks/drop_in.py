@@ -154,7 +154,8 @@ class _Wrapper:
         """`op` in a replicate or task that lists what it reads and writes."""
         if any(True for result in op.results for _ in result.uses):
             raise PassError(
-                f"{op.name} hands on what only one rank would have", span=span_of(op.location)
+                f"{op.name} passes on a value that only one rank would have",
+                span=span_of(op.location),
             )
         with ir.InsertionPoint(op), op.location:
             work = ir.Operation.create(

@@ -132,7 +132,7 @@ def _normalise(module: ir.Operation, function: ir.Operation) -> None:
     except InternalError:
         raise
     except AvialError as error:
-        tell(function, NAME, f"as it is written: {error.message}")
+        tell(function, NAME, f"left as written: {error.message}")
         function.attributes[SHARED] = ir.UnitAttr.get()
         return
     made = next(f for f in functions_in(alone.operation) if symbol_of(f) == symbol_of(function))

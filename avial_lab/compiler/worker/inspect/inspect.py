@@ -109,7 +109,7 @@ def _stage(
     known = dict(facts or {})
     if origins is None:
         origins = ((),) * len(stage.text.splitlines())
-        known["lines"] = "where they come from is not known"
+        known["lines"] = "their source line is not known"
     return StageInside(
         stage.name,
         origins,

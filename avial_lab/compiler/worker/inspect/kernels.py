@@ -102,7 +102,7 @@ def _gpu(
         (selected, *steps),
         parts_of(stage.text, "mlir"),
         counts_of(stage.text, "mlir"),
-        {} if fits else {"lines": "where they come from is not known"},
+        {} if fits else {"lines": "their source line is not known"},
     )
 
 
@@ -131,7 +131,7 @@ def _ptx(
         (*steps, replace(to_binary, command=stage.command)),
         parts_of(stage.text, "ptx"),
         counts_of(stage.text, "ptx"),
-        facts if origins is not None else facts | {"lines": "where they come from is not known"},
+        facts if origins is not None else facts | {"lines": "their source line is not known"},
     )
 
 

@@ -145,6 +145,21 @@ def test_regions(body: str, buffers: str, reads: dict[str, str], writes: dict[st
     assert (shown(task.reads), shown(task.writes)) == (reads, writes)
 
 
+@pytest.mark.parametrize(
+    ("body", "in_bounds"),
+    [
+        ("affine.for %i = 0 to 20 { affine.store %zero, %a[%i] : memref<20xi32> }", True),
+        ("affine.for %i = 0 to 21 { affine.store %zero, %a[%i] : memref<20xi32> }", False),
+        ("affine.for %i = 0 to 20 { affine.store %zero, %a[%i - 1] : memref<20xi32> }", False),
+        ("affine.for %i = 9 to 9 { affine.store %zero, %a[%i + 90] : memref<20xi32> }", True),
+    ],
+)
+def test_what_lies_beyond_the_array_is_not_exact(body: str, in_bounds: bool) -> None:
+    task = only_task(body, "a")
+    assert task.in_bounds == in_bounds
+    assert all(access.exact == in_bounds for access in task.writes)
+
+
 def test_overlapping_arrays_are_counted_in_their_common_bytes() -> None:
     x = np.zeros(15, np.int32)
     binding = bind_arrays({"a": x[0:10], "b": x[5:15]})

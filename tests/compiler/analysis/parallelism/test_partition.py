@@ -156,7 +156,7 @@ KERNELS: dict[str, list[str]] = {
             "    split p, at A dimension 2 offset +0",
         ]
     ),
-    "durbin": snapshot(["sequential k: carried is handed from one iteration of k to the next"]),
+    "durbin": snapshot(["sequential k: carried is passed from one iteration of k to the next"]),
     "fdtd-2d": snapshot(
         [
             "around t",
@@ -249,9 +249,9 @@ KERNELS: dict[str, list[str]] = {
         ]
     ),
     "nussinov": snapshot(
-        ["sequential step: table[-step + 2500, j] is written by the iteration of step before"]
+        ["sequential step: table[-step + 2500, j] is written by the previous iteration of step"]
     ),
-    "prefix-sum": snapshot(["sequential i: sums[i - 1] is written by the iteration of i before"]),
+    "prefix-sum": snapshot(["sequential i: sums[i - 1] is written by the previous iteration of i"]),
     "seidel-2d": snapshot(
         ["sequential t: A[i - 1, j - 1] is written by an earlier iteration of t"]
     ),
@@ -443,7 +443,7 @@ CASES = {
           %v = arith.addf %o, %a : f16
           affine.store %v, %s[] : memref<f16>
         }""",
-        snapshot(["sequential i: parts of tmp cannot be combined as f16"]),
+        snapshot(["sequential i: partial results of tmp cannot be combined as f16"]),
     ),
     "a sum that is looked at on the way": (
         """affine.for %i = 1 to 100 {
@@ -453,7 +453,7 @@ CASES = {
           affine.store %v, %B[0, 0] : memref<100x100xf64>
           affine.store %x, %B[%i, 1] : memref<100x100xf64>
         }""",
-        snapshot(["sequential i: B, which is summed up, is written as B[i, 1] too"]),
+        snapshot(["sequential i: B, which is reduced, is also written as B[i, 1]"]),
     ),
     "a maximum, by comparison": (
         """affine.for %i = 0 to 100 {
@@ -505,7 +505,7 @@ CASES = {
             [
                 "around t",
                 "  split i, at B dimension 0 offset +0",
-                "  sequential func.call: func.call is not understood",
+                "  sequential func.call: the effects of func.call are not known",
             ]
         ),
     ),
@@ -518,7 +518,7 @@ CASES = {
     "a copy in one piece": (
         """%s = memref.alloc() : memref<100xf64>
         memref.copy %A, %s : memref<100xf64> to memref<100xf64>""",
-        snapshot(["sequential memref.copy: memref.copy is no loop that could be divided"]),
+        snapshot(["sequential memref.copy: memref.copy is not a loop that can be divided"]),
     ),
     "an indirect write": (
         """affine.for %i = 0 to 100 {
@@ -535,7 +535,7 @@ CASES = {
     ),
     "nothing is written": (
         """affine.for %i = 0 to 100 { %a = affine.load %A[%i] : memref<100xf64> }""",
-        snapshot(["sequential i: what affine.for computes is written nowhere"]),
+        snapshot(["sequential i: affine.for writes no array"]),
     ),
 }
 
@@ -662,4 +662,4 @@ def test_what_upstream_finds_parallel_is_split(nest: Nest) -> None:
         for loop, parallel in outermost:
             if parallel and trip_count(loop) not in (0, 1):
                 node = nodes[loop.op]
-                assert isinstance(node, Split) or "written nowhere" in node.reasons[0]
+                assert isinstance(node, Split) or "writes no array" in node.reasons[0]

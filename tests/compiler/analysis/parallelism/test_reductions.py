@@ -247,4 +247,4 @@ def test_a_recurrence_carried_by_a_loop_is_none(context: ir.Context) -> None:
     )
     assert reductions(scop.loops[0], scop) == ()
     (against,) = forbidding(scop.loops[0], scop)
-    assert against.reason() == "carried is handed from one iteration of i to the next: line 2"
+    assert against.reason() == "carried is passed from one iteration of i to the next: line 2"

@@ -111,7 +111,7 @@ def test_what_each_step_has_of_its_own_is_no_reason(context: ir.Context) -> None
     body = sweep("B", "B[%i, %j]", "A[%t, %j]")
     # A and B are 80,000 bytes each, but of A a step has one row.
     assert tiles(body, context, caches=(4096, 70_000)) is not None
-    with pytest.raises(Immovable, match="stay in a cache"):
+    with pytest.raises(Immovable, match="fit in a cache"):
         tiles(body, context, caches=(4096, 100_000))
 
 

@@ -282,7 +282,7 @@ CASES = {
             memref.store %x, %A[%i] : memref<?xf32>
           }
           return }""",
-        snapshot(["i: A[i - 1] is written by the iteration of i before: line 10, as A[i]"]),
+        snapshot(["i: A[i - 1] is written by the previous iteration of i: line 10, as A[i]"]),
     ),
     "i32 that may wrap around": (
         """func.func @f(%A: memref<?xf32>, %n: index) {

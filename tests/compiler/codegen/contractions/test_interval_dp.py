@@ -106,7 +106,7 @@ def tiled(splits: Splits, *, steps: int = 16) -> str:
 
 
 def is_tiled(text: str) -> bool:
-    return "each of which begins with a contraction" in text
+    return "each beginning with a contraction" in text
 
 
 def check(splits: Splits, text: str) -> None:

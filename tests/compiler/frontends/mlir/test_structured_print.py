@@ -78,7 +78,7 @@ def test_a_plain_function_is_shown_as_its_tasks_with_the_reasons_above() -> None
     assert any(line.startswith("// A[i - 1] is written by") for line in above)
     assert lines[loop + 1] == "affine.for %t = 0 to 5 {"
     assert any(line.startswith("%S1 = avial.replicate %cpu, %A, %B") for line in lines)
-    assert "// iterations of i touch nothing of each other" in lines
+    assert "// iterations of i are independent" in lines
     assert "avial.why" not in text
     assert '"avial.' not in text
 

@@ -95,12 +95,12 @@ func.func @from_one_side(%A: memref<100xf64>, %B: memref<100xf64>) {
 
 // -----
 
-// Where no rank needs what another one makes there is nothing to widen, and it is told.
+// Where no rank reads what another one computes there is nothing to widen, and it is told.
 
 // CHECK-LABEL: func.func @each_for_itself
 // CHECK: affine.for %{{.*}} = 0 to 15 {
 // CHECK-NOT: avial.halo
-// CHECK: avial.done = ["widen-halos: loop over blocks goes step by step: no rank needs what another one makes"]
+// CHECK: avial.done = ["widen-halos: loop (unnamed) exchanges halos after each step: no rank reads what another one computes"]
 func.func @each_for_itself(%A: memref<100xf64>) {
   %a = builtin.unrealized_conversion_cast %A : memref<100xf64> to !avial.buffer_ref
   "avial.schedule"(%a) ({

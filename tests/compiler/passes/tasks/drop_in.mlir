@@ -12,7 +12,7 @@
 // CHECK: } {avial.split = 0 : i64}
 // CHECK-NEXT: omp.terminator
 // CHECK-NEXT: }) {avial.owned0 = array<i64: 0, 20>
-// CHECK-SAME: "a rank that owns {{.*}} does iteration {{.*}}"], name = "S1"
+// CHECK-SAME: "the rank that owns {{.*}} runs iteration {{.*}}"], name = "S1"
 // CHECK: "avial.replicate"(%[[CPU]]
 // CHECK: name = "S2"
 // CHECK: avial.why = ["{{.*}} is written by an earlier iteration of
@@ -40,7 +40,7 @@ func.func @heat(%A: memref<20xf64> {avial.name = "A"}, %B: memref<20xf64> {avial
 // CHECK-LABEL: func.func @prefix
 // CHECK: "avial.task"
 // CHECK-NEXT: affine.for
-// CHECK: avial.why = ["{{.*}} is written by the iteration of {{.*}} before
+// CHECK: avial.why = ["{{.*}} is written by the previous iteration of {{.*}}
 func.func @prefix(%A: memref<20xf64> {avial.name = "A"}) {
   affine.for %i = 1 to 20 {
     %l = affine.load %A[%i - 1] : memref<20xf64>
@@ -58,7 +58,7 @@ func.func @prefix(%A: memref<20xf64> {avial.name = "A"}) {
 // CHECK-LABEL: func.func @least
 // CHECK: "avial.replicate"(%{{.*}}, %[[A:.*]], %[[S:.*]], %[[S]], %[[AT:.*]]) ({
 // CHECK-NOT: avial.reordered
-// CHECK: avial.reduced = array<i64: 3, 4>, avial.why = ["iterations of i only look for the least of all: minimum of arg1 with arg2 over i",
+// CHECK: avial.reduced = array<i64: 3, 4>, avial.why = ["iterations of i only look for the minimum of all: minimum of arg1 with arg2 over i",
 // CHECK-NOT: avial.reordered
 func.func @least(%A: memref<20xf64> {avial.name = "A"}, %s: memref<f64> {avial.name = "s"}, %at: memref<i32> {avial.name = "at"}) {
   affine.for %i = 0 to 20 {

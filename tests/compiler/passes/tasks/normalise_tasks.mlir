@@ -83,7 +83,7 @@ func.func private @launches(%a: memref<8xf32>) attributes {avial.as_written, avi
 // What has no form in loops says so, and stays.
 
 // CHECK-LABEL: func.func private @softens
-// CHECK-SAME:    avial.done = ["normalise-tasks: as it is written: {{.*}}"]
+// CHECK-SAME:    avial.done = ["normalise-tasks: left as written: {{.*}}"]
 // CHECK-SAME:    avial.shared
 func.func private @softens(%a: memref<4x8xf32>, %b: memref<4x8xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "softens"} {
   linalg.softmax dimension(1) ins(%a : memref<4x8xf32>) outs(%b : memref<4x8xf32>)

@@ -63,7 +63,7 @@ CASES = {
             affine.store %s, %B[%i, %j] : memref<20x20xf64>
           }
         }""",
-        ["sequential i: B[i - 1, j] is written by the iteration of i before"],
+        ["sequential i: B[i - 1, j] is written by the previous iteration of i"],
     ),
     "elements are not worth it": (
         """affine.for %i = 0 to 20 {

@@ -122,7 +122,11 @@ class BlockContractions:
         nests = list(free_nests(loop))
         found = [self._nest(each, width, shared, inside=inside or outer) for each in nests]
         if outer and any(found):
-            tell(loop, NAME, f"iterations of {loop_name(loop)} with blocks of their own")
+            tell(
+                loop,
+                NAME,
+                f"iterations of {loop_name(loop)} run in parallel, each with its own blocks",
+            )
             loop.attributes[PARALLEL] = ir.UnitAttr.get()
         return any(found)
 
@@ -142,7 +146,7 @@ class BlockContractions:
             scop = read_scop(loop)
             units = units_of(scop, apart=True)
         except Immovable as reason:
-            tell(loop, NAME, f"no contraction is known in loop {loop_name(loop)}: {reason}")
+            tell(loop, NAME, f"no contraction found in loop {loop_name(loop)}: {reason}")
             return None
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
         copy = None if found is None else joined_terms(loop, scop, found)
@@ -154,7 +158,7 @@ class BlockContractions:
         alone = False
         code = BlockCode(self._sizes, loop, scop, shared, inside, self.blas)
         if found is not None and (why := self._too_small(found, joined=joined)):
-            tell(loop, NAME, f"{_summed(found)}, stays as it is: {why}")
+            tell(loop, NAME, f"{_summed(found)}, is not blocked: {why}")
             alone, found = not (found.before or found.after), None
         if found is not None:
             self._tell(loop, found, code.products(found, ()), self._sizes.tiles(found))
@@ -165,11 +169,11 @@ class BlockContractions:
             if width == self.steps and not inside and self._table(loop, shared):
                 return []
             if width == self.steps:
-                tell(loop, NAME, f"there is no contraction in loop {loop_name(loop)}")
+                tell(loop, NAME, f"no contraction in loop {loop_name(loop)}")
             return None
         told = f"blocks of {steps.width} steps"
         if steps.updates:
-            told += ", each of which updates what is left by contractions"
+            told += ", each followed by contractions that update the remaining part"
         tell(loop, f"{NAME}{{steps={steps.width}}}", told)
         for update in steps.updates:
             saved = [value for save in update.saves for value in save.values]
@@ -194,8 +198,8 @@ class BlockContractions:
         code = TableCode(loop, by_name, table, tiles, shared)
         if not code.write(scop):
             return False
-        told = f"tiles of {table.width} × {table.width}, each of which begins with a contraction of"
-        tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} those before it")
+        told = f"tiles of {table.width} × {table.width}, each beginning with a contraction of the"
+        tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} tiles before it")
         self._tell(loop, table.far, SHARED_AROUND if self.blas else "", tiles)
         loop.erase()
         return True
@@ -233,7 +237,7 @@ class BlockContractions:
             tell(loop, f"{NAME}{{blas=true}}", f"{summed}: {calls} of {routine}, in its own order")
             return
         if products:
-            tell(loop, f"{NAME}{{blas=true}}", f"{summed}: no BLAS is called, {products}")
+            tell(loop, f"{NAME}{{blas=true}}", f"{summed}: not passed to a BLAS: {products}")
         sized = replace(self, terms=tiles.terms, block=tiles.block, blas=False)
         tell(loop, sized, f"{summed}, {described(found, tiles)}")
 
@@ -255,7 +259,7 @@ class BlockContractions:
             if count < fewest:
                 return f"only {count} {what}"
         if not joined and self._is_for_registers(found):
-            return "registers hold its rows, and L2 what is added to them"
+            return "its rows fit in registers, and its operands in L2"
         # Loops in loops of a few iterations would be neither short nor vectors.
         return f"only {product:,} products" if product <= FEW_PRODUCTS and not joined else ""
 

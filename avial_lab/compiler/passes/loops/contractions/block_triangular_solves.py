@@ -85,8 +85,8 @@ class BlockTriangularSolves:
         terms = _terms(loop)
         if terms < (FEWEST - 1) * self.rows or not _write(loop, scop, found):
             return False
-        told = f"rows of {loop_name(loop)} wait for those before: {self.rows} at a time, of which "
-        tell(loop, self, f"{told}a triangle is left for one thread")
+        told = f"rows of {loop_name(loop)} depend on those before: {self.rows} at a time, "
+        tell(loop, self, f"{told}the diagonal triangle on one thread")
         if not strict:  # a sum is cut in two, and both of its parts may be in any order
             note_terms(loop, terms)
         loop.erase()

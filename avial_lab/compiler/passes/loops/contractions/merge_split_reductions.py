@@ -140,7 +140,7 @@ class _Writer:
 
     def _tell(self) -> None:
         term, pieces = self.found.loops[-1], listed(self.found.told)
-        told = f"the sums over {term} from {pieces} are one: a triangle and its mirror image"
+        told = f"merged the sums over {term} from {pieces}: a triangle and its mirror image"
         tell(self.nest, NAME, told)
 
     @contextmanager

@@ -51,7 +51,9 @@ def mark_rows(nest: ir.Operation) -> None:
         assert scop is not None
         if _independent(scop, loop):
             loop.attributes[INDEPENDENT] = ir.UnitAttr.get()
-            tell(loop, NAME, f"iterations of {loop_name(loop)} meet nowhere, and may be vectors")
+            tell(
+                loop, NAME, f"iterations of {loop_name(loop)} are independent and may be vectorised"
+            )
 
 
 def _stores(loop: ir.Operation) -> bool:

@@ -61,14 +61,16 @@ def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
     why_not = order_of(loop, scop)
     if why_not is None:
         loop.attributes[PARALLEL] = ir.UnitAttr.get()
-        tell(loop, NAME, f"iterations of {loop_name(loop)} may run at the same time")
+        tell(loop, NAME, f"iterations of {loop_name(loop)} may run in parallel")
         return
-    tell(loop, NAME, f"iterations of {loop_name(loop)} in order: {why_not}")
+    tell(loop, NAME, f"iterations of {loop_name(loop)} run in order: {why_not}")
     columns = columns_of(loop, scop)
     if columns:
         loop.attributes[SLICED] = ir.UnitAttr.get()
         names = listed(dict.fromkeys(map(loop_name, columns)))
-        tell(loop, NAME, f"all of {loop_name(loop)} may run for parts of {names} at the same time")
+        tell(
+            loop, NAME, f"parts of {names} may run in parallel, each with all of {loop_name(loop)}"
+        )
     for inner in columns:
         inner.attributes[PARALLEL] = ir.UnitAttr.get()
     if not columns:
@@ -93,7 +95,7 @@ def _keep_columns(function: ir.Operation) -> None:
         for inner in columns:
             inner.attributes[PARALLEL] = ir.UnitAttr.get()
         names = listed(dict.fromkeys(map(loop_name, columns)))
-        tell(nest, NAME, f"all of {loop_name(nest)} for the parts of {names} that a thread has")
+        tell(nest, NAME, f"each thread runs all of {loop_name(nest)} for its part of {names}")
 
 
 def _marked(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -105,7 +105,7 @@ class JamForLatency:
         if rows < 2:
             return None
         taken = f"jam-for-latency{{rows={rows}}}"
-        told = f"{rows} rows of {loop_name(loop)} side by side, for each waits for itself"
+        told = f"{rows} rows of {loop_name(loop)} interleaved: each alone is a chain of dependences"
         if PARALLEL in loop.attributes:
             tell(loop, taken, told)
             left = put_side_by_side(loop, rows)
@@ -120,7 +120,7 @@ class JamForLatency:
         lag = lag_of(scop, outer, loops[0], rows)
         if lag is None or lag > _MOST_LAG or _is_over(inner[0], lag):
             return None
-        tell(loop, taken, f"{told}; each {lag} columns behind the one before")
+        tell(loop, taken, f"{told}; each row {lag} columns behind the one before")
         Rows(loop, rows, lag).write()
         return lag
 

@@ -81,7 +81,7 @@ def _share(loop: ir.Operation, phase: ir.Operation, cpu: Cpu) -> bool:
     ]
     if any(_share_pages(op, variable_of(loop), cpu.l2_bytes) for op in accesses):
         return False
-    tell(phase, NAME, f"{ROWS} rows of {loop_name(loop)} at once, which load the same elements")
+    tell(phase, NAME, f"{ROWS} rows of {loop_name(loop)} jammed: they load the same elements")
     put_side_by_side(loop, ROWS)
     return True
 

@@ -105,7 +105,7 @@ class JamForStores:
         shared = sorted({name for each in inner for name in _shared(each, own, scop)})
         if not shared or not _may_be_jammed(own, scop):
             return _Left.ALL
-        told = f"rows of {loop_name(loop)} at once, which share {', '.join(shared)}"
+        told = f"rows of {loop_name(loop)} jammed: they share {', '.join(shared)}"
         steps = None if self.rows else steps_of(loop, MANY_ROWS)
         if steps is not None and len(steps) * _operations(inner) <= MOST_OPERATIONS:
             tell(loop, NAME, f"all {len(steps)} {told}")

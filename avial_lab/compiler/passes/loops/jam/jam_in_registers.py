@@ -104,7 +104,7 @@ class JamInRegisters:
         if PARALLEL not in loop.attributes and not may_run_at_once(loop):
             return False
         names = listed(dict.fromkeys(loop_name(row) for row in _rows_in(sums, alone)))
-        told = f"{rows} rows of {loop_name(loop)} at once, those of {names} as vectors in registers"
+        told = f"{rows} rows of {loop_name(loop)} jammed, those of {names} as vectors in registers"
         tell(loop, f"{NAME}{{rows={rows}}}", told)
         _Iteration(loop, sums, alone).write()
         while rows > 1:
@@ -185,7 +185,7 @@ class _Part:
 def _parts(row: ir.Operation) -> list[_Part]:
     """Whole vectors, and what is left over. (A vector of 5 where 4 are whole would be numbers.)"""
     columns = columns_of_row(row)
-    assert columns is not None, "asked before"
+    assert columns is not None, "checked by the caller"
     bits = bits_of(next(op for op in body_of(row) if op.name == "affine.store").operands[0].type)
     lanes = _lanes((bits or 64) // 8)
     return [

@@ -81,7 +81,11 @@ def _flatten_in(module: ir.Operation, name: str, is_short: _IsShort) -> None:
             for loop in list(filter(is_short, loops_in(function))):
                 names = _flatten(loop, is_short)
                 if len(names) > 1:
-                    tell(phase, name, f"rows of {listed(names)} are one, as they lie in memory")
+                    tell(
+                        phase,
+                        name,
+                        f"loops {listed(names)} coalesced: their rows are contiguous in memory",
+                    )
 
 
 def _flatten(row: ir.Operation, is_short: _IsShort) -> list[str]:

@@ -147,9 +147,9 @@ def _fuse(one: ir.Operation, other: ir.Operation, read: _Read, room: int) -> boo
     if len(first) == 1 and not _may_be_divided(one, other, scop):
         return False
     if not _may_be_one(first[0], second[0], scop):
-        tell(first[0], NAME, f"two nests over {names} stay apart: one waits for the other")
+        tell(first[0], NAME, f"two nests over {names} not fused: one depends on the other")
         return False
-    tell(first[0], NAME, f"two nests over {names} are one, and load {listed(shared)} once")
+    tell(first[0], NAME, f"two nests over {names} fused, to load {listed(shared)} once")
     _merge(first, second)
     return True
 
@@ -253,7 +253,7 @@ def _fuse_outer(first: ir.Operation, second: ir.Operation, read: _Read, room: in
         return False
     if not needs_own_iteration(before, after):
         return False
-    told = f"two nests have one loop {loop_name(first)}, and find {listed(shared)} in the cache"
+    told = f"two nests fused in loop {loop_name(first)}, to find {listed(shared)} in cache"
     tell(first, NAME, told)
     _merge([first], [second])
     return True

@@ -73,12 +73,12 @@ def _order(loop: ir.Operation, near: int) -> bool:
         times = better_order(scop, units, near)
         if times is None:
             names = listed(dict.fromkeys(each.name for each in scop.loops))
-            lines = [f"no other order of {names} walks memory better"]
+            lines = [f"no other order of {names} has better strides"]
         else:
             lines = _new_orders(units, times)
             _write(loop, scop, units, times)
     except Immovable as reason:
-        tell(loop, NAME, f"the nest of {loop_name(loop)} stays as it is: {reason}")
+        tell(loop, NAME, f"the nest of {loop_name(loop)} is left unchanged: {reason}")
         return False
     for line in lines:
         tell(phase, NAME, line)
@@ -95,8 +95,8 @@ def _new_orders(units: tuple[Unit, ...], times: isl.UnionMap) -> list[str]:
         after = ["+".join(before[k] for k in sorted(each)) for each in dims]
         if after and after != before:
             stored = next(a for s in unit.statements for a in s.accesses if a.writes)
-            lines.append(f"{stored} in loops {' '.join(after)} instead of {' '.join(before)}")
-    return lines or ["statements that want different loops innermost have loops of their own"]
+            lines.append(f"loops of {stored}: {' '.join(after)} instead of {' '.join(before)}")
+    return lines or ["loops distributed, so that each statement has its best loop innermost"]
 
 
 def _has_loop(loop: ir.Operation) -> bool:
@@ -108,7 +108,7 @@ def _write(loop: ir.Operation, scop: Scop, units: tuple[Unit, ...], times: isl.U
     build = isl.AstBuild.from_context(scop.context)
     ast = limited(lambda: build.node_from_schedule_map(shorter(times)[0]), lambda: None)
     if ast is None:
-        raise Immovable("isl gave up on the loops")
+        raise Immovable("isl gave up generating the loops")
     values = {name: value for name, value in scop.parameters.items() if value is not None}
     before = [view.operation for view in loop.block.operations]
     try:

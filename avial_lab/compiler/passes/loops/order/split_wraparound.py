@@ -84,8 +84,8 @@ def _split(loop: ir.Operation) -> None:
     cuts = sorted({cut for wrap in wraps for cut in wrap.cuts(low, high)})
     if not cuts or len(cuts) > MOST_CUTS:
         return
-    told = f"loop {loop_name(loop).split(', ')[-1]} is cut at {listed(map(str, cuts))}"
-    tell(loop, NAME, f"{told}, where subscripts go round")
+    told = f"loop {loop_name(loop).split(', ')[-1]} is split at {listed(map(str, cuts))}"
+    tell(loop, NAME, f"{told}, where subscripts wrap around")
     with loop.location, ir.InsertionPoint(loop):
         known: dict[ir.Value, ir.Value] = {}
         if others:

@@ -64,13 +64,13 @@ class TileTime:
                 widths = "x".join(str(face.width) for face in tiles.faces)
                 mark_rows(loop)
                 taken = TileTime(self.l1, self.l2, widths)
-                tell(loop, taken, f"{steps} on a part of the arrays: {tiles}")
+                tell(loop, taken, f"{steps} on one part of the arrays: {tiles}")
                 _Writer(tiles).write()
 
     def tiles(self, loop: ir.Operation) -> TimeTiles:
         """Those of a loop; raises Immovable where it stays as it is."""
         if loop.name not in FORS or not operations_named(loop, *FORS):
-            raise Immovable("it is no loop around others")
+            raise Immovable("it is not a loop around other loops")
         cpu = this_cpu()
         caches = (self.l1 or cpu.l1_bytes, self.l2 or cpu.l2_bytes)
         widths = [int(width) for width in self.widths.split("x") if width]

@@ -86,7 +86,7 @@ def _write_out_in(loop: ir.Operation, blocks: bool) -> None:
     if not inside:
         return
     names = listed(dict.fromkeys(loop_name(each) for each in inside))
-    told = f"{names} written out in each iteration of {loop_name(loop)}"
+    told = f"{names} fully unrolled in each iteration of {loop_name(loop)}"
     if _is_over_elements(loop, inside) and not (blocks and _is_contraction(loop)):
         for each in reversed(inside):  # those inside of another come after it
             steps = _terms_of(each, variable_of(loop))
@@ -176,7 +176,9 @@ def _terms_outside(loop: ir.Operation, blocks: bool) -> None:
         for op in inside:
             op.move_before(end_of(loop))
         tell(
-            terms, NAME, f"{loop_name(loop)} inside of {loop_name(terms)}, which adds terms to each"
+            terms,
+            NAME,
+            f"{loop_name(loop)} moved into {loop_name(terms)}, which adds a term to each",
         )
         loop = terms
     for inner in list(nearest_loops(loop)):

@@ -96,7 +96,7 @@ def _in_parts(loop: ir.Operation) -> int:
     if not sums:
         return 0
     names = listed(each.name for each in sums)
-    told = f"{names} summed up for each {size} rows of {loop_name(loop)}, then for all"
+    told = f"{names}: private sums of {size} rows of {loop_name(loop)} each, then combined"
     tell(loop, f"{NAME}{{rows={size}}}", told)
     (own,) = scop.loops_of(loop)
     terms = longest_of(own, scop) if high is None else high - low

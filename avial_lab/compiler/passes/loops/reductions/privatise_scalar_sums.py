@@ -212,7 +212,7 @@ def _cut(sums: _Sums) -> None:
     loop = promote(sums.loop, sums.groups)[0] if sums.groups else sums.loop
     combined = [each for each in _handed_on(loop) if each is not None]
     kinds = listed(dict.fromkeys(each.kind.value for each in combined))
-    told = f"{kinds} over {loop_name(loop)} in parts of {sums.size:,} iterations, then of those"
+    told = f"{kinds} over {loop_name(loop)}: parts of {sums.size:,} iterations, then combined"
     tell(loop, NAME, told)
     low, high = ends_of(loop) or (0, None)
     with loop.location, ir.InsertionPoint(loop):

@@ -68,7 +68,7 @@ def _reorder(nest: ir.Operation) -> int:
         longest = longest_of(own, scop) if links_of_sums else 0
         if not any(_fills_a_vector(longest, op.results[0].type) for op in links_of_sums):
             continue
-        tell(loop, NAME, f"sums over {loop_name(loop)} are added up in parts, as vectors")
+        tell(loop, NAME, f"sums over {loop_name(loop)} are reassociated, as vectors")
         for op in links_of_sums:
             _allow(op)
         terms = max(terms, terms_on_one(own, scop, longest))

@@ -76,7 +76,7 @@ class VectoriseExtremes:
                 for loop in innermost_loops(function):
                     found = _extremes_of(loop)
                     if found is not None:
-                        tell(loop, NAME, f"extremes over {loop_name(loop)} in vectors")
+                        tell(loop, NAME, f"minima and maxima over {loop_name(loop)} vectorised")
                         found.write()
 
     def __str__(self) -> str:

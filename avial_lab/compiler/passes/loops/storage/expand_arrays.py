@@ -158,7 +158,7 @@ class _Rows:
             for memory, rows in zip(self.memories, made, strict=True):
                 self._leave(memory, rows)
                 memref.DeallocOp(rows)
-        tell(self.nest, NAME, f"{names} with a row for each {loop_name(self.nest)}")
+        tell(self.nest, NAME, f"{names} expanded: one row for each {loop_name(self.nest)}")
         self.nest.erase()
         return True
 

@@ -71,7 +71,7 @@ def _promotable(nest: ir.Operation) -> list[tuple[ir.Operation, list[Group]]]:
     for loop, groups in kept:
         if groups:
             names = listed(dict.fromkeys(_element(scop, group) for group in groups))
-            tell(loop, NAME, f"{names} in a register during loop {scop.loops_of(loop)[0]}")
+            tell(loop, NAME, f"{names} kept in a register in loop {scop.loops_of(loop)[0]}")
     return [(loop, groups) for loop, groups in kept if groups]
 
 

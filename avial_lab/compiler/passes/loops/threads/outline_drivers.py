@@ -86,6 +86,6 @@ def _split(function: ir.Operation, loops: list[ir.Operation]) -> None:
     tell(
         function,
         NAME,
-        f"what only calls others is not optimised; loops that one thread goes through, in functions"
-        f" too: {len(loops)}",
+        "code that only calls other functions is compiled without optimisation; "
+        f"loops that run on one thread, outlined from it: {len(loops)}",
     )

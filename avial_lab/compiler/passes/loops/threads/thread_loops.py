@@ -176,9 +176,9 @@ class _Division:
             amount = work.total(*bounds_of(loop, 0))
             low, high, step = self._range(divided)
             even = sliced or work.is_even
-            parts = "equal parts" if even else f"{SLICES} parts a thread, as they get done"
+            parts = "equal parts" if even else f"{SLICES} parts per thread, scheduled dynamically"
             names = listed(dict.fromkeys(map(loop_name, divided)))
-            told = f"loop {names} divided where it is enough work, in {parts}"
+            told = f"loop {names} divided among threads, where that pays, in {parts}"
             tell(self.function, NAME, told)
             threads, worth = self._read(THREADS), self._read(WORTH)
             if _stays_in_caches(loop, 2 * self.cpu.l2_bytes):

@@ -98,7 +98,7 @@ class _Table:
     def write(self) -> None:
         arrays = dict.fromkeys(array for array, _ in self.loads)
         names = listed(dict.fromkeys(name_of(each.location) or "it" for each in arrays))
-        told = f"what iterations of {loop_name(self.row)} load of {names} lies in a table"
+        told = f"elements of {names} that iterations of {loop_name(self.row)} load are packed"
         tell(self.row, NAME, told)
         (array, _), *_ = self.loads
         element = ir.MemRefType(array.type).element_type

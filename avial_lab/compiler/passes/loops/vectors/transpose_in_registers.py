@@ -216,7 +216,7 @@ class _Tiles:
 
     def write(self) -> None:
         names = f"{loop_name(self.rows)} and {loop_name(self.code.loop)}"
-        told = f"{self.count} × {self.code.lanes} iterations of {names} are turned in registers"
+        told = f"{self.count} × {self.code.lanes} iterations of {names} transposed in registers"
         tell(self.rows, NAME, told)
         if self.streamed:
             tell(self.rows, NAME, told_of(self.streamed))

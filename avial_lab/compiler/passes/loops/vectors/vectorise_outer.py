@@ -99,7 +99,7 @@ class VectoriseOuter:
         if lanes < 2:
             return
         names = listed(dict.fromkeys(map(loop_name, _carrying(loop))))
-        told = f"{lanes} iterations of {loop_name(loop)} as vectors, since {names} hands values on"
+        told = f"{lanes} iterations of {loop_name(loop)} as lanes, since {names} carries values"
         tell(loop, f"{NAME}{{lanes={lanes}}}", told)
         left = _in_lanes(strides, lanes)
         if lanes > one > 1:
@@ -147,7 +147,7 @@ def _lanes_of(loop: ir.Operation) -> Strides | None:
     try:
         strides = Strides(loop)
     except NoLanes as reason:
-        tell(loop, NAME, f"iterations of {loop_name(loop)} are no lanes: {reason}")
+        tell(loop, NAME, f"iterations of {loop_name(loop)} cannot be lanes: {reason}")
         return None
     if not _gains(strides, alone):
         return None

@@ -158,7 +158,9 @@ class _Question:
         loop = self.loop
         names = listed(dict.fromkeys(op.name.removeprefix("math.") for op in self.asked))
         tell(
-            loop, NAME, f"arguments of {names} in {loop_name(loop)} are asked for their size first"
+            loop,
+            NAME,
+            f"two versions of loop {loop_name(loop)}: by the range of the arguments of {names}",
         )
         inits = inits_of(loop)
         with ir.InsertionPoint(loop), loop.location:

@@ -102,7 +102,7 @@ def _version(loop: ir.Operation) -> None:
     tell(
         loop,
         NAME,
-        f"iterations of {loop_name(loop)} in vectors of {lanes} where they meet far apart",
+        f"two versions of loop {loop_name(loop)}: vectors of {lanes} if no dependence is shorter",
     )
     loop.erase()
 

@@ -99,7 +99,7 @@ def test_it_says_how_many_terms_are_in_another_order() -> None:
     with module.context:
         function = module.body.operations[0]
         assert ir.IntegerAttr(function.attributes[SUMS]).value == 70
-        assert "in parts of 8 iterations, then of those" in str(module)
+        assert "parts of 8 iterations, then combined" in str(module)
 
 
 def test_nothing_is_added_to_a_sum_of_nothing() -> None:
