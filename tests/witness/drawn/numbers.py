@@ -307,14 +307,18 @@ def operation(w: Writer) -> Number:
 
 
 def subscript(w: Writer, extent: int) -> Number:
-    """An index from 0 to below a power of two, by whatever width it was cut."""
-    x = w.any_integer()
-    if width_of(x.type) < extent.bit_length() + 1:
+    """An index from 0 to below `extent`, a power of two: masked, or cut to so few bits."""
+    x, bits = w.any_integer(), extent.bit_length() - 1
+    if w.flip():
+        index = cast(w, x, "index")
+        name = w.pick(("arith.index_cast", "arith.index_castui"))
+        few = w.made(f"{name} {index.name} : index to i{bits}", f"i{bits}")
+        range_ = Range(0, extent - 1)
+        return w.made(f"arith.index_castui {few.name} : {few.type} to index", "index", range_)
+    if width_of(x.type) < bits + 2:
         x = cast(w, x, w.pick(("i8", "i16", "i64", "index")))
-    low = _below(w, x, extent.bit_length() - 1)
-    if low.type != "index":
-        low = cast(w, low, "index")
-    return low
+    low = _below(w, x, bits)
+    return low if low.type == "index" else cast(w, low, "index")
 
 
 def stored(w: Writer, x: Number) -> list[Number]:
