@@ -244,7 +244,7 @@ class Kernel:
 
     @property
     def source(self) -> str:
-        """The template, as it stands in the file."""
+        """The template, as it is in the file."""
         return (self.folder / "kernel.mlir").read_text()
 
     @property

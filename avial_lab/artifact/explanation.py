@@ -1,4 +1,4 @@
-"""What became of each loop, and why: the answers that `program.explain()` and `program.nests` give.
+"""Loop report, and why: the answers that `program.explain()` and `program.nests` give.
 
 Facts for people; no MLIR.
 """
@@ -118,15 +118,15 @@ def arithmetic_told(
     `functions` those that are not libm's.
 
     >>> arithmetic_told(strict=False, contracted=True, reordered={"y": 124})
-    'a product that is only added is rounded with the sum; y (a sum of 124 terms) in another order'
+    'a product that is only added is fused with the sum; y (a sum of 124 terms) in another order'
     >>> arithmetic_told(strict=False, contracted=False, reordered={}, functions=["exp"])[-44:]
     'exp in loops is vector code in place of libm'
     """
     if strict:
-        return "strict: every operation is rounded on its own, in the program's order"
-    said = "every operation is rounded on its own"
+        return "strict: every operation is rounded separately, in the program's order"
+    said = "every operation is rounded separately"
     if contracted:
-        said = "a product that is only added is rounded with the sum"
+        said = "a product that is only added is fused with the sum"
     if reordered:
         sums = ", ".join(f"{name} (a sum of {k:,} terms)" for name, k in reordered.items())
         said = f"{said}; {sums} in another order"
@@ -250,7 +250,7 @@ class Nest:
     """A piece of a nest's iteration space, and what in it needs what.
 
     rows, columns: the names of its two outer loops (rows is None where there is one alone); where
-    several stand side by side within the outer one, each has a lane with its name in `lanes`.
+    several are siblings within the outer one, each has a row with its name in `lanes`.
     `needs`: the pairs of cells (before, after) of each order; of one dependence and target, the
     last source. `forbidding`: those that keep the outermost loop in order. `note` says what is not
     in it.
@@ -287,7 +287,7 @@ def nest_summary(nest: Nest) -> str:
         words = " and ".join([", ".join(number[:-1]), number[-1]] if len(number) > 1 else number)
         parts.append(f"{carrier} carries {words}" if carrier else f"within an iteration {words}")
     if not parts:
-        return nest.note or "no iteration needs another"
+        return nest.note or "no iteration depends on another"
     return f"dependences: {'; '.join(parts)}"
 
 

@@ -209,7 +209,7 @@ def _words(phase: str, code: int, peer: int, storage: str) -> tuple[str, str]:
 
 
 def _part(storage: Storage, count: int, low: int, high: int) -> str:
-    """What a message carries: `A`, and as far as it is told `A[49:50, …]`."""
+    """What a message carries: `A`, and as far as it is known `A[49:50, …]`."""
     more = f" and {count - 1} more" if count > 1 else ""
     if high < low:
         return f"{storage.name}{more}"

@@ -241,7 +241,7 @@ class DerivedMessages(Manifest):
     def __str__(self) -> str:
         """Its phases."""
         phases = f"phases: {listed(self.phases, most=PRINTED_ROWS)}"
-        return f"{self.summary}\n{phases}; which messages they need is found while they run"
+        return f"{self.summary}\n{phases}; their messages are derived at run time"
 
     def __repr__(self) -> str:
         return brief(self, f"of {self.summary}: {count(len(self.phases), 'phase')}")

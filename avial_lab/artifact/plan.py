@@ -74,7 +74,7 @@ class Plan:
     held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
     control depends on data: everything was then given to somebody, and moves are a sample.
     footprints: of the first 64 phases, and only for up to 16 ranks. carried: for each of `moves`
-    the arrays whose elements it brings; the 64th stands for all from there on.
+    the arrays whose elements it brings; the 64th is for all from there on.
     """
 
     ranks: int

@@ -3,7 +3,7 @@
 Plan (and the moves that a run counted) -> sentences and `Table`s, for its own text, for pictures
 and the tables below them.
 
-It is below the type that it tells of, and imports it for its name alone: a plan prints so.
+It is below the type it describes, and imports it for annotations only: a plan prints with it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def moves_summary(plan: Plan, counted: Sequence[Move] | None = None) -> str:
 def agreement_words(plan: Plan, counted: Sequence[Move] | None) -> str:
     """Where the numbers come from, and whether the run did what was planned."""
     if not plan.complete:
-        sample = "the plan is a sample: how often a loop goes round depends on data"
+        sample = "the plan is a sample: a loop's iteration count depends on data"
         return sample if counted is None else f"counted in the run ({sample})"
     if counted is None:
         return "planned before the run"

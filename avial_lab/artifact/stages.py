@@ -25,7 +25,7 @@ class Stage:
 
     name is short and stable (`avial`, `mpi`, `gpu`, `llvm`, `llvmir`, `object`, `ptx`); language is
     what colours it (`mlir`, `llvm`, `ptx`, `asm`). `command` is the exact line that makes it from
-    the file of the stage before, empty where what it needs stands in no file. seconds is the time
+    the file of the stage before, empty where its input is in no file. seconds is the time
     it took. `edited` is the stage changed by hand that this one is, or is made from.
     """
 
@@ -63,7 +63,7 @@ class Stages(dict[str, Stage]):
                 stage.title,
                 f"{stage.lines:,}",
                 format_seconds(stage.seconds),
-                *((stage.command or "our own passes",) if commands else ()),
+                *((stage.command or "passes of avial_lab",) if commands else ()),
             )
             for stage in list(self.values())[:most]
         )
@@ -86,7 +86,7 @@ class Stages(dict[str, Stage]):
 class PassStep:
     """One pass within a stage: what it changed, counted as a diff would.
 
-    `command` is the exact line that runs it alone, empty where it needs what stands in no file.
+    `command` is the exact line that runs it alone, empty where it needs input that is in no file.
     `text` is the IR after it, None where nothing changed.
     """
 

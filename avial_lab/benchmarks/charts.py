@@ -45,7 +45,7 @@ def ratios_svg(heats: Sequence[Heat]) -> str:
         summary="right of the line is slower than us, left is faster; bars end at the best peer",
         description="; ".join(_ratio_words(heat) for heat in shown),
         legend=[legend_item(name) for name in contestants(shown)],
-        notes=[f"without our own time: {', '.join(faults)}"] if faults else (),
+        notes=[f"no time for avial_lab: {', '.join(faults)}"] if faults else (),
     )
 
 
@@ -109,8 +109,8 @@ def roofline_svg(heats: Sequence[Heat], ceilings: Ceilings) -> str:
             LegendItem(svg.line(0, 7, 26, 7, stroke=svg.INK, width=2), "memory and arithmetic"),
             LegendItem(svg.line(0, 7, 26, 7, stroke=svg.QUIET, dash="5 3"), "caches"),
         ],
-        notes=["Traffic is counted as if no sweep over the arrays left anything in a cache for the "
-               "next: what caches hold stands above the roof of memory."],
+        notes=["Traffic is counted as if each sweep loaded its arrays from memory: "
+               "a point above the memory roof was served by caches."],
     )  # fmt: skip
 
 

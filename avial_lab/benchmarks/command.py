@@ -33,7 +33,7 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         type=_peers,
         default=PEERS,
         metavar="PEER,…",
-        help=f"whom to race against: {', '.join(PEERS)}; default: all of them",
+        help=f"peers to race against: {', '.join(PEERS)}; default: all of them",
     )
     parser.add_argument(
         "--ranks",
@@ -47,7 +47,7 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         type=_counts("threads"),
         default=(1,),
         metavar="N,…",
-        help="threads of every contestant, on each rank; one race for each number",
+        help="threads of each contestant, per rank; one race for each number",
     )
     parser.add_argument("--polybench", action="store_true", help="the thirty kernels of PolyBench")
     parser.add_argument(
@@ -55,8 +55,7 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="-",
         metavar="FILE",
-        help="write everything as JSON (its form stands in avial_lab/benchmarks/json_report.py); "
-        "by default, "
+        help="write everything as JSON (fields: avial_lab/benchmarks/json_report.py); by default, "
         "or with -, to stdout instead of the table",
     )
     parser.add_argument(
@@ -169,7 +168,9 @@ def _counts(what: str) -> Callable[[str], tuple[int, ...]]:
         try:
             numbers = tuple(dict.fromkeys(int(part) for part in text.split(",")))
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text} is no list of numbers like 1,2") from None
+            raise argparse.ArgumentTypeError(
+                f"{text} is not a list of numbers; expected for example 1,2"
+            ) from None
         for number in numbers:
             if not 1 <= number <= most:
                 raise argparse.ArgumentTypeError(

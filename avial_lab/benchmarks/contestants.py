@@ -84,7 +84,7 @@ def missing_peers(against: Sequence[str], ranks: Sequence[int]) -> Iterator[str]
     if "c" in against:
         found = {compiler.name for compiler in c_compilers()}
         if not found:
-            yield "left out: C, there is neither gcc nor clang"
+            yield "left out: C (neither gcc nor clang is installed)"
         else:
             missing = [name for name in ("gcc", "clang") if name not in found]
             yield from (f"left out: {name} is not installed" for name in missing)
@@ -93,7 +93,7 @@ def missing_peers(against: Sequence[str], ranks: Sequence[int]) -> Iterator[str]
     if "numpy" in against and not _installed("scipy"):
         yield f"left out: SciPy is not installed; {NUMBA_HINT}"
     if "c" in against and max(ranks) > 1 and not mpi_compilers():
-        yield "left out: C with MPI, there is no mpicc"
+        yield "left out: C with MPI (no mpicc is installed)"
 
 
 def _installed(module: str) -> bool:

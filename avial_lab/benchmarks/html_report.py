@@ -141,7 +141,7 @@ def _faults(heats: list[Heat]) -> Table:
         for lane in heat.lanes
         if lane.fault
     )
-    return Table("Who did not come home", ("kernel", "contestant", "why"), rows)
+    return Table("Contestants without a result", ("kernel", "contestant", "why"), rows)
 
 
 def _made(sheet: Sheet, number: int) -> str:
@@ -153,10 +153,10 @@ def _made(sheet: Sheet, number: int) -> str:
     table = Table("Machine", ("what", "here"), tuple(rows))
     return (
         f"<section id='machine'><h2 tabindex='-1'><span class='step'>{number}</span>Machine</h2>"
-        f"<p>Every result was checked before it was timed. All contestants took turns in one "
-        f"session, each in a process of its own, pinned to the same cores.</p>"
+        f"<p>Every result was checked before it was timed. All contestants ran alternately in one "
+        f"session, each in its own process, pinned to the same cores.</p>"
         f"<div class='table'>{table.to_html()}</div></section>"
-        "<footer>Made by avial_lab. This page needs nothing from outside itself.</footer>"
+        "<footer>Made by avial_lab. This page is self-contained.</footer>"
     )
 
 

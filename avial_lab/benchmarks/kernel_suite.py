@@ -57,7 +57,7 @@ class Kernel(Protocol):
 class KernelProgram:
     """A kernel at one size, with random inputs; `arrays` are written by a run.
 
-    `before`: the arguments as they were. `told`: what was chosen, in one line. `element` is MLIR's
+    `before`: the arguments as they were. `note`: what was chosen, in one line. `element` is MLIR's
     type.
     """
 
@@ -66,7 +66,7 @@ class KernelProgram:
     arrays: dict[str, np.ndarray]
     scalars: dict[str, Scalar]
     before: dict[str, Any]
-    told: str
+    note: str
     element: str
     sizes: Mapping[str, int]
 
@@ -146,9 +146,9 @@ def kernel_program(
     arrays = {k: v.copy() for k, v in before.items() if isinstance(v, np.ndarray)}
     given = {k: v.item() for k, v in before.items() if not isinstance(v, np.ndarray)}
     shown = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-    told = f"{kernel.name}: {shown}, {chosen}, random inputs, seed {seed}"
+    note = f"{kernel.name}: {shown}, {chosen}, random inputs, seed {seed}"
     text = kernel.mlir(chosen, sizes)
-    return KernelProgram(kernel, text, arrays, given, before, told, chosen, sizes)
+    return KernelProgram(kernel, text, arrays, given, before, note, chosen, sizes)
 
 
 def kernel_names(folder: Path = _FOLDER) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ class Crew:
 
 
 def environment_of(ranks: int, places: Sequence[str]) -> dict[str, str]:
-    """As ranks of ours have it, and what `places` add to sys.path."""
+    """As avial_lab's ranks have it, and what `places` add to sys.path."""
     found = environment(ranks)
     return found | {"PYTHONPATH": os.pathsep.join([*places, found["PYTHONPATH"]])}
 

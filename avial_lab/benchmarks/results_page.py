@@ -28,7 +28,7 @@ from avial_lab.core.errors import BindError
 FOLDER = Path(__file__).parents[2] / "kernels" / "results"
 PAGE = "README.md"
 
-SECTIONS = ("The race", "What each optional pass is worth", "The lab itself", "Other figures")
+SECTIONS = ("The race", "What each optional pass is worth", "avial_lab itself", "Other figures")
 
 SELF = "avial-lab self"
 TRANSCRIBED = "avial-lab transcribed"
@@ -101,7 +101,7 @@ def _read(file: Path) -> Facts:
     form = facts.get("format") if isinstance(facts, dict) else None
     if form not in _TABLES:
         raise BindError(
-            f"{file.name} holds no results of ours: its format is {form!r}",
+            f"{file.name} is not a file of avial-lab results: its format is {form!r}",
             hint=f"formats are {', '.join(_TABLES)}",
         )
     return facts

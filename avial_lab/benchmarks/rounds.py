@@ -119,7 +119,7 @@ def _is_far_behind(name: str, seconds: Mapping[str, Sequence[float]]) -> bool:
 
 def _told(lane: Lane, seconds: Sequence[float]) -> str:
     """Its note, with the number of runs where they are few."""
-    few = f"{len(seconds)} runs where it is far behind" if len(seconds) < LEAST_RUNS else ""
+    few = f"{len(seconds)} runs only, being far slower" if len(seconds) < LEAST_RUNS else ""
     return "; ".join(filter(None, (lane.note, few)))
 
 

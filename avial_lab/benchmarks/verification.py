@@ -66,7 +66,9 @@ class Answer:
                 return _trusted(start)
             except AvialError as error:
                 reason = str(error).splitlines()[0]
-                self.note = f"{start.kernel.name}: the truth is NumPy's, which is slow: {reason}"
+                self.note = (
+                    f"{start.kernel.name}: the reference is NumPy's, which is slow: {reason}"
+                )
         return _by_numpy(start)
 
 

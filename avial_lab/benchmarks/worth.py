@@ -62,7 +62,7 @@ def worth(names: Sequence[str], course: Course) -> Worth:
     sheet = Worth(course.size, course.ranks, course.threads, this_machine(), passes=course.passes)
     for k, name in enumerate(names):
         if until is not None and course.clock() >= until:
-            return replace(sheet, unreached=tuple(names[k:]), notes=("the time was over",))
+            return replace(sheet, unreached=tuple(names[k:]), notes=("the time limit was reached",))
         timing = _Timing(name, course, until)
         try:
             timing.run()

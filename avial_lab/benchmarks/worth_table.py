@@ -8,7 +8,7 @@ Timed programs -> Worth -> rows -> text, JSON.
     size, ranks, threads, passes, machine, notes
     programs    [{program, element, compile_s [[pass, seconds]], races [{left_out, with_s,
                 without_s, with_least_s, without_least_s, fault}], skipped (why), unreached [pass]}]
-    unreached   programs that the time was over for
+    unreached   programs that the time limit was reached for
 
 Times are in seconds, medians. Nothing in it names the machine's owner, its host or its folders.
 """
@@ -63,7 +63,7 @@ class Race:
 @dataclass(frozen=True)
 class Timed:
     """A program: what each pass takes to compile it, and the races with those that change it.
-    `skipped`: why it was not raced. `unreached`: passes that the time was over for.
+    `skipped`: why it was not raced. `unreached`: passes that the time limit was reached for.
     """
 
     program: str

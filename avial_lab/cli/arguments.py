@@ -46,10 +46,13 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--check", action="store_true", help="compare with the sequential reference")
     run.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="write everything into one page"
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="write a report of everything as one HTML page",
     )
     run.add_argument(
-        "--timeout", type=_seconds, metavar="S", help="stop the ranks after so many seconds"
+        "--timeout", type=_seconds, metavar="S", help="stop the ranks after this many seconds"
     )
     run.add_argument("--tune", type=float, metavar="S", help=TUNE)
     run.add_argument("--threads", type=int, metavar="N", help=THREADS)
@@ -59,16 +62,16 @@ def argument_parser() -> argparse.ArgumentParser:
         "--trace",
         type=Path,
         metavar="FILE.json",
-        help="write what happened when, for ui.perfetto.dev or chrome://tracing",
+        help="write a trace of all events, for ui.perfetto.dev or chrome://tracing",
     )
-    traced.add_argument("--no-trace", action="store_true", help="take no times in the run")
+    traced.add_argument("--no-trace", action="store_true", help="record no times during the run")
     run.add_argument("--json", action="store_true", help="print the facts of the run as JSON")
     run.set_defaults(command=run_command)
 
     graph = commands.add_parser("graph", help="show tasks, dependencies and levels")
     _program_arguments(graph)
-    graph.add_argument("--format", choices=plot.FORMATS, help="default: what FILE ends in, or text")
-    graph.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there")
+    graph.add_argument("--format", choices=plot.FORMATS, help="default: by FILE's suffix, or text")
+    graph.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this file")
     graph.add_argument("--lanes", action="store_true", help="the schedule, device by device")
     _compile_options(graph)
     graph.set_defaults(command=graph_command)
@@ -80,11 +83,13 @@ def argument_parser() -> argparse.ArgumentParser:
         "--to", default="mpi", metavar="STAGE", help="avial, mpi, gpu, llvm, llvmir, object, ptx …"
     )
     lower.add_argument(
-        "-o", "--output", type=Path, help="write it there; with --to object, the shared object"
+        "-o", "--output", type=Path, help="write to this file; with --to object, the shared object"
     )
     lower.set_defaults(command=lower_command)
 
-    show = commands.add_parser("demo", help="the deck's program, from text to a cluster")
+    show = commands.add_parser(
+        "demo", help="the introductory example, from text to a run on a cluster"
+    )
     show.add_argument("--report", type=Path, default=Path("demo.html"), metavar="FILE.html")
     show.add_argument("--picture", type=Path, metavar="FILE.svg", help="graph and schedule")
     show.set_defaults(command=demo_command)
@@ -98,27 +103,35 @@ def argument_parser() -> argparse.ArgumentParser:
     race_arguments(bench)
     bench.set_defaults(command=bench_command)
 
-    check = commands.add_parser("doctor", help="what is installed, and whether it works together")
+    check = commands.add_parser(
+        "doctor", help="check what is installed and whether it works together"
+    )
     check.add_argument("--json", action="store_true")
     check.set_defaults(command=doctor_command)
 
-    passes = commands.add_parser("passes", help="which passes there are, in which order, and why")
+    passes = commands.add_parser(
+        "passes", help="list the passes in their order, with the reason for it"
+    )
     passes.add_argument(
-        "name", nargs="?", metavar="PASS", help="this one, with the IR before and after it"
+        "name", nargs="?", metavar="PASS", help="only this pass, with the IR before and after it"
     )
     passes.add_argument("--json", action="store_true", help="print the rows as JSON")
     passes.set_defaults(command=_passes)
 
-    cluster = commands.add_parser("cluster", help="the clusters on this machine; end some of them")
+    cluster = commands.add_parser("cluster", help="list the clusters on this machine, or stop some")
     cluster.add_argument("action", choices=("list", "stop"))
     cluster.add_argument("id", nargs="?", default="")
-    cluster.add_argument("--all", action="store_true", help="also those that have an owner")
+    cluster.add_argument(
+        "--all", action="store_true", help="also clusters that a running process owns"
+    )
     cluster.set_defaults(command=cluster_command)
 
-    kernel = commands.add_parser("kernel", help="a kernel for Jupyter that has all this loaded")
+    kernel = commands.add_parser(
+        "kernel", help="install a Jupyter kernel with the extension loaded"
+    )
     _kernel_arguments(kernel)
 
-    export = commands.add_parser("export", help="a notebook as one page that needs nothing else")
+    export = commands.add_parser("export", help="write a notebook as one self-contained page")
     export.add_argument("notebook", type=Path, metavar="NOTEBOOK.ipynb")
     export.add_argument("-o", "--output", type=Path, metavar="FILE")
     export.add_argument(
@@ -128,9 +141,9 @@ def argument_parser() -> argparse.ArgumentParser:
         "--solutions",
         action=argparse.BooleanOptionalAction,
         default=False,
-        help="with the cells tagged `solution`, folded; by default they are left out",
+        help="include the cells tagged `solution`, folded; they are left out by default",
     )
-    export.add_argument("--execute", action="store_true", help="run it first")
+    export.add_argument("--execute", action="store_true", help="run the notebook first")
     export.set_defaults(command=export_command)
 
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
@@ -149,7 +162,7 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument("--cpu", type=int, default=2, metavar="N", help="engines for CPU work")
     install.add_argument("--gpu", type=int, default=1, metavar="N", help="engines with a GPU")
     install.set_defaults(command=install_kernel_command)
-    remove = actions.add_parser("remove", help="take it away again")
+    remove = actions.add_parser("remove", help="remove it")
     remove.set_defaults(command=remove_kernel_command)
     for action in (install, remove):
         action.add_argument("--name", default="avial-mpi", help="by default avial-mpi")
@@ -163,7 +176,7 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         help="a file in avial's notation or in MLIR, or a kernel of this repository (kernels/gemm)",
     )
     parser.add_argument(
-        "--fn", metavar="NAME", help="the function that is meant, where a file of MLIR has several"
+        "--fn", metavar="NAME", help="the function to run, if the MLIR file has several"
     )
     parser.add_argument(
         "-D",
@@ -183,11 +196,17 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         help="a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar; "
         "NAME is an argument's name or position",
     )
-    parser.add_argument("--seed", type=_seed, default=0, help="of random inputs")
+    parser.add_argument("--seed", type=_seed, default=0, help="seed of random inputs")
     parser.add_argument(
-        "--size", type=str.upper, choices=SIZES, default="SMALL", help="of a kernel of ours"
+        "--size",
+        type=str.upper,
+        choices=SIZES,
+        default="SMALL",
+        help="size of a kernel of this repository",
     )
-    parser.add_argument("--element", metavar="TYPE", help="of a kernel of ours: f32 or f64")
+    parser.add_argument(
+        "--element", metavar="TYPE", help="element type of a kernel of this repository: f32 or f64"
+    )
 
 
 def _compile_options(parser: argparse.ArgumentParser) -> None:
@@ -198,7 +217,9 @@ def _compile_options(parser: argparse.ArgumentParser) -> None:
 def _seconds(text: str) -> float:
     value = float(text)
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a time limit; expected a number of seconds"
+        )
     return value
 
 

@@ -149,7 +149,7 @@ def check_mlir() -> Iterator[Finding]:
     conda = _conda_packages("mlir-python-bindings", "mlir")
     owners = ", ".join(f"{name} {version}" for name, version in {**wheels, **conda}.items())
     if not owners:
-        advice = install_hint("mlir-opt") + " (a machine that only runs programs needs none)"
+        advice = install_hint("mlir-opt") + " (not needed on a machine that only runs programs)"
         yield Finding("mlir", Verdict.FAIL, "not installed", advice)
     elif wheels and "mlir-python-bindings" in conda:
         advice = "two packages own site-packages/mlir: pip uninstall " + " ".join(wheels)
@@ -270,7 +270,7 @@ def check_dialect() -> Iterator[Finding]:
         fact = f"loads and reads a program, {time.perf_counter() - started:.1f} s in a new process"
         yield Finding("avial dialect", Verdict.OK, fact)
     else:
-        advice = "avial_lab or its MLIR is not whole: " + install_hint("mlir-opt")
+        advice = "avial_lab or its MLIR installation is incomplete: " + install_hint("mlir-opt")
         yield Finding("avial dialect", Verdict.FAIL, outcome.complaint, advice)
 
 
@@ -317,7 +317,7 @@ def _mpi_advice(outcome: Outcome) -> str:
         return "Open MPI refuses root: set OMPI_ALLOW_RUN_AS_ROOT and _CONFIRM to 1, or use mpich"
     if "No module named 'mpi4py'" in outcome.stderr:
         return install_hint("mpiexec")
-    return "run `mpiexec -n 2 python -c 'from mpi4py import MPI'` by hand to see all it says"
+    return "run `mpiexec -n 2 python -c 'from mpi4py import MPI'` by hand to see its whole output"
 
 
 def check_clusters() -> Iterator[Finding]:
@@ -328,8 +328,8 @@ def check_clusters() -> Iterator[Finding]:
 
     left = [record for record in clusters() if not record.owned]
     if left:
-        fact = f"{len(left)} left behind by a process that is gone: {', '.join(r.id for r in left)}"
-        advice = "take one up: `%avial cluster connect ID`; or `avial-lab cluster stop ID`"
+        fact = f"{len(left)} whose owner process has ended: {', '.join(r.id for r in left)}"
+        advice = "connect to one: `%avial cluster connect ID`; or `avial-lab cluster stop ID`"
         yield Finding("clusters", Verdict.WARN, fact, advice)
 
 
@@ -396,7 +396,7 @@ def check_blas() -> Iterator[Finding]:
     if outcome.returncode == 0:
         yield Finding("blas", Verdict.OK, f"for --blas: {outcome.stdout.strip()}")
     else:
-        advice = "pip install scipy, or do without --blas, which nothing else needs"
+        advice = "pip install scipy, or run without --blas"
         yield Finding("blas", Verdict.WARN, outcome.complaint, advice)
 
 
@@ -450,7 +450,7 @@ def check_pictures() -> Iterator[Finding]:
     path = find_tool("dot") or find_tool("graphviz-pure")
     if path is None:
         advice = "any Graphviz on PATH, or pip install graphviz-pure"
-        yield Finding("pictures", Verdict.WARN, "no Graphviz; a plain layout is used", advice)
+        yield Finding("pictures", Verdict.WARN, "no Graphviz; the built-in layout is used", advice)
         return
     outcome = run((str(path), "-Tsvg"), text="digraph { a -> b }")
     if outcome.returncode == 0 and "<svg" in outcome.stdout:
@@ -469,10 +469,10 @@ def check_cache() -> Iterator[Finding]:
     with suppress(OSError):
         (folder / key).unlink()
     if found == stored:
-        yield Finding("cache", Verdict.OK, f"{folder} is this user's alone")
+        yield Finding("cache", Verdict.OK, f"{folder} is accessible by this user alone")
     else:
-        fact = f"{folder} cannot be used: every program is built anew"
-        advice = f"chmod -R u+rwX,go-w {folder}, or name another folder in XDG_CACHE_HOME"
+        fact = f"{folder} cannot be used: every program is compiled anew"
+        advice = f"chmod -R u+rwX,go-w {folder}, or set XDG_CACHE_HOME to another folder"
         yield Finding("cache", Verdict.WARN, fact, advice)
 
 

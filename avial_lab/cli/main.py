@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _show_warning(
     message: Warning | str, category: type[Warning], *_place: object, **_more: object
 ) -> None:
-    """Without the line of ours that it comes from."""
+    """Without the line in avial_lab that it comes from."""
     print(f"{category.__name__}: {message}", file=sys.stderr)
 
 

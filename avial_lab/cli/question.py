@@ -68,7 +68,7 @@ class _Question:
 
 
 def question_of(options: argparse.Namespace) -> _Question:
-    """The program with all its arguments: given, or made up and told on stderr."""
+    """The program with all its arguments: given, or made up and reported on stderr."""
     arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
     numbers = parse_numbers(options.numbers)
     twice = next((name for name in numbers if name in arrays or name in scalars), None)
@@ -84,7 +84,7 @@ def question_of(options: argparse.Namespace) -> _Question:
             seed=options.seed,
         )
         kernel.replace(arrays)
-        tell_on_stderr(kernel.told)
+        print_to_stderr(kernel.note)
         return _Question(
             kernel.text, cell, kernel.function, kernel.arrays, kernel.scalars, kernel=kernel
         )
@@ -95,11 +95,11 @@ def question_of(options: argparse.Namespace) -> _Question:
     made_up = random_arguments(
         text, arrays=arrays, scalars=scalars, function=options.fn, cell=cell, seed=options.seed
     )
-    tell_on_stderr(made_up.told)
+    print_to_stderr(made_up.note)
     return _Question(text, cell, options.fn, made_up.arrays, made_up.scalars, made_up=made_up)
 
 
-def tell_on_stderr(line: str) -> None:
+def print_to_stderr(line: str) -> None:
     """What was chosen for the user, beside the result."""
     if line:
         print(line, file=sys.stderr)
@@ -127,4 +127,4 @@ def make_indices_fit(compiled: Program, made_up: RandomArguments, seed: int) -> 
         compiled.reference()
     except CheckError:
         stop = made_up.draw_indices(seed)
-        tell_on_stderr(f"integers are indices here: drawn again, from 0 to {(stop or 1) - 1}")
+        print_to_stderr(f"integers are indices here: drawn again, from 0 to {(stop or 1) - 1}")

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 from avial_lab.compiler.catalogue import OPTIONAL, SIZES
 from avial_lab.compiler.pass_rows import Sizes
 from avial_lab.compiler.renamed import name_now
-from avial_lab.core.errors import ScheduleError
-from avial_lab.core.words import brief
+from avial_lab.core.errors import OptionError, ScheduleError
+from avial_lab.core.words import brief, shortened
 from avial_lab.planning.distribution import CYCLIC, Division
 from avial_lab.planning.schedule import Policy, Sync
 
@@ -49,9 +49,37 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # -- reading and writing one of them ---------------------------------------------------------------
 
 
+def _refused(what: str, given: object, wanted: str) -> OptionError:
+    shown = shortened(repr(given), 60)
+    return OptionError(f"{what} must be {wanted}; got {shown}")
+
+
+def _whole(what: str) -> Callable[[Any], int]:
+    """Reads a whole number."""
+
+    def read(given: Any) -> int:  # noqa: ANN401 - what a caller gives
+        try:
+            return operator.index(given)
+        except TypeError:
+            raise _refused(what, given, "a whole number") from None
+
+    return read
+
+
+def _flag(what: str) -> Callable[[Any], bool]:
+    """Reads True or False; a text is neither ("no" would be true)."""
+
+    def read(given: Any) -> bool:  # noqa: ANN401 - what a caller gives
+        if isinstance(given, bool) or (hasattr(given, "__index__") and given in (0, 1)):
+            return bool(given)
+        raise _refused(what, given, "True or False")
+
+    return read
+
+
 def _ranks(given: Any) -> int:  # noqa: ANN401 - what a caller gives
     """As many as one machine can be expected to start as processes."""
-    ranks = operator.index(given)
+    ranks = _whole("ranks")(given)
     if ranks < 1:
         raise ScheduleError(f"{ranks} ranks cannot run a program", hint="ask for one rank or more")
     most = MOST_RANKS_PER_CORE * (os.cpu_count() or 1)
@@ -71,25 +99,36 @@ def _member(kind: type[Member], what: str) -> Callable[[Any], Member]:
             return kind(given)
         except ValueError:
             known = ", ".join(member.value for member in kind)
-            raise ScheduleError(f"unknown {what} '{given}'", hint=f"there are: {known}") from None
+            shown = shortened(str(given), 60)
+            raise ScheduleError(f"unknown {what} '{shown}'", hint=f"there are: {known}") from None
 
     return read
 
 
 def _division(given: Division | str) -> Division:
-    return Division.parse(given) if isinstance(given, str) else given
+    if isinstance(given, Division):
+        return given
+    if isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return Division.parse(given)
+    raise _refused("division", given, "a text: block, cyclic, cyclic(N) or grid")
 
 
 def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
     """The optional passes of these names, in the order of the catalogue: a list, or text with
     commas; `all` is every one.
     """
-    names = given.split(",") if isinstance(given, str) else list(given)
+    try:
+        names = given.split(",") if isinstance(given, str) else list(given)
+    except TypeError:
+        raise _refused("without", given, "a list of passes, or their names with commas") from None
+    for name in names:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise _refused("a pass of without", name, "a name")
     names = [name_now(name.strip()) for name in names if name.strip()]
     for name in names:
         if name not in (*OPTIONAL, "all"):
             raise ScheduleError(
-                f"no optional pass is called '{name}'",
+                f"there is no optional pass '{shortened(name, 60)}'",
                 hint=f"there are: {', '.join(OPTIONAL)}; all",
             )
     return tuple(p for p in OPTIONAL if p in names or "all" in names)
@@ -97,13 +136,15 @@ def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
 
 def _sizes(text: str) -> Sizes:
     """What `text` says, in the order of the passes and their options."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _refused("sizes", text, "a text as in block-contractions{terms=128 block=48}")
     if text.strip() == MODEL:
         return MODEL_SIZES
     form = r"\s*([\w-]+)\{([^{}]*)\}\s*"
     if text.strip() and not re.fullmatch(f"{form}(,{form})*", text):
         raise ScheduleError(
-            f"sizes are not written as '{text}'",
-            hint="as in block-contractions{terms=128 block=48}",
+            f"invalid sizes '{text}'",
+            hint="expected for example block-contractions{terms=128 block=48}",
         )
     found: dict[str, dict[str, int | str]] = {}
     for given, options in re.findall(form, text):
@@ -215,7 +256,7 @@ class CompileOptions:
             metavar="N",
             help="how many of the ranks also drive a GPU, emulated where there is none; by "
             "default 1 if a target asks for one",
-            read=operator.index,
+            read=_whole("gpus"),
             always=True,
             in_tuning=False,
         ).metadata,
@@ -224,7 +265,7 @@ class CompileOptions:
         default=None,
         metadata=Option(
             ("--policy",),
-            help="how tasks are placed, by default by levels; loops have none",
+            help="how tasks are placed, by default by levels; not for programs of loops",
             choices=tuple(each.value for each in Policy),
             read=_member(Policy, "policy"),
             write=_value,
@@ -272,9 +313,9 @@ class CompileOptions:
         metadata=Option(
             ("--sizes",),
             metavar="SIZES",
-            help="sizes that passes take in place of those that follow from the machine, as "
+            help="sizes for passes, in place of those derived from the machine, as "
             "stages print them: 'block-contractions{terms=128 block=48},tile-time{widths=32x64}'; "
-            "model: those that follow from it, also where --tune found others",
+            "model: those derived from the machine, even if --tune found others",
             read=_sizes,
             write=sizes_text,
             in_tuning=False,
@@ -286,7 +327,7 @@ class CompileOptions:
             ("--strict",),
             help="every product and sum rounded on its own: the same bits on every machine, "
             "and slower",
-            read=bool,
+            read=_flag("strict"),
         ).metadata,
     )
     blas: bool = field(
@@ -295,7 +336,7 @@ class CompileOptions:
             ("--blas",),
             help="products of matrices call the BLAS that is there (NumPy's, SciPy's, MKL, "
             "BLIS, OpenBLAS): within the bound of a sum in another order, which BLAS chooses",
-            read=bool,
+            read=_flag("blas"),
         ).metadata,
     )
     dynamic: bool = field(
@@ -303,7 +344,7 @@ class CompileOptions:
         metadata=Option(
             ("--dynamic",),
             help="compile a function once for arrays of any size that its text leaves open (?)",
-            read=bool,
+            read=_flag("dynamic"),
         ).metadata,
     )
 
@@ -383,9 +424,9 @@ _DEFAULTS = CompileOptions()
 def _check_names(given: Mapping[str, object]) -> None:
     for name in given:
         if name not in OPTIONS:
-            near = get_close_matches(name, OPTIONS, n=1)
+            near = get_close_matches(name[:60], OPTIONS, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise TypeError(f"there is no option '{name}' of compile{hint}")
+            raise OptionError(f"there is no option '{shortened(name, 60)}' of compile{hint}")
 
 
 def _check_together(options: CompileOptions) -> None:
@@ -397,17 +438,19 @@ def _check_together(options: CompileOptions) -> None:
         )
     if options.blas and options.strict:
         raise ScheduleError(
-            "a BLAS adds in an order of its own, and a strict program keeps its order",
-            hint="choose one of strict and blas",
+            "a BLAS chooses the order of sums, and a strict program keeps it",
+            hint="choose strict or blas",
         )
     if options.blas and not options.keeps("block-contractions"):
         raise ScheduleError(
-            "what a BLAS could compute is found by block-contractions, which is left out",
-            hint="keep block-contractions, or do without blas",
+            "products for a BLAS are found by block-contractions, which is left out",
+            hint="keep block-contractions, or leave blas out",
         )
     for name, _ in options.sizes:
         if not options.keeps(name):
-            raise ScheduleError(f"{name} is left out, and given sizes", hint="choose one of both")
+            raise ScheduleError(
+                f"{name} is left out, but sizes are given for it", hint="remove one of the two"
+            )
 
 
 # -- from and to a line ----------------------------------------------------------------------------

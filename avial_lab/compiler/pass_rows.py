@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from avial_lab.core.errors import InternalError, ScheduleError
-from avial_lab.core.words import MOST_ROWS, brief, count
+from avial_lab.core.words import MOST_ROWS, brief, count, shortened
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,14 @@ class Size:
         parts = text.split("x") if self.numbers != (1,) else [text]
         right = len(parts) in self.numbers and all(
             part.isdecimal()
+            and len(part) <= 12
             and self.least <= int(part) <= self.most
             and int(part) % self.multiple == 0
             for part in parts
         )
         if not right:
-            raise ScheduleError(f"invalid value {name}={text}", hint=f"expected {name}: {self}")
+            shown = shortened(text, 60)
+            raise ScheduleError(f"invalid value {name}={shown}", hint=f"expected {name}: {self}")
         return text if self.numbers != (1,) else int(text)
 
     def __str__(self) -> str:
@@ -157,7 +159,7 @@ class Pipeline:
             if name not in conditional:
                 raise InternalError(f"no pass '{name}' is in the pipeline '{self.title}'")
             if options is None and not conditional[name]:
-                raise InternalError(f"'{name}' is left out, and its row does not say when")
+                raise InternalError(f"'{name}' is left out, and its row has no `when`")
 
     def __repr__(self) -> str:
         rows = (f"{row.name}: {row.what}" for row in self.rows[:MOST_ROWS])

@@ -35,22 +35,22 @@ def checked_array(name: str, array: object) -> np.ndarray:
     array = cast("np.ndarray[Any, Any]", array)
     if _is_masked(array):
         raise BindError(
-            f"array '{name}' has a mask, which a program would not see",
+            f"array '{name}' has a mask, which a program would ignore",
             hint=f"pass {name}.filled(…), or {name}.data for the values without the mask",
         )
     if not array.dtype.isnative:
         raise BindError(
-            f"array '{name}' has dtype {array.dtype}: bytes in the order of another machine",
+            f"array '{name}' has dtype {array.dtype}, whose byte order is not this machine's",
             hint=f"pass a copy: {name}.astype({name}.dtype.newbyteorder('='))",
         )
     if array.dtype.name not in ELEMENT_OF_DTYPE:
         raise BindError(
-            f"array '{name}' has dtype {array.dtype}, which no MLIR element type stands for",
+            f"array '{name}' has dtype {array.dtype}, which has no MLIR element type",
             hint="use one of " + ", ".join(ELEMENT_OF_DTYPE),
         )
     if array.flags.writeable and _overlaps_itself(array):
         raise BindError(
-            f"elements of array '{name}' share memory with each other",
+            f"elements of array '{name}' overlap in memory",
             hint=f"pass a copy: {name}.copy()",
         )
     return array
@@ -73,9 +73,8 @@ def _with_article(noun: str) -> str:
 
 def _way_to_an_array(name: str, value: object) -> str:
     if isinstance(value, int | float | np.number | np.bool_):
-        return (
-            f"a number is no buffer: pass it as scalars={{'{name}': …}}, and leave it out of tasks"
-        )
+        call = f"scalars={{'{name}': …}}"
+        return f"a number is not a buffer: pass it as {call}, and leave it out of tasks"
     if isinstance(value, list | tuple) or hasattr(value, "__array__"):
         return f"make one first, {name} = numpy.array({name}); the results come back in it"
     return "buffers are NumPy arrays: numpy.zeros(20, 'float32'), for example"

@@ -84,7 +84,7 @@ class Buffer:
         words = f"{self.name}: {self.type}"
         if self.storage != self.name:
             words += f", from byte {self.offset_bytes:,} of storage {self.storage}"
-        words += ", of the program's own" if self.temporary else ""
+        words += ", of allocated by the program" if self.temporary else ""
         return brief(self, words if self.writable else f"{words}, read only")
 
 

@@ -33,7 +33,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> object:
         if module.startswith("avial_lab.") or (module, name) == ("builtins", "dict"):
             return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in what is stored")
+        raise pickle.UnpicklingError(f"{module}.{name} may not be stored in the cache")
 
 
 LIMIT_BYTES = 512 * 1024 * 1024
@@ -64,7 +64,7 @@ def spelled(value: object) -> str:
     """All there is in `value`, for a key: dataclasses field by field, whatever their `repr` leaves
     out for people to read; what there is one object of by its name.
 
-    TypeError for what has no text of its own: a key may not hang on an address.
+    TypeError for what has no text of its own: a key may not depend on an address.
 
     >>> from avial_lab.core.regions import Box
     >>> spelled({"box": Box((0,), (20,)), "factor": 0.1})
@@ -123,7 +123,7 @@ class Cache:
             return None
         head, _, payload = data.partition(b"\n")
         if head != hashlib.sha256(payload).hexdigest().encode():
-            _log.warning("a damaged entry of the build cache was dropped: %s", key)
+            _log.warning("a damaged entry of the build cache was removed: %s", key)
             _remove(path)
             return None
         _touch(path)
@@ -143,7 +143,7 @@ class Cache:
                 file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
             Path(temporary).replace(self.folder / key)
         except OSError as error:
-            _log.warning("the build cache was not written: %s", error.strerror)
+            _log.warning("the build cache could not be written: %s", error.strerror)
             if temporary:
                 _remove(Path(temporary))
             return
@@ -196,7 +196,7 @@ def _touch(path: Path) -> None:
     try:
         os.utime(path)
     except OSError as error:
-        _log.debug("the time of use was not noted: %s", error.strerror)
+        _log.debug("the time of use could not be recorded: %s", error.strerror)
 
 
 def made_once(folder: str, key: str, make: Callable[[], T]) -> T:

@@ -39,7 +39,7 @@ class ElementType:
     name: MLIR's. Its integers carry no sign: the operation decides.
     nbytes: of one element in memory.
     dtypes: names of the NumPy dtypes (or ml_dtypes') whose arrays hold it. New arrays have the
-    first; for `index` there is only that, since the text alone tells it from `i64`.
+    first; for `index` there is only that, since only the text distinguishes it from `i64`.
     computed: whether LLVM has arithmetic on it; otherwise it is stored, copied and sent.
     runtime_code: its number in the ownership runtime; None where that only moves it.
     combined: whether the runtime can combine partial results of it (needs a `runtime_code`).
@@ -190,7 +190,7 @@ def operation_code(operation: str, element: str) -> int:
     """The runtime's number for `arith.addf` on elements of that type: `Reduction` << ELEMENT_BITS
     | `ElementCode`.
 
-    KeyError where it has none; `combines` tells.
+    KeyError where it has none (see `combines`).
 
     >>> operation_code("arith.addf", "f64"), operation_code("arith.minsi", "index")
     (8, 36)

@@ -1,4 +1,4 @@
-"""What a user is told when something is wrong: what, where (the cell's own line and column), what
+"""The errors a user sees: what is wrong, where (the cell's own line and column), what
 now.
 
 Text and a place in it -> exceptions that print themselves and travel between processes.
@@ -9,7 +9,12 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-from avial_lab.core.words import brief
+from avial_lab.core.words import brief, shortened
+
+MOST = 2_000
+"""Characters of an error's text: whatever a program holds, what is wrong with it fits on a page."""
+
+_EXCERPT_WIDTH, _CELL_WIDTH, _HINT_WIDTH = 160, 100, 600
 
 
 @dataclass(frozen=True)
@@ -33,24 +38,32 @@ class CellSpan:
         return brief(self, str(self))
 
     def excerpt(self) -> str:
-        r"""The place, the line there and a caret below its column.
+        r"""The place, the line there and a caret below its column; of a long line what is near.
 
         >>> print(CellSpan("In [4]", "a\n  b = c", 2, 7).excerpt())
         In [4]:2:7
           b = c
               ^
         """
+        place = f"{shortened(self.cell, _CELL_WIDTH)}:{self.line}:{self.column}"
         lines = self.text.splitlines()
         if not 1 <= self.line <= len(lines):
-            return str(self)
-        line = lines[self.line - 1]
+            return place
+        line, before = lines[self.line - 1], max(self.column - 1, 0)
+        if len(line) > _EXCERPT_WIDTH:
+            first = max(min(before - _EXCERPT_WIDTH // 2, len(line) - _EXCERPT_WIDTH), 0)
+            left, right = "…" * bool(first), "…" * (first + _EXCERPT_WIDTH < len(line))
+            line = f"{left}{line[first : first + _EXCERPT_WIDTH]}{right}"
+            before = min(before, first + _EXCERPT_WIDTH) - first + len(left)
         # A tab moves the caret as far as it moves the text above it.
-        indent = "".join("\t" if char == "\t" else " " for char in line[: self.column - 1])
-        return f"{self}\n{line}\n{indent}^"
+        indent = "".join("\t" if char == "\t" else " " for char in line[:before])
+        return f"{place}\n{line}\n{indent}^"
 
 
 class AvialError(Exception):
-    """What went wrong (`message`), where (`span`), and what to do about it (`hint`)."""
+    """What went wrong (`message`), where (`span`), and what to do about it (`hint`); as text at
+    most `MOST` characters, the middle of a long message left out.
+    """
 
     def __init__(
         self, message: str, *, span: CellSpan | None = None, hint: str | None = None
@@ -64,12 +77,13 @@ class AvialError(Exception):
         return str(self.args[0])
 
     def __str__(self) -> str:
-        parts = [self.message]
+        parts: list[str] = []
         if self.span is not None:
             parts.append(self.span.excerpt())
         if self.hint is not None:
-            parts.append(f"Hint: {self.hint}")
-        return "\n".join(parts)
+            parts.append(f"Hint: {_cut(self.hint, _HINT_WIDTH)}")
+        left = MOST - len(_OURS) - 1 - sum(len(part) + 1 for part in parts)
+        return "\n".join([_cut(self.message, left), *parts])
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.message, self.span, self.hint)
@@ -77,6 +91,14 @@ class AvialError(Exception):
     def _render_traceback_(self) -> list[str]:
         """IPython's hook: a user's mistake is shown without the frames that found it."""
         return f"{type(self).__name__}: {self}".splitlines()
+
+
+def _cut(text: str, most: int) -> str:
+    """`text` without its middle where it is longer than that: both ends say what is wrong."""
+    if len(text) <= most:
+        return text
+    kept = (most - 30) // 2
+    return f"{text[:kept]} … {len(text) - 2 * kept:,} more … {text[-kept:]}"
 
 
 def _rebuild(
@@ -95,6 +117,10 @@ class VerifyError(AvialError):
 
 class BindError(AvialError):
     """The caller's arrays do not fit the program's buffers (missing, shape, dtype, read-only)."""
+
+
+class OptionError(AvialError, TypeError):
+    """What the caller gave is of a kind that its option cannot be."""
 
 
 class ScheduleError(AvialError):
@@ -140,13 +166,16 @@ class RenamedWarning(DeprecationWarning):
     """A name that is called another way now; it goes on working for one release."""
 
 
+_OURS = "This is a fault in avial_lab, not in your program."
+
+
 class InternalError(AvialError):
     """A fault in avial_lab, not in the user's cell; it keeps its traceback."""
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\nThis is a fault in avial_lab, not in your program."
+        return f"{super().__str__()}\n{_OURS}"
 
     def _render_traceback_(self) -> list[str]:
-        """A fault of ours is loud: the ordinary traceback, not the short form of `AvialError`."""
-        # (None instead of a method would not do: IPython calls whatever stands under this name.)
+        """An internal fault is loud: the ordinary traceback, not the short form of `AvialError`."""
+        # (None instead of a method would not do: IPython calls whatever has this name.)
         return [line.rstrip("\n") for line in traceback.format_exception(self)]

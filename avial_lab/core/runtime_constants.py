@@ -73,7 +73,7 @@ class Use(Enum):
 
     @property
     def mark(self) -> str:
-        """What stands behind a box that is used so; nothing where the table says it already."""
+        """Printed behind a box that is used so; empty where the table says it already."""
         return {Use.UPDATE: " in part", Use.REDUCE: " combined"}.get(self, "")
 
 

@@ -18,7 +18,7 @@ PRINTED_ROWS = 20
 
 @dataclass(frozen=True)
 class Table:
-    """`numbers` are the columns that stand to the right; `note` says what is not shown, empty
+    """`numbers` are the right-aligned columns; `note` says what is not shown, empty
     where all is.
     """
 

@@ -31,7 +31,7 @@ def printable(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` as it may stand in an element or in a quoted attribute.
+    """`text`, escaped for an element or a quoted attribute.
 
     >>> escape('<script>"x"')
     '&lt;script&gt;&quot;x&quot;'

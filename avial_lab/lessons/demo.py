@@ -53,7 +53,7 @@ def demo(page: Path, *, picture_path: Path | None = None) -> int:
     compiled.report(page)
     if picture_path is not None:
         picture_path.write_text(picture(compiled), encoding="utf-8")
-    print(f"the whole story is in {page}")
+    print(f"the full report is in {page}")
     return 0 if right else 1
 
 

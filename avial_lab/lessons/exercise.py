@@ -5,7 +5,7 @@ cross says what was found instead, why, and where in the cell.
 
     ✓ 2 levels
     ✗ task3 waits for task1
-        no: task1 writes d, task3 reads c; nothing that one of them writes is touched by the other
+        no: task1 writes d, task3 reads c; neither touches what the other writes
         task1 is at In [4]:5:12, task3 at In [4]:21:12
 """
 
@@ -103,11 +103,11 @@ def check(
         *(_values(program, name, wanted) for name, wanted in (values or {}).items()),
     ]
     if not findings:
-        raise CheckError("there is nothing to check", hint="say what you expect: levels=2, …")
+        raise CheckError("there is nothing to check", hint="pass what you expect: levels=2, …")
     print("\n".join(map(str, findings)))  # noqa: T201 - what a check cell is for
     wrong = sum(not finding.holds for finding in findings)
     if wrong:
-        raise CheckError(f"{wrong} of {count(len(findings), 'point')} not yet: see the ✗ above")
+        raise CheckError(f"{wrong} of {count(len(findings), 'point')} not met: see the ✗ above")
 
 
 # How many ----------------------------------------------------------------------------------------
@@ -190,10 +190,10 @@ def _waits(program: Program, before: str, after: str) -> Finding:
         return Finding(
             False,
             what,
-            (f"it is the other way round: {before} waits for {after}", _places(first, second)),
+            (f"the order is reversed: {before} waits for {after}", _places(first, second)),
         )
     touched = "; ".join(f"{task.name} {_touches(task)}" for task in (first, second))
-    none = "nothing that one of them writes is touched by the other"
+    none = "neither touches what the other writes"
     return Finding(False, what, (f"no: {touched}", none, _places(first, second)))
 
 
@@ -342,14 +342,14 @@ def _message_lines(program: Program, *, most: int = 6) -> list[str]:
 
 
 def _values(program: Program, name: str, wanted: object) -> Finding:
-    what = f"{name} holds what it should"
+    what = f"{name} has the expected values"
     if name not in program.arrays:
         return Finding(False, what, (_unknown("array", name, list(program.arrays)),))
     if program.trace is None:
         return Finding(False, what, (f"it has not run yet: `%avial run {program.name}`",))
     got, want = program.arrays[name], np.asarray(wanted)
     if got.shape != want.shape:
-        return Finding(False, what, (f"its shape is {got.shape}, that of the answer {want.shape}",))
+        return Finding(False, what, (f"its shape is {got.shape}; expected {want.shape}",))
     wrong = np.argwhere(~_equal(got, want))
     if not len(wrong):
         return Finding(True, f"{what} ({count(got.size, 'element')})")
@@ -358,7 +358,7 @@ def _values(program: Program, name: str, wanted: object) -> Finding:
     who = (
         f"{writers[-1].name} writes it last; {_places(writers[-1])}"
         if writers
-        else "nobody writes it"
+        else "no task writes it"
     )
     return Finding(
         False,

@@ -1,7 +1,7 @@
 """What is taken for known of a machine: rates, latencies, and what a core has of everything.
 
 Nothing -> numbers, with their units in their names, each with where it was measured or taken from.
-What a machine tells of itself (vectors, caches, cores) is in `cpu.py`; what is measured when
+What a machine reports about itself (vectors, caches, cores) is in `cpu.py`; what is measured when
 somebody asks is in `machine/measure.py` and `machine/roofline.py`.
 
 These decide between ways that are factors apart (one rank or several, threads or none), so that
@@ -14,7 +14,7 @@ from __future__ import annotations
 # -- a core ----------------------------------------------------------------------------------------
 
 CLOCK_HZ = 2.5e9
-"""A core's cycles in a second, where nobody tells: server cores with all of them at work."""
+"""A core's cycles per second if the system does not say: server cores with all of them busy."""
 
 VECTOR_UNITS = 2
 """Vector instructions of arithmetic that a core can begin in a cycle: x86-64 since Haswell and Zen,

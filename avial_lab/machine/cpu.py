@@ -46,7 +46,7 @@ class Cpu:
 
 @cache
 def this_cpu() -> Cpu:
-    """The one we run on. What the kernel does not tell is taken to be small."""
+    """The one we run on. What the kernel does not report is assumed small."""
     known = cpu_of(platform.machine(), _flags(), data_caches(CACHES))
     return replace(known, cores=len(cores_of(allowed())), halves=has_halves())
 
@@ -56,7 +56,7 @@ def cpu_of(
 ) -> Cpu:
     """The CPU of that architecture with these instruction sets, as the kernel of Linux names them.
 
-    `caches`: what `data_caches` tells.
+    `caches`: as from `data_caches`.
 
     >>> cpu_of("x86_64", frozenset({"avx", "fma"})).vector_bytes
     32
@@ -93,7 +93,7 @@ are for the kernel or for cryptography.
 
 
 def instruction_sets() -> frozenset[str]:
-    """What machine code made for this CPU may use of it; empty where the kernel does not tell."""
+    """What machine code made for this CPU may use of it; empty if the kernel does not say."""
     return frozenset(flag for flag in _flags() if USED.fullmatch(flag))
 
 
@@ -103,9 +103,9 @@ def check_instruction_sets(needed: Iterable[str]) -> None:
     missing = sorted(set(needed) - here)
     if here and missing:
         raise ClusterError(
-            f"the CPU of {platform.node()} has no {', '.join(missing)}, "
-            "and the program was compiled for one that has",
-            hint="compile it on that machine, or run it on machines like the one that compiled it",
+            f"the CPU of {platform.node()} lacks {', '.join(missing)}, "
+            "which the program was compiled for",
+            hint="compile it on that machine, or run it on machines like the compiling one",
         )
 
 
@@ -130,7 +130,7 @@ def _flags() -> frozenset[str]:
 
 @cache
 def _cpuinfo() -> str:
-    """What Linux tells of the first processor; "" elsewhere."""
+    """What Linux reports about the first processor; "" elsewhere."""
     try:
         return Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     except OSError:
@@ -139,7 +139,7 @@ def _cpuinfo() -> str:
 
 def data_caches(folder: Path) -> dict[int, tuple[int, int]]:
     """Bytes of the cache of each level that holds data, and how many hardware threads share it, as
-    a CPU's folder in Linux's `/sys` tells.
+    a CPU's folder in Linux's `/sys` has it.
     """
     levels: dict[int, tuple[int, int]] = {}
     for index in sorted(folder.glob("index*")):

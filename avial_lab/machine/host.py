@@ -68,7 +68,10 @@ def busy() -> tuple[str, ...]:
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load <= cores / 2:
         return ()
-    return (f"other work runs here (load {load:.1f} on {cores} cores): do not trust these times",)
+    return (
+        f"other processes are running (load {load:.1f} on {cores} cores): "
+        "these times are unreliable",
+    )
 
 
 def pins(threads: int, *, system: Path = SYSTEM) -> tuple[int, ...]:

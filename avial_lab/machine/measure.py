@@ -42,7 +42,7 @@ def measure_ceilings(threads: int, element: str) -> Ceilings:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise AvialError("the machine's ceilings could not be measured in time") from None
+        raise AvialError("measuring the machine's ceilings took too long") from None
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise AvialError(f"the machine's ceilings could not be measured: {said}")

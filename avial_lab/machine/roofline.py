@@ -93,7 +93,7 @@ def _scaled(value: float, unit: str) -> str:
 @cache
 def estimated_ceilings(element: str) -> Ceilings:
     """Of one thread, for floats of that type: so many multiply-adds a cycle as registers and units
-    allow, at the clock that the kernel tells; and a copy in memory, measured.
+    allow, at the clock that the kernel reports; and a copy in memory, measured.
     """
     cpu = this_cpu()
     lanes = cpu.lanes(ITEMSIZE[element])

@@ -58,7 +58,7 @@ class BackgroundStart:
                 shown.update(Note("The cluster is ready."))
         if self.error is not None and not self._said:
             self._said = True
-            title = "The cluster did not start; programs start ranks of their own."
+            title = "The cluster did not start; programs start their own ranks."
             display(Note(title, self.error))
 
     def _start(self) -> None:
@@ -66,7 +66,7 @@ class BackgroundStart:
             cluster, _ = self._open(tell=self._told)
         except AvialError as error:
             self.error = str(error)
-        except Exception as error:  # the boundary of a thread: whoever waits is told
+        except Exception as error:  # the boundary of a thread: whoever waits gets it
             self.error = f"{type(error).__name__}: {error}"
         else:
             self._keep(cluster)

@@ -55,12 +55,12 @@ def start_cluster(
             cpu=cpu, gpu=gpu, profile=profile, or_reference=or_reference, tell=tell
         )
     except BaseException as error:
-        # What it was waiting for would stand there as if it still were.
+        # Otherwise what it was waiting for would remain on display.
         why = "" if isinstance(error, AvialError) else "Interrupted; nothing is left running."
         shown.update(Note("The cluster did not start.", why))
         raise
     if isinstance(cluster, OneProcess):
-        shown.update(Note("No cluster was started:", cluster.status))
+        shown.update(Note("The cluster could not be started:", cluster.status))
         return cluster
     took = f"in {time.monotonic() - began:.1f} s"
     shown.update(Note(f"{title}: cluster {cluster.id}, {took}", str(cluster.status)))
@@ -78,7 +78,7 @@ def open_cluster(
     """As `start_cluster`, with nothing shown; the cluster, and where it is from."""
     left = None if profile else _left_here(cpu + gpu, gpu)
     if left is not None:
-        return Cluster.connect(left.id), "Taken up again, from before the restart"
+        return Cluster.connect(left.id), "Reconnected to the cluster from before the restart"
     keep_s = float(os.environ.get("AVIAL_KEEP_S", KEEP_S))
     start = start_or_reference if or_reference else Cluster.start
     cluster = start(cpu=cpu, gpu=gpu, profile=profile, keep_s=keep_s, progress=tell)
@@ -113,7 +113,7 @@ def leave_at_restart(
 ) -> None:
     """When this kernel ends in order to start again, its cluster is left for the next one.
 
-    Python's own exit cannot tell a restart from an end; the request that the kernel is sent can.
+    Python's own exit cannot distinguish a restart from an end; the request to the kernel can.
     """
     kernel: Any = getattr(shell, "kernel", None)
     if kernel is None:  # a terminal: it does not restart

@@ -1,6 +1,6 @@
 """Completion in `%%avial` cells and `%avial` lines, in every front end that asks IPython.
 
-Cell, cursor -> words. In a cell of ours no Python name is offered.
+Cell, cursor -> words. In an %%avial cell no Python name is offered.
 """
 
 from __future__ import annotations

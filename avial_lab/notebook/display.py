@@ -78,7 +78,7 @@ class View:
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence of ours; `text` may have several lines."""
+    """A sentence for the user; `text` may have several lines."""
 
     title: str
     text: str = ""
@@ -103,7 +103,7 @@ def register_renderers(shell: InteractiveShell) -> None:
 
 @dataclass(frozen=True)
 class Figure:
-    """A part of an output: HTML that stands alone, text with the same facts, and the view that our
+    """A part of an output: self-contained HTML, text with the same facts, and the view that our
     renderer draws instead of the HTML, if there is one.
     """
 
@@ -240,7 +240,7 @@ def _messages_figure(program: Program, plan: Plan) -> Figure:
 
 def _stages_figure(program: Program, *, alone: bool, explored: bool) -> Figure:
     """Each stage's text to unfold; `alone` with the table of them all, and with the view, or folded
-    away where the widget stands below.
+    away where the widget is below.
     """
     stages = tuple(program.stages.values())
     limit = STAGE_LINES * 4 // max(4, len(stages))
@@ -251,7 +251,7 @@ def _stages_figure(program: Program, *, alone: bool, explored: bool) -> Figure:
     html = program.stages.table(commands=False, most=ROW_LIMIT).to_html() + html
     if explored:
         return Figure(html, text, _stepper_view(program))
-    words = f"the {count(len(stages), 'stage')} as they stand in a saved notebook"
+    words = f"the {count(len(stages), 'stage')} as saved in the notebook"
     return Figure(f"<details><summary>{words}</summary>{html}</details>", text)
 
 
@@ -282,7 +282,7 @@ def program_table(programs: Sequence[Program]) -> Table:
         for program in programs
     )
     head = ("program", "from", "tasks", "levels", "ranks", "last run")
-    note = "" if rows else "No programs yet: write one in a cell that begins with %%avial."
+    note = "" if rows else "No programs yet: write a program in a cell that begins with %%avial."
     return Table("Programs", head, rows, frozenset({"tasks", "levels", "ranks"}), note)
 
 

@@ -70,7 +70,7 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     except CellExecutionError as error:
         raise AvialError(
             f"a cell of the notebook failed with {error.ename}: {error.evalue}",
-            hint="mend the cell, or tag it raises-exception if it is meant to fail",
+            hint="fix the cell, or tag it raises-exception if it is meant to fail",
         ) from None
 
 
@@ -115,7 +115,7 @@ def _copy(notebook: nbformat.NotebookNode, *, solutions: bool) -> nbformat.Noteb
 def _static(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
     """The output without what needs a kernel; None where nothing else is in it.
 
-    A widget's own text (`Stepper()`) is no picture of it: what it shows stands before it.
+    A widget's own text (`Stepper()`) is no picture of it: what it shows precedes it.
     """
     if output.get("data", {}).pop(_WIDGET, None) is None:
         return output

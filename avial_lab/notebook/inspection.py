@@ -1,6 +1,6 @@
 """Shift-Tab in `%%avial` cells and `%avial` lines: what an operation, a value or an option is.
 
-Cell, cursor -> Markdown. ipykernel looks names up among Python's objects and tells the shell
+Cell, cursor -> Markdown. ipykernel looks names up among Python's objects and gives the shell
 nothing of the cell, so that its question is answered before it: outside our cells as ever.
 """
 
@@ -42,7 +42,7 @@ def register_inspection(shell: InteractiveShell, magics: AvialMagics) -> None:
 
 
 def describe(text: str, offset: int, session: Session) -> str | None:
-    """Markdown for what stands at `offset`; None where Python is, or nothing is known."""
+    """Markdown for what is at `offset`; None where Python is, or nothing is known."""
     cell = CELL.match(text)
     start = text.rfind("\n", 0, offset) + 1
     line = text[start:].partition("\n")[0]

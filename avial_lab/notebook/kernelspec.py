@@ -29,7 +29,7 @@ _LOGO = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64">
 
 
 def kernel_spec(name: str, *, cpu: int = 2, gpu: int = 1) -> dict[str, Any]:
-    """What stands in kernel.json. The start of the cluster returns at once: the kernel is there
+    """The content of kernel.json. The start of the cluster returns at once: the kernel is there
     before it, and also where it fails.
     """
     start = f"%avial cluster start --background --cpu={cpu} --gpu={gpu}"
@@ -45,13 +45,13 @@ def kernel_spec(name: str, *, cpu: int = 2, gpu: int = 1) -> dict[str, Any]:
 def install_kernel(
     name: str = NAME, *, cpu: int = 2, gpu: int = 1, prefix: str | None = None
 ) -> Path:
-    """The folder of the spec; without a prefix it is the user's. One of ours is replaced."""
+    """The folder of the spec; by default the user's. One that avial_lab installed is replaced."""
     if cpu < 0 or gpu < 0 or cpu + gpu < 1:
-        raise BindError(f"a cluster of {cpu} CPU and {gpu} GPU engines cannot be")
+        raise BindError(f"a cluster of {cpu} CPU and {gpu} GPU engines is not possible")
     manager = KernelSpecManager()
     if name in manager.find_kernel_specs() and not _is_ours(manager, name):
         raise BindError(
-            f"there is a kernel '{name}' that is not of avial_lab", hint="give another --name"
+            f"there is a kernel '{name}' that avial_lab did not install", hint="give another --name"
         )
     with tempfile.TemporaryDirectory(prefix="avial-kernel-") as folder:
         spec = kernel_spec(name, cpu=cpu, gpu=gpu)
@@ -68,7 +68,7 @@ def install_kernel(
 
 
 def remove_kernel(name: str = NAME) -> Path:
-    """The folder that is gone; only one of ours."""
+    """The removed folder; only one that avial_lab installed."""
     manager = KernelSpecManager()
     if not _is_ours(manager, name):
         ours = [known for known in manager.find_kernel_specs() if _is_ours(manager, known)]

@@ -51,7 +51,7 @@ class LiveRun:
         self._last: RunState | None = None
 
     def __call__(self, state: RunState) -> None:
-        """`Program.run` tells how it stands."""
+        """`Program.run` reports its progress."""
         self._last = state
         if state.ended and self._line is None and not (state.failed and state.tasks):
             return

@@ -14,13 +14,13 @@ _WATCHING = Path(__file__).with_name("watching.js").read_text("utf-8")
 
 
 def _as_function(kind: str) -> str:
-    """A view's module as the value `KIND`, its `mount`, so that another can stand below it."""
+    """A view's module as the value `KIND`, its `mount`, so that another can follow it."""
     script = source(kind)[0].replace("export function mount", "function mount")
     return f"const {kind} = (() => {{\n{script}\nreturn mount;\n}})();\n"
 
 
 class LiveWidget(anywidget.AnyWidget):
-    """`state` is told anew as the run goes on; `data` does not change."""
+    """`state` is updated during the run; `data` does not change."""
 
     # One module: a browser has nowhere to import a second one from.
     _esm = _as_function("graph") + source("live")[0] + _WATCHING

@@ -44,9 +44,9 @@ from avial_lab.runtime.launch.registry import clusters, stop_clusters
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 
 DEFINE = "a number of the program, from a Python expression: -D n=len(a)"
-SHOW = f"what to draw: some of {','.join(PARTS)}, or none; by default all there is"
-NO_TRACE = "take no times in the run"
-EXPECT = "the cell passes if it fails with an error that has TEXT in it, and only then"
+SHOW = f"what to show: some of {','.join(PARTS)}, or none; by default all that apply"
+NO_TRACE = "record no times during the run"
+EXPECT = "the cell succeeds only if it fails with an error that contains TEXT"
 
 
 def _compile_options(magic: Any) -> Any:  # noqa: ANN401 - IPython's, which has no types
@@ -64,9 +64,9 @@ class AvialMagics(Magics):
     `%config AvialMagics.timeout = 60` gives every run of a lesson so many seconds.
     """
 
-    timeout = Float(0.0, help="Seconds a run may take where --timeout says nothing; 0: any").tag(
-        config=True
-    )
+    timeout = Float(
+        0.0, help="Time limit of a run in seconds if --timeout is not given; 0: none"
+    ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -75,19 +75,25 @@ class AvialMagics(Magics):
         self._drafts: dict[str, dict[str, str]] = {}  # typed in a stepper, by program and stage
         self.cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
         self.starting: BackgroundStart | None = None  # the last one; over, or still going on
-        self.tell: Callable[[], None] = lambda: None  # there is news of them; from any thread
+        self.tell: Callable[[], None] = lambda: (
+            None
+        )  # something about them changed; from any thread
         leave_at_restart(shell, lambda: self.cluster)
 
     @magic_arguments()
-    @argument("-o", "--out", metavar="NAME", help="keep the program in this Python variable")
-    @argument("--name", help="what %%avial list calls it; by default NAME of --out, or cellN")
+    @argument("-o", "--out", metavar="NAME", help="bind the program to this Python variable")
+    @argument("--name", help="its name in %%avial list; by default NAME of --out, or cellN")
     @_compile_options
     @argument("--tune", type=float, metavar="SECONDS", help=TUNE)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
-    @argument("--fn", metavar="NAME", help="the function that is meant, where there are several")
-    @argument("--run", action="store_true", help="run it; the arrays change in place")
-    @argument("--check", action="store_true", help="run it and compare with the reference")
-    @argument("--timeout", type=float, metavar="SECONDS", help="stop the run after so long")
+    @argument("--fn", metavar="NAME", help="the function to run, if there are several")
+    @argument("--run", action="store_true", help="run the program; its arrays change in place")
+    @argument(
+        "--check",
+        action="store_true",
+        help="run the program and compare with the sequential reference",
+    )
+    @argument("--timeout", type=float, metavar="SECONDS", help="stop the run after this time")
     @argument("--threads", type=int, metavar="N", help=THREADS)
     @argument("--oversubscribe", action="store_true", help=OVERSUBSCRIBE)
     @argument("--no-trace", action="store_true", help=NO_TRACE)
@@ -138,7 +144,7 @@ class AvialMagics(Magics):
         """After a cell that failed: its variable still holds what an earlier one put there."""
         old = self._shell.user_ns.get(name)
         if isinstance(old, Program):
-            display(Note(f"{name} is still the program of {old.cell}"))
+            display(Note(f"{name} still holds the program of {old.cell}"))
 
     def _compile(self, options: argparse.Namespace, cell: str) -> Program:
         """One call of `avial_lab.compile`, and of `Program.run` where asked for."""
@@ -157,7 +163,7 @@ class AvialMagics(Magics):
         if options.tune is not None:
             threads, more = options.threads, options.oversubscribe
             program = program.tune(options.tune, threads=threads, oversubscribe=more)
-        self.programs.pop(program.name, None)  # so that the latest stands last
+        self.programs.pop(program.name, None)  # so that the latest is last
         self.programs[program.name] = program
         if options.out:
             self._shell.user_ns[_identifier(options.out)] = program
@@ -184,11 +190,12 @@ class AvialMagics(Magics):
         try:
             self._compile(options, cell)
         except InternalError:
-            raise  # a fault of ours is never what a cell may count on
+            raise  # an internal fault is never an expected error
         except AvialError as error:
             if options.expect_error not in str(error):
                 raise CheckError(
-                    f"the cell failed, but not with '{options.expect_error}'; it said:\n{error}"
+                    f"the cell failed, but its error does not contain '{options.expect_error}':\n"
+                    f"{error}"
                 ) from error
             if not options.quiet:
                 display(Note("The cell fails, as expected:", f"{type(error).__name__}: {error}"))
@@ -250,8 +257,9 @@ class AvialMagics(Magics):
         ]
         if other:
             names = " and ".join(other)
-            words = f"{program.name} works on the arrays that it was compiled with; what is called"
-            display(Note(f"{words} {names} now is another: run the cell again to take it"))
+            words = f"{program.name} uses the arrays it was compiled with; {names} now"
+            verb = "names another array" if len(other) == 1 else "name other arrays"
+            display(Note(f"{words} {verb}: run the cell again to compile for the new"))
 
     def _stages(self, options: argparse.Namespace) -> None:
         program = self._program(options.name)
@@ -294,7 +302,7 @@ class AvialMagics(Magics):
         )
         self._shell.user_ns.update(kernel.arrays | kernel.scalars)
         self._shell.set_next_input(f"%%avial --check\n{kernel.text}")
-        display(Note(kernel.told))
+        display(Note(kernel.note))
 
     def _cluster(self, options: argparse.Namespace) -> None:
         if options.action == "list":
@@ -323,11 +331,19 @@ class AvialMagics(Magics):
             self.stop_cluster()
             self.cluster = connected
         if options.action == "stop":
-            self.stop_cluster()
-            if options.all:
-                stop_clusters(clusters())
+            self._stop(every=options.all)
+            return
         status = "no cluster is running" if self.cluster is None else str(self.cluster.status)
         display(Note(status))
+
+    def _stop(self, *, every: bool) -> None:
+        mine = self.cluster is not None
+        self.stop_cluster()
+        others = clusters() if every else ()
+        stop_clusters(others)
+        stopped = mine + len(others)
+        words = {0: "no cluster is running", 1: "the cluster is stopped"}
+        display(Note(words.get(stopped, f"{stopped} clusters are stopped")))
 
     def start_in_background(
         self, *, cpu: int, gpu: int, profile: str | None = None, or_reference: bool = False
@@ -366,14 +382,14 @@ class AvialMagics(Magics):
         """The one called `name`: of this session, or in a variable; by default the latest."""
         everything = self.known_programs()
         if not everything:
-            hint = "write one in a cell that begins with %%avial"
+            hint = "write a program in a cell that begins with %%avial"
             raise AvialError("there is no program yet", hint=hint)
         latest = next(reversed(everything))
         return everything[latest if name is None else _known("program", name, everything)]
 
 
 def _running(shell: InteractiveShell) -> tuple[int, int]:
-    """The N of `In [N]` of the cell that runs, and the line its magic stands in: IPython takes away
+    """The N of `In [N]` of the cell that runs, and the line of its magic: IPython takes away
     blank lines before it, and the editor counts them.
     """
     result = shell.displayhook.exec_result

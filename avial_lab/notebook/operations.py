@@ -1,6 +1,6 @@
 """What the operations are called, how they are written, and what they do.
 
-Name -> Markdown. Our own and the forms of the short notation stand here; MLIR's words are read out
+Name -> Markdown. Our own and the forms of the short notation are here; MLIR's words are read out
 of its Python package's source, so that nothing of MLIR is loaded.
 """
 
@@ -32,30 +32,30 @@ AVIAL = {
     "avial.schedule": """Tasks in program order over buffers.
 
 The buffers are the caller's arrays of the same name (in a notebook its variables); their types come
-from the arrays, or are written: `%a: memref<20xi32>`. What depends on what follows from what the
-tasks read and write; the result is that of running them one after the other.""",
+from the arrays, or are written: `%a: memref<20xi32>`. Dependences are derived from what the
+tasks read and write; the result equals running them one after the other.""",
     "avial.target": """A constraint on the device that runs a task: `arch`, `node`, or both.
 
 `arch` is `"cpu"`, `"gpu"`, an instruction set (`"x86_64"`) or a compute capability (`"sm_90"`). An
 emulated GPU satisfies every GPU target, a real one those its compute capability covers.""",
-    "avial.task": """A piece of work for one device: its target, then the buffers it touches.
+    "avial.task": """Work for one device: its target, then the buffers it reads or writes.
 
-What is read and what is written follows from the body. `reads(%a) writes(%b)` says it, and is then
+Reads and writes are derived from the body. `reads(%a) writes(%b)` declares them, and is then
 checked; `after %task1` adds an edge by hand. Touching a buffer that is not listed is an error.""",
     "avial.replicate": """A task split over all devices of its target.
 
 Its outer parallel loop is divided (`--division=block | cyclic(N) | grid`); a device computes what
 it owns, neighbours send what they read of each other, reductions are joined.""",
-    "avial.converge": """Its tasks again and again: `max` times, or until a condition holds.
+    "avial.converge": """Repeats its tasks: at most `max` times, or until a condition holds.
 
-The condition compares a buffer of one element (`lt le gt ge`); all ranks stop at the same
-round.""",
+The condition compares a buffer of one element (`lt le gt ge`); all ranks stop in the same
+iteration.""",
 }
 
 WORDS = {
-    "reads": "`reads(%a, %b)`: what the task reads, said by hand and checked.",
-    "writes": "`writes(%c)`: what the task writes, said by hand and checked.",
-    "after": "`after %task1`: waits for that task, whatever their buffers say.",
+    "reads": "`reads(%a, %b)`: what the task reads, declared and checked.",
+    "writes": "`writes(%c)`: what the task writes, declared and checked.",
+    "after": "`after %task1`: waits for that task, whether or not their buffers require it.",
     "arch": '`arch = "x86_64"`: the architecture a target asks for: cpu, gpu, x86_64, sm_90 …',
     "node": '`node = "node07"`: the machine a target asks for.',
 }

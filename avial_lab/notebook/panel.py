@@ -1,4 +1,4 @@
-"""What JupyterLab's side panel and editors are told, and what they ask for.
+"""What JupyterLab's side panel and editors are sent, and what they request.
 
 Cluster, programs, mistakes -> JSON by the comm `avial`, pushed when it is new; this process owns
 all of it. A page opens the comm; each may be gone at any time.
@@ -26,7 +26,7 @@ from avial_lab.runtime.launch.cluster import Cluster, ClusterState
 TARGET = "avial"
 _PASSING = (ClusterState.RESTARTING, ClusterState.RUNNING)
 _LOOK_S = 0.25
-"""How often a cluster in a passing state is looked at, to tell when it is over."""
+"""How often a cluster in a passing state is polled, to see when it is over."""
 
 
 def register_panel(shell: InteractiveShell, magics: AvialMagics) -> None:
@@ -49,7 +49,7 @@ def _is_panels(callback: object) -> bool:
 
 
 class Panel:
-    """The pages that look at this kernel, and what they were told last."""
+    """The pages connected to this kernel, and what they were sent last."""
 
     def __init__(self, shell: InteractiveShell, magics: AvialMagics) -> None:
         self._shell, self._magics = shell, magics

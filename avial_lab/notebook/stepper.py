@@ -47,8 +47,10 @@ class Stepping:
         try:
             from avial_lab.notebook.stepper_widget import StepperWidget
         except ImportError as error:
-            hint = "pip install 'avial-lab[lab]'; %avial stages shows the same without it"
-            raise AvialError(f"the stepper needs anywidget: {error}", hint=hint) from None
+            hint = "pip install 'avial-lab[lab]'; %avial stages shows the stages without it"
+            raise AvialError(
+                f"the stepper needs the package anywidget: {error}", hint=hint
+            ) from None
         return StepperWidget(self, stage)
 
     def data(self, version: int = 0, *, inside: bool = False, at: str | None = None) -> Answer:

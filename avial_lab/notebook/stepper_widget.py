@@ -43,7 +43,7 @@ class StepperWidget(anywidget.AnyWidget):
     def _receive(self, _: object, message: Mapping[str, Any], __: object) -> None:
         try:
             answer = self.stepping.answer(message["question"])
-        except Exception as error:  # told to the page, which waits for it; then as loud as any
+        except Exception as error:  # sent to the page, which waits for it; then as loud as any
             told = {"message": f"{type(error).__name__}: {error}", "hint": None}
             self.send({"id": message["id"], "answer": {"error": told}})
             raise

@@ -1,4 +1,4 @@
-"""What stands around a place in a program that is still being typed: the operation it is in, and
+"""What surrounds a place in a program that is still being typed: the operation it is in, and
 the values that can be named there.
 
 Text, offset -> Surroundings. The text need not be right: nothing here parses, braces are counted.

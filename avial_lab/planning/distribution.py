@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from math import isqrt
 
 from avial_lab.core.errors import ScheduleError
+from avial_lab.core.words import shortened
+
+_MOST_DIGITS = 12
 
 CYCLIC = 16
 """Iterations in one block of `cyclic`, where it does not say."""
@@ -38,9 +41,12 @@ class Division:
         match = re.fullmatch(r"(block|grid|cyclic)(?:\((\d+)\))?", text.replace(" ", ""))
         if match is None or (match[2] and match[1] != "cyclic") or match[2] in ("", "0"):
             raise ScheduleError(
-                f"unknown division '{text}'", hint="there are: block, cyclic, cyclic(N), grid"
+                f"unknown division '{shortened(text, 60)}'",
+                hint="there are: block, cyclic, cyclic(N), grid",
             )
         if match[1] == "cyclic":
+            if len(match[2] or "") > _MOST_DIGITS:
+                raise ScheduleError(f"cyclic({match[2][:9]}…) is more than any loop has iterations")
             return Division(block=int(match[2] or CYCLIC))
         return Division(grid=match[1] == "grid")
 
@@ -58,8 +64,8 @@ class Division:
         """ScheduleError where it was asked for, of a program that has nothing to divide."""
         if self != Division():
             raise ScheduleError(
-                f"division '{self}' divides loops, and this program is made of tasks: "
-                "each runs whole on one device",
+                f"division '{self}' applies to loops, and this program consists of tasks: "
+                "each runs on one device",
                 hint="leave the division out, or write avial.replicate or a plain function",
             )
 

@@ -4,7 +4,7 @@ TaskGraph, Schedule -> sentences and `Table`s, which become text or HTML. What t
 picture's alternative text and the table below it all come from here, so they cannot disagree. Those
 of a run are in `trace/run_facts.py`, those of a plan in `plan_facts.py`.
 
-It is below the types that it tells of, and imports them for their names alone: they print so.
+It is below the types it describes, and imports them for annotations only: they print with it.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def schedule_phases(
             devices, reason = fitting_devices(task, topology), "a part of its iterations"
             if task.kind is TaskKind.TASK:
                 there = [d for d in devices if d.rank == first.get(task.name)] or devices
-                devices, reason = there[:1], "the rank that has most of what it reads"
+                devices, reason = there[:1], "the rank that holds most of what it reads"
             placements += [
                 Placement(task.name, device.name, device.rank, level, reason) for device in devices
             ]

@@ -75,7 +75,7 @@ class Transfer:
 
     @property
     def messages(self) -> int:
-        """As of a `Move`, which stands for several."""
+        """As of a `Move`, which sums up several."""
         return 1
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class Step:
     steps.
 
     `transfer` indexes the messages of the program: `Schedule.transfers` where they are known when
-    it is compiled, `Schedule.moves` where the ownership runtime derives them. There a step stands
+    it is compiled, `Schedule.moves` where the ownership runtime derives them. There a step is
     for all the `times` that the phase is begun (0: only the run knows).
     """
 
@@ -154,7 +154,7 @@ class PhaseRun:
     barriers: int = 0
 
     def __repr__(self) -> str:
-        times = count(self.times, "time") if self.times else "as often as the run decides"
+        times = count(self.times, "time") if self.times else "a number of times known at run time"
         waits = f", then {count(self.barriers, 'barrier')}" if self.barriers else ""
         return brief(self, f"{self.name}: {times}{waits}")
 
@@ -201,7 +201,7 @@ class Schedule:
         """What that rank does, event by event.
 
         A phase is one event for all its rounds, and so are its messages from one rank. (What a
-        reduction brings together is sent after its phase, which the sums do not tell.)
+        reduction brings together is sent after its phase, which the sums do not show.)
         """
         return self.programs[rank] or tuple(
             step for phase in self.phases for step in _phase_steps(phase, self.moves, rank)
@@ -298,5 +298,5 @@ def check_no_policy(policy: Policy | None) -> None:
         raise ScheduleError(
             f"policy '{policy.value}' places tasks, and this program has loops, "
             "which are divided over all ranks",
-            hint="leave the policy out; division says how loops are divided",
+            hint="leave the policy out; `division` selects how loops are divided",
         )

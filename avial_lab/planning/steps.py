@@ -25,8 +25,8 @@ def rank_programs(
     Give each task its position in the order of `placements`: any that respects the graph. A rank at
     position p waits only for messages whose other side needs nothing later than p to do its part: a
     message is sent right after its producer, its receive is posted before its consumer at the
-    latest, and the wait for a send to complete stands no earlier than that message's consumer. By
-    induction over positions the least blocked rank can always go on. A barrier stands at the same
+    latest, and the wait for a send to complete is no earlier than that message's consumer. By
+    induction over positions the least blocked rank can always go on. A barrier is at the same
     position on every rank, wherever the level of the tasks changes.
     """
     position = {placement.task: k for k, placement in enumerate(placements)}

@@ -43,7 +43,7 @@ class Access:
     write, `exact` says that every element of the region is certainly written; where it is not, the
     old values have to be there first.
 
-    Where places hang on numbers that have no value yet, `region` is all they can reach, `anchor`
+    Where places depend on numbers that have no value yet, `region` is all they can reach, `anchor`
     names in each dimension the sum that is not known (empty where there is none), and `relative` is
     the region counted from there.
     """

@@ -1,6 +1,6 @@
 """How a device looks: colour, and what says the same without colour (outline, letter, dashes).
 
-Device or target -> Look. Colours are Okabe and Ito's, chosen to be told apart with any colour
+Device or target -> Look. Colours are Okabe and Ito's, chosen to be distinguishable with any colour
 vision.
 """
 
@@ -19,7 +19,7 @@ ORANGE = "#e69f00"
 GREY = "#6b7280"
 
 RANKS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, "#8a7f00", GREY)
-"""Of ranks 0 to 7, then from the start again: wherever they stand, a number tells the rank."""
+"""Of ranks 0 to 7, then from the start again: a number beside them always names the rank."""
 
 MESSAGE = GREEN
 """Everything that moves between ranks: edges, arrows, sends."""

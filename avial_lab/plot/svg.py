@@ -32,7 +32,7 @@ _HELVETICA = (
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Width in pixels in Helvetica of `size` pixels, a little generous: other fonts stand in for
+    """Width in pixels in Helvetica of `size` pixels, a little generous: other fonts replace
     it.
     """
     return sum(map(_advance, text)) / 1000 * size * (1.1 if bold else 1.04)
@@ -185,7 +185,7 @@ def arrow(
 
 
 def group(body: str, *, title: str = "", label: str = "") -> str:
-    """Shapes that belong together; `title` is the tooltip where the picture stands in a page of
+    """Shapes that belong together; `title` is the tooltip where the picture is in a page of
     its own.
 
     `label` names the kind of thing (`task`, `edge`), as data and not as a class: no page's style

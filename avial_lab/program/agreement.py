@@ -1,6 +1,6 @@
 """Whether a run's arrays are those of the sequential reference.
 
-Storages, arrays of both, which of them hang on sums in another order -> a sentence, or CheckError
+Storages, arrays of both, which of them depend on reassociated sums -> a sentence, or CheckError
 at the first element that differs.
 """
 
@@ -31,7 +31,7 @@ def agreement(
     `reordered`: storages whose floating-point values are sums of so many terms, added in another
     order. Their elements may be k · eps · scale apart, where scale is the largest finite number of
     any floating-point array: terms that cancel leave a small sum, but not a small error (Higham,
-    Accuracy and Stability of Numerical Algorithms, section 4.2). NaN and infinities stand where the
+    Accuracy and Stability of Numerical Algorithms, section 4.2). NaN and infinities are where the
     reference has them.
 
     What comes after a sum may amplify its error without limit, and no such bound foresees that. So
@@ -55,13 +55,13 @@ def agreement(
         if wrong.size and terms and _is_inexact(got.dtype):
             bound = terms * float(_limits(got.dtype).eps) * scale
             wrong = _far(got, want, bound)
-            why = f"a sum of {terms:,} terms in another order"
+            why = f"a sum of {terms:,} terms, reassociated"
             if wrong.size and other is not None:
                 moved = _moved(want, _typed(other()[storage.name], storage, arrays))
                 if terms * moved > bound:
                     bound = terms * moved
                     wrong = _far(got, want, bound)
-                    why += f", and other roundings of what goes in alone move it by {moved:.2g}"
+                    why += f", and rounding the inputs differently alone changes it by {moved:.2g}"
             if wrong.size:
                 raise _difference(storage, got, want, wrong, f" by more than {bound:.2g}")
             largest = _distance(got, want)

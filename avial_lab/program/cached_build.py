@@ -31,7 +31,7 @@ def build(question: Build, timeout: float | None) -> Built:
     """The answer to `question`, whatever its cell was when it was asked before: one that runs again
     has another number.
 
-    Raises what stands in its way. A fault of ours in passes that a program can do without is a
+    Raises what prevents it. An internal fault in passes that a program can do without is a
     FaultWarning at whoever called `build`'s caller, and a slower program.
     """
     anywhere = replace(
@@ -71,13 +71,13 @@ def _plainer(question: Build, fault: AvialError) -> Iterator[tuple[Build, str]]:
     """The question again with less for our passes to do, and what that costs."""
     fixed = replace(question, options=replace(question.options, dynamic=False))
     if fixed != question:
-        yield fixed, "for these sizes and numbers alone"
+        yield fixed, "for these sizes and numbers only"
     left_out = replace(fixed, options=replace(fixed.options, without=OPTIONAL, sizes=()))
     if left_out != fixed:
-        yield left_out, "without optional passes on its loops, and is slower"
+        yield left_out, "without optional loop passes, and runs slower"
     if not holds_schedule(question.source.text):
         whole = f"a fault in avial_lab: {_first_line(fault)}"
-        yield replace(left_out, whole=whole), "as one task, which runs on one rank"
+        yield replace(left_out, whole=whole), "as one task on one rank"
 
 
 def _told(question: Build, fault: AvialError, what: str) -> str:

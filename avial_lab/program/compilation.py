@@ -18,8 +18,8 @@ from avial_lab.compiler.requests import Analyse, Analysis, Build, Built, Scalar,
 from avial_lab.core.aliasing import checked_array
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.element_types import dtype_of_element
-from avial_lab.core.errors import BindError, CellSpan
-from avial_lab.core.words import brief, count
+from avial_lab.core.errors import BindError, CellSpan, OptionError
+from avial_lab.core.words import brief, count, shortened
 from avial_lab.machine.topology import Topology
 from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
@@ -96,6 +96,7 @@ def compile(
     program, and CompilerCrash where the compiler's process died. Warns with FaultWarning where one
     of our own passes failed, and the program was compiled without it.
     """
+    _check_others(topology, function, cell, name, timeout)
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     chosen = CompileOptions.of(**options)
     question = Build(source, topology, chosen)
@@ -130,7 +131,7 @@ def _source(
     scalars: Mapping[str, Scalar],
     function: str | None,
 ) -> tuple[Source, dict[str, np.ndarray]]:
-    _check_types(text, arrays)
+    _check_types(text, arrays, scalars)
     known = program_names(text, function=function)
     scalars = {argument_named(name, known): _number(name, value) for name, value in scalars.items()}
     if arrays is None:
@@ -165,12 +166,36 @@ def _result_arrays(
     }
 
 
-def _check_types(text: object, arrays: object) -> None:
+def _check_types(text: object, arrays: object, scalars: object) -> None:
     """What would otherwise fail far from here, in words about something else."""
     if not isinstance(text, str):
-        raise TypeError(f"a program is a str, not {type(text).__name__}")
-    if not isinstance(arrays, Mapping | None):
-        raise TypeError(f"arrays is a mapping of names to arrays, not {type(arrays).__name__}")
+        raise OptionError(f"the program must be a str, not {type(text).__name__}")
+    for what, given in (("arrays", arrays), ("scalars", scalars)):
+        if not isinstance(given, Mapping | None):
+            raise OptionError(f"{what} must map names to {what}; got {type(given).__name__}")
+        for name in cast("Mapping[object, object]", given or {}):
+            if not isinstance(name, str):
+                raise OptionError(
+                    f"a name in {what} must be a str, not {type(name).__name__}",
+                    hint="a position is given as a text, too: '0'",
+                )
+
+
+def _check_others(
+    topology: object, function: object, cell: object, name: object, timeout: object
+) -> None:
+    for what, value in (("function", function), ("cell", cell), ("name", name)):
+        if not isinstance(value, str) and not (what == "function" and value is None):
+            raise OptionError(f"{what} must be a str, not {type(value).__name__}")
+    if not isinstance(topology, Topology | None):
+        raise OptionError(
+            f"topology must be a Topology, not {type(topology).__name__}",
+            hint="cluster.topology is that of a cluster; ranks=4 needs none",
+        )
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise OptionError(
+            f"timeout must be seconds, more than 0; got {shortened(repr(timeout), 60)}"
+        )
 
 
 def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:

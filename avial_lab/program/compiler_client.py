@@ -2,7 +2,7 @@
 
 Questions -> answers, through a pipe to a warm worker (`avial_lab.compiler.worker.main`). MLIR's
 wheels are assertion builds: what aborts there is reported here with a reproducer on disk, and a
-fresh worker stands ready.
+new worker is started.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Compiler:
         message = f"{what}: {last.strip()}" if last and kind is CompilerCrash else what
         saved = f"a reproducer is in {where}; " if where is not None else ""
         return kind(
-            message, hint=f"{saved}your variables are untouched and a fresh compiler stands ready"
+            message, hint=f"{saved}your variables are untouched, and the compiler was restarted"
         )
 
 
@@ -232,7 +232,7 @@ def _cause_of_death(process: subprocess.Popen[bytes]) -> str:
     if code is None:
         return "the compiler's process closed its pipe"
     if code < 0:
-        return f"the compiler's process died of {signal.Signals(-code).name}"
+        return f"the compiler's process was killed by {signal.Signals(-code).name}"
     return f"the compiler's process ended with exit code {code}"
 
 

@@ -63,7 +63,7 @@ def parse_numbers(definitions: Sequence[str]) -> dict[str, Scalar]:
             raise BindError(f"-D {name} is given twice")
         number = _scalar(value)
         if number is None:
-            raise BindError(f"-D {name}: '{value}' is no number", hint="for example -D n=100")
+            raise BindError(f"-D {name}: '{value}' is not a number", hint="for example -D n=100")
         numbers[name] = number
     return numbers
 
@@ -85,7 +85,7 @@ def allocate_missing(graph: TaskGraph, arrays: Mapping[str, np.ndarray]) -> dict
         if UNBOUNDED in buffer.shape:
             raise BindError(
                 f"the size of buffer '{buffer.name}' is not known",
-                hint=f"give the array (--in {buffer.name}=FILE.npy) "
+                hint=f"pass the array (--in {buffer.name}=FILE.npy) "
                 f"or its shape (--in {buffer.name}=20x{buffer.element})",
             )
         complete[buffer.name] = np.zeros(buffer.shape, dtype_of_element(buffer.element))
@@ -99,17 +99,19 @@ def allocate_missing(graph: TaskGraph, arrays: Mapping[str, np.ndarray]) -> dict
 class RandomArguments:
     """All arguments of a plain function: those given, and random ones in place of the others.
 
-    `drawn`: the names of the arrays made up. `told`: what was chosen, in one line; "" where all was
+    `drawn`: the names of the arrays made up. `note`: what was chosen, in one line; "" where all was
     given.
     """
 
     arrays: dict[str, np.ndarray]
     scalars: dict[str, Scalar]
     drawn: tuple[str, ...]
-    told: str
+    note: str
 
     def __repr__(self) -> str:
-        return brief(self, self.told or f"all given: {listed([*self.arrays, *self.scalars])}")
+        return brief(
+            self, self.note or f"all inputs given: {listed([*self.arrays, *self.scalars])}"
+        )
 
     @property
     def integers(self) -> tuple[str, ...]:
@@ -153,7 +155,7 @@ def random_arguments(
     source = Source(text, cell, None, {k: v for k, v in numbers.items() if k in known}, function)
     proposal = shared_compiler().ask(Propose(source, given))
     rng = np.random.default_rng(seed)
-    told: list[str] = []
+    chosen: list[str] = []
     drawn: list[str] = []
     for argument in proposal.arguments:
         if argument.name in named or argument.name in numbers:
@@ -161,13 +163,13 @@ def random_arguments(
         if argument.shape is None:
             number = _number(argument, rng)
             numbers[argument.name] = number
-            told.append(f"{argument.name} = {number:.4g}")
+            chosen.append(f"{argument.name} = {number:.4g}")
             continue
         named[argument.name] = _drawn(argument, rng)
         drawn.append(argument.name)
-        told.append(f"{argument.name} = {_dimensions(argument.shape)}{argument.element}")
+        chosen.append(f"{argument.name} = {_dimensions(argument.shape)}{argument.element}")
     return RandomArguments(
-        named, numbers, tuple(drawn), _told(told, seed, nothing=not (arrays or scalars))
+        named, numbers, tuple(drawn), _inputs_note(chosen, seed, nothing=not (arrays or scalars))
     )
 
 
@@ -205,12 +207,12 @@ def _dimensions(shape: tuple[int, ...]) -> str:
 _MOST_TOLD = 8
 
 
-def _told(chosen: Sequence[str], seed: int, *, nothing: bool) -> str:
+def _inputs_note(chosen: Sequence[str], seed: int, *, nothing: bool) -> str:
     if not chosen:
         return ""
     listed = ", ".join(chosen[:_MOST_TOLD]) + (", …" if len(chosen) > _MOST_TOLD else "")
     head = "no inputs given" if nothing else "not all inputs given"
-    return f"{head}: random {listed}, seed {seed}; --seed, -D NAME=…, --in NAME=… give your own"
+    return f"{head}: random {listed}, seed {seed}; set your own with --seed, -D NAME=…, --in NAME=…"
 
 
 def save_array(path: Path, array: np.ndarray) -> None:

@@ -207,7 +207,7 @@ class Program:
         return self.built.plan
 
     def explain(self, ceilings: Ceilings | None = None) -> Explanation:
-        """What became of each loop and why, what each phase asks of the machine and what bounds it,
+        """Loop report and why, what each phase asks of the machine and what bounds it,
         how the program rounds, what tuning chose; print it.
 
         `ceilings` as `measure_ceilings` finds them in some seconds; else estimated ones, of one
@@ -256,14 +256,14 @@ class Program:
 
     def _check_tunable(self) -> None:
         if self.edited is not None:
-            raise AvialError("a program with a stage edited by hand is not tuned")
+            raise AvialError("a program with a stage edited by hand cannot be tuned")
         if self.plan is None or self.schedule.topology.gpus:
-            raise AvialError("only loops on CPUs are tuned, and the program has others")
+            raise AvialError("only programs of loops on CPUs can be tuned")
         if self.choice is None and self.question.options.is_chosen:
             raise AvialError(
-                "the search starts from what the model chose, and this program was told its sizes "
-                "or does without some pass",
-                hint="compile it without either",
+                "the search starts from what the model chose, and this program was given sizes "
+                "or leaves out some pass",
+                hint="compile it without --sizes and --without",
             )
 
     @property
@@ -316,7 +316,7 @@ class Program:
         Each rank divides its loops among `threads` threads, by default as many as it has cores: a
         machine's, divided by the ranks there. More of them are refused without `oversubscribe`.
 
-        `progress` is told what the ranks are doing while they do it, five times a second at most,
+        `progress` is called with what the ranks are doing, five times a second at most,
         and how it ended.
         """
         self.printed = Printed()
@@ -379,7 +379,7 @@ class Program:
             if storage.name in written - own
         )
         self.check_report = None
-        unchecked = "; there is no other run to compare it with" if check else ""
+        unchecked = "; this is the reference run itself, so nothing is compared" if check else ""
         self.trace = Trace(0, (), place.label + unchecked)
         return self.trace
 
@@ -424,7 +424,7 @@ class Program:
         if result.violations:
             first = result.violations[0]
             raise CheckError(
-                first.message, span=first.span, hint="the sequential reference run met it first"
+                first.message, span=first.span, hint="found by the sequential reference run"
             )
         return result
 
@@ -462,7 +462,7 @@ class Program:
 
     def save_repro(self, path: str | Path, *, stage: str | None = None) -> Path:
         """Write a Python file that builds the program again, edits by hand included, and compares
-        a stage (the last of MLIR by default) with what it is now; versions and commands stand in
+        a stage (the last of MLIR by default) with what it is now; versions and commands are in
         it. It needs nothing but avial_lab; arrays of more than 200 kB together are left out.
         """
         path, stages = Path(path), self.stages

@@ -29,12 +29,14 @@ class OneProcess:
 
     @property
     def label(self) -> str:
-        """What stands beside the values of a run."""
+        """The label beside the values of a run."""
         return f"reference run, one process: {self.reason}"
 
     @property
     def status(self) -> str:
-        return f"no ranks: {self.reason}\nprograms run as their reference, in one process"
+        return (
+            f"no ranks: {self.reason}\nprograms run sequentially in one process, as their reference"
+        )
 
     def __str__(self) -> str:
         return self.status

@@ -78,11 +78,11 @@ program = avial_lab.compile(
 {edits}
 now = program.stages[{stage!r}].text
 if now == STAGE:
-    print("the stage {stage} is the same again")
+    print("the stage {stage} is reproduced")
 else:
     lines = unified_diff(STAGE.splitlines(), now.splitlines(), "then", "now", lineterm="")
     print(*lines, sep="\\n")
-    sys.exit("the stage {stage} is another than it was")
+    sys.exit("the stage {stage} differs from what it was")
 '''
 
 
@@ -139,7 +139,7 @@ def _otherwise(stage: Stage) -> str:
     """How a stage without a command came about."""
     if stage.edited:
         return "edited by hand"
-    return "what was read" if stage.name in ("source", "avial") else "by what stands in no file"
+    return "what was read" if stage.name in ("source", "avial") else "from input that is in no file"
 
 
 def _literal(text: str) -> str:
@@ -163,7 +163,7 @@ def _memory(
 ) -> str:
     """Statements that make `arrays`; those that share memory do so again."""
     small = sum(arrays[name].nbytes for name in buffers) <= MOST_BYTES
-    lines = [] if small else ["# The arrays were too large to write down: these are zeros."]
+    lines = [] if small else ["# The arrays were too large to store: these are zeros."]
     lines.append("arrays = {}")
     for storage in storages:
         if storage.shared and any(name in buffers for name in storage.buffers):

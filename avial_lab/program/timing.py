@@ -72,7 +72,9 @@ def timed(
     there are no times: those would be of other code.
     """
     if runs < 1:
-        raise RunError(f"{runs} runs have no time", hint="runs=5, say: the best of them counts")
+        raise RunError(
+            f"{runs} runs cannot be timed", hint="for example runs=5; the fastest run counts"
+        )
     before = [{name: array.copy() for name, array in p.arrays.items()} for p in programs]
     times: list[list[float]] = [[] for _ in programs]
     for turn in range(1 if isinstance(on, OneProcess) else _MOST * runs):

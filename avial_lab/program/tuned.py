@@ -13,7 +13,7 @@ from avial_lab.core.cache import digest, fingerprint, spelled
 
 
 def tuning_key_of(question: Build) -> str:
-    """What the best choice hangs on: the program, its arrays' shapes and types and its whole
+    """What the best choice depends on: the program, its arrays' shapes and types and its whole
     numbers, its arithmetic, the compiler and the machine.
     """
     source = question.source

@@ -27,7 +27,7 @@ from avial_lab.core.files import cache_folder
 from avial_lab.runtime.launch.trials import Trials
 from avial_lab.runtime.rank.threads import Threads
 
-TUNE = "measure for so many seconds what is better than the model's choice here, and remember it"
+TUNE = "search this many seconds for something faster than the model's choice, and remember it"
 """For those who ask on a command line."""
 
 LONGEST_S = 24 * 3600.0
@@ -50,7 +50,8 @@ def checked_budget(seconds: float) -> float:
     """ScheduleError for what is no time to spend."""
     if not 0 < seconds <= LONGEST_S:
         raise ScheduleError(
-            f"{seconds:g} s are no time to tune in", hint=f"more than 0, up to {LONGEST_S:,.0f} s"
+            f"invalid tuning time: {seconds:g} s",
+            hint=f"expected more than 0, up to {LONGEST_S:,.0f} s",
         )
     return float(seconds)
 
@@ -62,7 +63,7 @@ def checked_budget(seconds: float) -> float:
 class Move:
     """From some options to others: a size of a pass by a factor, or (without `size`) the pass away.
 
-    The sizes it starts from are those that the pass took, as it told.
+    The sizes it starts from are those that the pass took, by its remark.
     """
 
     name: str
@@ -114,7 +115,7 @@ def moves_for(built: Built) -> list[Move]:
 
 
 def taken_sizes(built: Built) -> dict[str, dict[str, str]]:
-    """For each pass that told of its sizes, what each was when it first told of it."""
+    """For each pass with a remark on its sizes, what each was in its first remark."""
     found: dict[str, dict[str, str]] = {}
     for line in _lines(built):
         match = re.match(r"([\w-]+)\{([^}]*)\}: ", line)
@@ -156,7 +157,7 @@ class Comparison:
 
     @staticmethod
     def of(pairs: Sequence[tuple[float, float]]) -> Comparison:
-        """Pairs of seconds, of the other and of ours.
+        """Pairs of seconds, of the other and of our own.
 
         >>> Comparison.of([(2.0, 1.0), (2.2, 1.1), (1.8, 0.9)]).is_gain
         True

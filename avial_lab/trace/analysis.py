@@ -25,8 +25,8 @@ Arrival = tuple[Event | None, float]
 class Share:
     """Where the time of one rank went, in seconds; the parts add up to the run's.
 
-    A wait is not work. between: from one event to the next, where the rank keeps books of who owns
-    what, and runs what stands between the loops. idle: before its first event and after its last.
+    A wait is not work. between: from one event to the next, where the rank updates the ownership
+    directory, and runs what is between the loops. idle: before its first event and after its last.
     """
 
     rank: int
@@ -313,7 +313,7 @@ def _causes_last(
     before: Mapping[int, Event],
     arrivals: Mapping[int, Sequence[Arrival]],
 ) -> list[Event]:
-    """The events, each after all that came of it. Times do not tell: many are equal, and clocks
+    """The events, each after all that came of it. Times do not suffice: many are equal, and clocks
     err.
     """
     causes: dict[int, list[Event]] = {}

@@ -56,7 +56,7 @@ def trace_summary(trace: Trace, schedule: Schedule | None = None) -> str:
     if not trace.ranks:
         return trace.label
     if not trace.events:
-        return f"{time_label(trace, schedule)}: no times were taken"
+        return f"{time_label(trace, schedule)}: no times were recorded"
     return (
         f"{time_label(trace, schedule)}: {format_seconds(trace.makespan_s)} from first start to "
         f"last end, {_work_words(trace)} on {count(trace.ranks, 'rank')}{_thread_words(trace)}, "
@@ -93,7 +93,7 @@ def dropped_words(trace: Trace) -> str:
     dropped = sum(trace.dropped)
     if not dropped:
         return ""
-    return f"{count(dropped, 'later event')} were not kept one by one; the sums count them."
+    return f"{count(dropped, 'later event')} were not kept individually; the sums include them."
 
 
 def event_words(event: Event) -> str:
@@ -110,7 +110,7 @@ def event_table(trace: Trace, schedule: Schedule | None = None, *, most: int = R
         (
             str(event.rank),
             event.device,
-            f"{event.kind.value}, not in the run" if around else event.kind.value,
+            f"{event.kind.value}; outside the run" if around else event.kind.value,
             event_words(event),
             format_seconds(event.start_s - begin),
             format_seconds(event.duration_s),
@@ -200,10 +200,10 @@ def path_table(trace: Trace, path: Sequence[Segment] | None = None) -> Table:
         for segment in longest
     )
     head = ("where", "kind", "what", "from", "time", "of the path")
-    more = f"… and {count(len(path) - TOP, 'shorter part')}." if len(path) > TOP else ""
+    more = f"… and {count(len(path) - TOP, 'shorter segment')}." if len(path) > TOP else ""
     if trace.dropped and path:
         kept = format_seconds(path[-1].end_s - trace.begin_s)
-        more = f"Only to where events were kept, {kept} from the start. {more}".strip()
+        more = f"Events were kept for the first {kept} only. {more}".strip()
     return Table(
         "Critical path, as measured", head, (*sums, *rows),
         frozenset({"from", "time", "of the path"}), more,

@@ -1,4 +1,4 @@
-// Row i from the rows below it, left to right; once table[i][k] stands it is tried as the head of
+// Row i from the rows below it, left to right; once table[i][k] is final it is tried as the head of
 // every longer stretch, so that the longer stretches are the vector. Rows are sequential.
 void kernel_nussinov(const int8_t seq[restrict N], T table[restrict N][N]) {
   for (long i = N - 2; i >= 0; i--)

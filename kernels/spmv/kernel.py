@@ -53,6 +53,6 @@ KERNEL = Kernel(
     compute=spmv,
     flops=lambda s: 2 * s["NNZ"],
     dependences="i is parallel, every y[i] is written once; e sums; which x a row reads, and how "
-    "much work it is, only its indices tell.",
+    "much work it is, only its indices say.",
     elements=("f32", "f64", "i32"),
 )

@@ -87,7 +87,7 @@ def test_ratios_are_told() -> None:
     assert "gemm, gcc: 2.000 ms, 2.00 × ours" in told
     assert "mvt, gcc: 1.000 ms, 0.25 × ours" in told
     assert not any(tip.startswith("lu") for tip in told)
-    assert "without our own time: lu" in ratios_svg(HEATS)
+    assert "no time for avial_lab: lu" in ratios_svg(HEATS)
 
 
 def test_the_roofline_has_everybody() -> None:

@@ -65,7 +65,7 @@ HEATS = (
 
 
 def test_the_table() -> None:
-    notes = ("left out: C, there is neither gcc nor clang",)
+    notes = ("left out: C (neither gcc nor clang is installed)",)
     sheet = Sheet("SMALL", HEATS, (CEILINGS,), MACHINE, notes)
     assert str(sheet).splitlines() == [
         "kernel  type  ranks  threads  avial    gcc  numpy     ×  ×least  GFLOP/s  GB/s  roofline",
@@ -86,7 +86,7 @@ def test_the_table() -> None:
         "ceilings, 1 thread, f64: 10.0 GFLOP/s (fused multiply-adds in vectors of 256 bits), "
         "1.0 GB/s (STREAM triad), 5.0 GB/s (triad in L2)",
         "mvt: gcc: wrong: x1[0] is 1.0, not 2.0 ± 0.1",
-        "left out: C, there is neither gcc nor clang",
+        "left out: C (neither gcc nor clang is installed)",
     ]
 
 
@@ -147,7 +147,7 @@ def test_the_roof_is_the_lower_of_two() -> None:
         (["gemm", "--against", "fortran"], "there is no peer 'fortran', only c, numba, numpy"),
         (["gemm", "--threads", "0"], "0 threads: this machine can race from 1 to"),
         (["gemm", "--ranks", "1,99999"], "99999 ranks: this machine can race from 1 to"),
-        (["gemm", "--threads", "1;2"], "1;2 is no list of numbers like 1,2"),
+        (["gemm", "--threads", "1;2"], "1;2 is not a list of numbers; expected for example 1,2"),
         (["gemm", "--size", "huge"], "invalid choice: 'HUGE'"),
     ],
 )
@@ -166,8 +166,8 @@ def test_bad_arguments_are_refused(
         (["gemm", "--element", "f16"], "gemm has no f16 version"),
         (["gemm", "nussinov", "--element", "f64"], "nussinov has no f64 version"),
         (["--json", "gemm"], "--json gemm would write a file of that name"),
-        (["gemm", "--without", "magic"], "no optional pass is called 'magic'"),
-        (["gemm", "--self"], "bench --self measures the lab, not gemm"),
+        (["gemm", "--without", "magic"], "there is no optional pass 'magic'"),
+        (["gemm", "--self"], "bench --self measures avial_lab itself, not gemm"),
     ],
 )
 def test_bad_questions_are_refused(
@@ -316,7 +316,7 @@ def test_threads_reach_our_own_program() -> None:
     start = kernel_program("gesummv", size="MINI")
     with closing(own_booth(start)) as booth:
         Answer(start).check(booth.arrays())
-    with pytest.raises(AvialError, match="100000 threads for a rank make no sense"):
+    with pytest.raises(AvialError, match="100000 threads for a rank is an invalid value"):
         own_booth(start, threads=100_000)
 
 
@@ -389,7 +389,7 @@ def test_everybody_runs_five_times_but_who_is_far_behind() -> None:
     assert {name: len(lane.seconds) for name, lane in done.items()} == {
         "avial": 5, "gcc": heats.MOST_RUNS, "numpy": 2, "numba": 17,
     }  # fmt: skip
-    assert done["numpy"].note == "2 runs where it is far behind"
+    assert done["numpy"].note == "2 runs only, being far slower"
     assert not done["gcc"].note
 
 

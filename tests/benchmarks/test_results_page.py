@@ -85,7 +85,14 @@ def test_passes(tmp_path: Path) -> None:
         "gemm", "f64", (("jam-for-stores", 0.001),), (Race("jam-for-stores", 1.0, 2.0, 1.0, 1.5),)
     )
     sheet = Worth(
-        "LARGE", 1, 2, MACHINE, ("jam-for-stores",), (timed,), ("lu",), ("the time was over",)
+        "LARGE",
+        1,
+        2,
+        MACHINE,
+        ("jam-for-stores",),
+        (timed,),
+        ("lu",),
+        ("the time limit was reached",),
     )
     put(tmp_path, "passes", worth_facts(sheet, MADE))
     assert body(page_of(tmp_path)) == snapshot("""\
@@ -105,7 +112,7 @@ avial-lab bench gemm
 
 Gains are the time without the pass over that with it, of medians; least: of the fastest runs.
 
-- the time was over
+- the time limit was reached
 - not reached: lu
 """)  # noqa: E501
 
@@ -113,7 +120,7 @@ Gains are the time without the pass over that with it, of medians; least: of the
 def test_the_lab_itself(tmp_path: Path) -> None:
     put(tmp_path, "self", self_facts([Figure("an empty task", 0.03, "µs", 1)], MADE))
     page = page_of(tmp_path)
-    assert "## The lab itself" in page
+    assert "## avial_lab itself" in page
     assert "| an empty task | 0.03 µs | 1 µs |" in page
 
 
@@ -137,7 +144,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BindError, match="there are no results"):
         page_of(tmp_path)
     put(tmp_path, "other", {"format": "something"})
-    with pytest.raises(BindError, match=r"other\.json holds no results of ours"):
+    with pytest.raises(BindError, match=r"other\.json is not a file of avial-lab results"):
         page_of(tmp_path)
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(BindError, match=r"broken\.json cannot be read"):

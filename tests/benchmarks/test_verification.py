@@ -92,7 +92,7 @@ def test_a_wrong_text_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     start = kernel_program("gemm", size="SMALL")
     answer = Answer(start)
     answer.check(start.kernel.truth(start.before))
-    assert answer.note.startswith("gemm: the truth is NumPy's, which is slow: wrong: C[0, 0]")
+    assert answer.note.startswith("gemm: the reference is NumPy's, which is slow: wrong: C[0, 0]")
     wrong, _ = native_answer(start)
     with pytest.raises(CheckError, match=r"wrong: C\[0, 0\]"):
         answer.check(wrong)

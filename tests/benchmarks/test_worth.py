@@ -147,7 +147,7 @@ def test_what_the_time_was_over_for_is_told() -> None:
     )
     assert not sheet.whole
     assert sheet.remarks == (
-        "the time was over",
+        "the time limit was reached",
         "not reached: one without tile-time, jam-for-loads",
         "not reached: two, three",
     )
@@ -202,23 +202,23 @@ SHEET = Worth(
         Timed("foreign/no_loops", "f32", skipped="over in 0.4 µs"),
     ),
     ("mvt",),
-    ("the time was over",),
+    ("the time limit was reached",),
 )
 
 
 def test_the_table() -> None:
     assert str(SHEET) == snapshot("""\
-pass         changes   mean  least  best  of    worst  of  compile, ms  a program
-jam-for-stores           2  1.000  1.000  2.00  gemm   0.50  lu          2.0       1.00  serves gemm alone
-pack-operands          2  1.000  1.000  1.01  gemm   0.99  lu          3.0       1.50  < 2 % everywhere
-tile-time          0      -      -     -  -         -  -           4.0       2.00  changes nothing here
-jam-for-loads        1      -      -     -  -         -  -           5.0       2.50  faults alone
+pass            changes   mean  least  best  of    worst  of  compile, ms  a program
+jam-for-stores        2  1.000  1.000  2.00  gemm   0.50  lu          2.0       1.00  serves gemm alone
+pack-operands         2  1.000  1.000  1.01  gemm   0.99  lu          3.0       1.50  < 2 % everywhere
+tile-time             0      -      -     -  -         -  -           4.0       2.00  changes nothing here
+jam-for-loads         1      -      -     -  -         -  -           5.0       2.50  faults alone
 
 Gains are the time without the pass over that with it, of medians; least: of the fastest runs.
 2 programs, LARGE, 1 × 2
 A processor, x86_64, 2 cores (4 threads), L1 32 KiB
 lu without jam-for-loads: its process ended with SIGABRT
-the time was over
+the time limit was reached
 skipped: foreign/no_loops: over in 0.4 µs
 not reached: mvt\
 """)  # noqa: E501
@@ -308,7 +308,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["gemm", "--self"], "bench --passes does not go with --self"),
         (["gemm", "--strict"], "bench --passes does not go with --strict"),
         (["gemm", "--threads", "1,2"], "bench --passes does not go with --threads with several"),
-        (["gemm", "--without", "magic"], "no optional pass is called 'magic'"),
+        (["gemm", "--without", "magic"], "there is no optional pass 'magic'"),
         (["--json", "gemm"], "--json gemm would write a file of that name"),
     ],
 )
@@ -327,4 +327,4 @@ def test_seconds_are_for_passes_alone(capsys: pytest.CaptureFixture[str]) -> Non
 def test_no_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["bench", "--passes", "--seconds", "0"])
-    assert "0 is no number of seconds above 0" in capsys.readouterr().err
+    assert "0 is not a number of seconds above 0" in capsys.readouterr().err

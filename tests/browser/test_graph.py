@@ -65,7 +65,7 @@ def test_a_task_tells_what_its_row_of_the_table_tells(bare_page: BarePage) -> No
 
 def test_the_table_has_every_task_and_edge(bare_page: BarePage) -> None:
     page = opened(bare_page, by_hand.deck_schedule())
-    page.get_by_text("the same as a table").click()
+    page.get_by_text("as a table").click()
     expect(page.locator(".avial-rows tbody tr")).to_have_count(6)
     rows = page.locator(".avial-rows tr").all_text_contents()
     assert any(
@@ -152,7 +152,7 @@ def test_only_what_is_around_a_task(bare_page: BarePage, steps: str, tasks: int)
     page = opened(bare_page, placed(layers(7, 7)))
     box(page, "step3_block3").click()
     page.get_by_label("steps around a task").select_option(steps)
-    page.get_by_role("button", name="Around it").click()
+    page.get_by_role("button", name="Neighbours").click()
     expect(page.locator(".avial-node")).to_have_count(tasks)
     page.get_by_role("button", name="Whole graph").click()
     expect(page.locator(".avial-node")).to_have_count(49)

@@ -340,7 +340,7 @@ def test_ten_thousand_lines_put_few_into_the_page(bare_page: Bare) -> None:
 def test_without_a_kernel_what_is_left_out_is_said(bare_page: Bare) -> None:
     page = bare_page("stepper", recorded(at="avial", budget=150))
     notes = page.locator(".avial-notes")
-    expect(notes).to_contain_text("of 8 lines are not kept here")
+    expect(notes).to_contain_text("of 8 lines are not included")
     expect(page.get_by_role("button", name="Edit")).to_be_hidden()
 
 
@@ -363,7 +363,7 @@ def test_what_a_large_program_is_made_of_is_looked_for_when_asked(bare_page: Bar
     large = Stage("avial", "", "mlir", "x" * 1_100_000)
     data = stepper_data([large], source="", budget=100)
     page = bare_page("stepper", data, ask=kernel)
-    button = page.get_by_role("button", name="Look inside")
+    button = page.get_by_role("button", name="Inspect")
     button.click()
     expect(button).to_be_hidden()
     assert [question["want"] for question in kernel.asked].count("inside") == 1
@@ -390,7 +390,7 @@ def test_an_edited_stage_with_a_mistake_and_without(bare_page: Bare) -> None:
     assert area.input_value()[start:end] == "  oops"
     expect(page.locator(".avial-gutter")).to_contain_text("✗8")
     area.fill(MPI.replace("mpi.barrier", "mpi.better"))
-    page.get_by_role("button", name="Go on from here").click()
+    page.get_by_role("button", name="Compile from here").click()
     # What the edit changed is shown at once, beside the stage as it was.
     expect(heading(page)).to_contain_text(
         "2 of 2 · − mpi (as compiled) + mpi (edited by hand: mpi (1)) (+1 −1)"
@@ -413,14 +413,14 @@ def test_what_is_typed_is_kept(bare_page: Bare) -> None:
     page.get_by_role("navigation").get_by_role("button", name="llvmir").click()
     expect(heading(page)).to_contain_text("llvmir")
     page.get_by_role("navigation").get_by_role("button", name="mpi").first.click()
-    expect(page.locator(".avial-notes")).to_contain_text("there is a draft of yours")
+    expect(page.locator(".avial-notes")).to_contain_text("has a draft of yours")
     area = edit(page)
     assert area.input_value() == "half a thought"
-    page.get_by_role("button", name="Put back").click()
+    page.get_by_role("button", name="Revert").click()
     expect(page.get_by_role("button", name="Keep it")).to_be_focused()
     press(page, "Enter")
     assert area.input_value() == "half a thought"
-    page.get_by_role("button", name="Put back").click()
+    page.get_by_role("button", name="Revert").click()
     page.get_by_role("button", name="Discard it").click()
     assert area.input_value() == MPI
     page.get_by_role("button", name="Close").click()
@@ -436,7 +436,7 @@ def test_news_do_not_disturb_who_is_typing(bare_page: Bare) -> None:
     page.evaluate("view.lose('it was restarted')")
     expect(area).to_be_focused()
     assert area.evaluate("area => [area.value, area.selectionStart]") == ["half a thought", 4]
-    page.get_by_role("button", name="Go on from here").click()
+    page.get_by_role("button", name="Compile from here").click()
     expect(page.get_by_role("alert")).to_contain_text("what you typed is kept")
     assert area.input_value() == "half a thought"
 

@@ -133,7 +133,7 @@ def test_kinds_can_be_left_out_and_names_found(deck: Page) -> None:
 
 def test_the_tables_have_the_same_facts(deck: Page) -> None:
     data = timeline_data(deck_trace(), deck_schedule())
-    deck.get_by_text("the same as tables").click()
+    deck.get_by_text("as tables").click()
     for table in data["tables"]:
         there = deck.get_by_role("region", name=table["title"]).locator("tbody tr")
         assert [row.locator("td").all_inner_texts() for row in there.all()] == table["rows"]
@@ -155,7 +155,7 @@ def test_names_are_text_whatever_they_are(bare_page: BarePage) -> None:
 def test_axe_finds_nothing(bare_page: BarePage, page: Page, theme: Any) -> None:
     page.emulate_media(color_scheme=theme)
     shown = bare_page("timeline", timeline_data(deck_trace(), deck_schedule()))
-    shown.get_by_text("the same as tables").click()
+    shown.get_by_text("as tables").click()
     press(shown, "j n")
     assert serious_faults(shown, "#host") == []
 

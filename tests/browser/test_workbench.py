@@ -271,7 +271,7 @@ def test_a_run_is_watched_stopped_and_followed_by_another(lab: Lab, open_noteboo
     expect(notebook.output(3).locator(".avial-live")).to_have_count(0)  # a figure has its place
     assert_drawn(notebook.output(3).locator("figure img"))
     expect(notebook.run(4)).to_contain_text(EQUAL)
-    expect(notebook.run(5)).to_contain_text("no cluster is running")
+    expect(notebook.run(5)).to_contain_text("the cluster is stopped")
     lab.wait_for_none("mpiexec")
     lab.wait_for_none("ipyparallel")
 
@@ -327,7 +327,7 @@ def test_two_notebooks_at_once(open_notebook: Open, browser_context: BrowserCont
         expect(notebook.output(2)).to_contain_text(EQUAL)
     one, other = both
     one.run(3)
-    expect(one.run(4)).to_contain_text("no cluster is running")
+    expect(one.run(4)).to_contain_text("the cluster is stopped")
     expect(other.run(4)).to_contain_text("2 engines")
     expect(other.run(2)).to_contain_text(EQUAL)
 

@@ -131,7 +131,7 @@ MISTAKES = {
     "no percent sign": (small(head="‹a›, b"), ParseError, snapshot("expected a value (%name) or '{' after avial.schedule")),
     "comma at the end": (marked(small(head="%a, %b,"), "{"), ParseError, snapshot("expected a value (%name) after ','")),
     "type without an end": (small(head="%a: memref‹<›20xi32, %b"), ParseError, snapshot("'<' is never closed")),
-    "type there is not": (small(head="‹%a›: memref<20xi3z2>, %b"), ParseError, snapshot('memref<20xi3z2> is no type: i3z2 is no type of elements')),
+    "type there is not": (small(head="‹%a›: memref<20xi3z2>, %b"), ParseError, snapshot('memref<20xi3z2> is not a type: i3z2 is not an element type')),
     "type of a tensor": (small(head="‹%a›: tensor<20xi32>, %b"), VerifyError, snapshot('%a is tensor<20xi32>; a buffer is a memref or a number → memref<20xi32>, for example')),
     "target without a name": (small(target='‹avial.target› {arch = "cpu"}'), ParseError, snapshot('avial.target needs a name → %cpu = avial.target {arch = "x86_64"}')),
     "string without an end": (small(target='%cpu = avial.target {arch = ‹"›cpu}'), ParseError, snapshot('the string is never closed → add the \'"\'')),
@@ -154,9 +154,9 @@ MISTAKES = {
     # A body.
     "word": (small("‹hello› world"), ParseError, snapshot("unknown operation 'hello'")),
     "operation without its dialect": (small("%x = ‹addi› %k, %k"), ParseError, snapshot("unknown operation 'addi'")),
-    "no operation": (small("‹=› arith.addi %k, %k"), ParseError, snapshot("'=' begins no statement")),
+    "no operation": (small("‹=› arith.addi %k, %k"), ParseError, snapshot("'=' is not a statement")),
     "comment of another language": (small("‹#› hello"), ParseError, snapshot("stray '#'")),
-    "comment of a third": (small("‹/*› hello */"), ParseError, snapshot("'/*' begins no statement")),
+    "comment of a third": (small("‹/*› hello */"), ParseError, snapshot("'/*' is not a statement")),
     "statement of another language": (small("‹b›[3] = a[3]"), ParseError, snapshot("unknown operation 'b'")),
     "semicolon": (small("%x = memref.load %a[%k]‹;›"), ParseError, snapshot("';' where memref.load has ended → write it as: %x = memref.load %a[%i]")),
     "bracket without an end": (small("%x = memref.load %a‹[›%k"), ParseError, snapshot("'[' is never closed")),
@@ -165,7 +165,7 @@ MISTAKES = {
     "behind tabs": (small("\t\t%x = ‹memref.laod› %a[%k]"), ParseError, snapshot("unknown operation 'memref.laod' → did you mean memref.load?")),
     "letter that nobody sees": (small("‹\0›"), ParseError, snapshot('a character that cannot be printed (U+0000) → delete it')),
     "loop in words of another language": (small("scf.for %i = 0 ‹until› 20 {\n    }"), ParseError, snapshot("expected 'to' after the lower bound")),
-    "bound that is no integer": (small("scf.for %i = 0 to 2‹.5› {\n    }"), ParseError, snapshot("expected '{' after the loop's bounds")),
+    "bound that is not an integer": (small("scf.for %i = 0 to 2‹.5› {\n    }"), ParseError, snapshot("expected '{' after the loop's bounds")),
     "bound beyond 64 bits": (small(f"scf.for %i = 0 to ‹{10**26}› {{\n    }}"), ParseError, snapshot("'100000000000000000000000000' does not fit into 64 bits")),
     "literal beyond its type": (small(f"%x = arith.constant ‹{10**26}› : i32"), ParseError, snapshot('integer constant out of range for attribute')),
     "operand too few": (small("%x = arith.addi %k‹›"), ParseError, snapshot("expected ',' → write it as: %z = arith.addi %x, %y")),
@@ -185,7 +185,7 @@ MISTAKES = {
     "declared and absent, with roles": (small("%x = memref.load %a[%k]", task="%t = avial.task %cpu reads(%a) writes(‹%b›)"), VerifyError, snapshot("task 't' lists %b as written, but its body never writes it → take it out of writes(…)")),
     "roles after a list": (small(task="%t = avial.task %cpu, %a ‹writes›(%b)"), ParseError, snapshot('writes(…) after a plain list of buffers → either list them all (avial.task %cpu, %a) or give every one a role')),
     "after itself": (small(task="%t = avial.task %cpu, %a, %b after ‹%t›"), VerifyError, snapshot('task %t waits for itself')),
-    "after a buffer": (small(task="%t = avial.task %cpu, %a, %b after ‹%a›"), VerifyError, snapshot('%a is no task')),
+    "after a buffer": (small(task="%t = avial.task %cpu, %a, %b after ‹%a›"), VerifyError, snapshot('%a is not a task')),
     "after an unknown task": (small(task="%t = avial.task %cpu, %a, %b after ‹%s›"), VerifyError, snapshot('unknown task %s')),
     "no task": ("\n‹avial.schedule› %a, %b {\n}\n", VerifyError, snapshot('the program has no task → add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} %t = avial.task %cpu, %a { … } }')),
     "no program": ("‹// nothing›\n", VerifyError, snapshot('the program has no task → add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} %t = avial.task %cpu, %a { … } }')),
@@ -230,22 +230,22 @@ A = marked(small(), "%a")
 ARRAYS = {
     "list": (A, {"a": [1, 2, 3]}, snapshot("'a' is not a NumPy array, but a list → make one first, a = numpy.array(a); the results come back in it")),
     "none": (A, {"a": None}, snapshot("'a' is not a NumPy array, but None → buffers are NumPy arrays: numpy.zeros(20, 'float32'), for example")),
-    "number": (A, {"a": 3}, snapshot("'a' is not a NumPy array, but an int → a number is no buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
-    "number of NumPy's": (A, {"a": np.float32(3)}, snapshot("'a' is not a NumPy array, but a float32 → a number is no buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
+    "number": (A, {"a": 3}, snapshot("'a' is not a NumPy array, but an int → a number is not a buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
+    "number of NumPy's": (A, {"a": np.float32(3)}, snapshot("'a' is not a NumPy array, but a float32 → a number is not a buffer: pass it as scalars={'a': …}, and leave it out of tasks")),
     "frame": (A, {"a": Frame()}, snapshot("'a' is not a NumPy array, but a Frame → make one first, a = numpy.array(a); the results come back in it")),
-    "objects": (A, {"a": np.array([None, 1], object)}, snapshot("array 'a' has dtype object, which no MLIR element type stands for → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
-    "texts": (A, {"a": np.array(["x"])}, snapshot("array 'a' has dtype <U1, which no MLIR element type stands for → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
-    "records": (A, {"a": np.zeros(3, "i4,f4")}, snapshot("array 'a' has dtype [('f0', '<i4'), ('f1', '<f4')], which no MLIR element type stands for → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
-    "bytes in another order": (A, {"a": np.zeros(20, np.dtype(np.int32).newbyteorder("S"))}, snapshot("array 'a' has dtype >i4: bytes in the order of another machine → pass a copy: a.astype(a.dtype.newbyteorder('='))")),
-    "mask": (A, {"a": np.ma.masked_array(np.arange(20), np.arange(20) > 3)}, snapshot("array 'a' has a mask, which a program would not see → pass a.filled(…), or a.data for the values without the mask")),
-    "elements that share memory": (A, {"a": np.lib.stride_tricks.as_strided(np.zeros(1), (20,), (0,))}, snapshot("elements of array 'a' share memory with each other → pass a copy: a.copy()")),
+    "objects": (A, {"a": np.array([None, 1], object)}, snapshot("array 'a' has dtype object, which has no MLIR element type → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
+    "texts": (A, {"a": np.array(["x"])}, snapshot("array 'a' has dtype <U1, which has no MLIR element type → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
+    "records": (A, {"a": np.zeros(3, "i4,f4")}, snapshot("array 'a' has dtype [('f0', '<i4'), ('f1', '<f4')], which has no MLIR element type → use one of bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128")),
+    "bytes in another order": (A, {"a": np.zeros(20, np.dtype(np.int32).newbyteorder("S"))}, snapshot("array 'a' has dtype >i4, whose byte order is not this machine's → pass a copy: a.astype(a.dtype.newbyteorder('='))")),
+    "mask": (A, {"a": np.ma.masked_array(np.arange(20), np.arange(20) > 3)}, snapshot("array 'a' has a mask, which a program would ignore → pass a.filled(…), or a.data for the values without the mask")),
+    "elements that share memory": (A, {"a": np.lib.stride_tricks.as_strided(np.zeros(1), (20,), (0,))}, snapshot("elements of array 'a' overlap in memory → pass a copy: a.copy()")),
     "read-only": (small().replace("%x, %b", "%x, ‹%b›"), {"b": read_only(np.zeros(20, np.int32))}, snapshot("task 't' writes %b, but the array 'b' is read-only → pass a copy: b.copy()")),
     "another shape": (small(head="‹%a›: memref<21xi32>, %b"), {}, snapshot("%a is written memref<21xi32>, but the array 'a' has shape (20,) → write %a: memref<20xi32>, or leave the type out")),
     "another dtype": (small(head="‹%a›: memref<20xf32>, %b"), {}, snapshot("%a is written memref<20xf32>, but the array 'a' holds i32 → write %a: memref<20xi32>, or leave the type out")),
     "another number of dimensions": (small(head="‹%a›: memref<20x?xi32>, %b"), {}, snapshot("%a is written memref<20x?xi32>, but the array 'a' has 1 dimension → write %a: memref<20xi32>, or leave the type out")),
     "one too few": (small(head="%a, %b, ‹%c›"), {}, snapshot("buffer %c has no type and no array of the caller is named 'c' → pass the array c, or write its type: %c: memref<20xf32>")),
-    "one too many": (marked(small(), "avial.schedule"), {"bb": np.zeros(3)}, snapshot("array 'bb' is no buffer of the program → did you mean b?")),
-    "name that is no name": (marked(small(), "avial.schedule"), {"<script>": np.zeros(3)}, snapshot("array '<script>' is no buffer of the program → its buffers: %a, %b")),
+    "one too many": (marked(small(), "avial.schedule"), {"bb": np.zeros(3)}, snapshot("array 'bb' is not a buffer of the program → did you mean b?")),
+    "name that is no name": (marked(small(), "avial.schedule"), {"<script>": np.zeros(3)}, snapshot("array '<script>' is not a buffer of the program → its buffers: %a, %b")),
 }  # fmt: skip
 
 
@@ -258,14 +258,14 @@ def test_an_array_that_does_not_fit(mistake: str) -> None:
 N = small(head="%a, %b, ‹%n›: index")
 SCALARS = {
     "missing": (N, {}, snapshot('no value for %n (index) → pass n=…')),
-    "no integer": (N, {"n": 2.5}, snapshot('n=2.5 is no integer, but %n is index → pass int(n)')),
-    "NaN": (N, {"n": float("nan")}, snapshot('n=nan is no integer, but %n is index → pass int(n)')),
+    "no integer": (N, {"n": 2.5}, snapshot('n=2.5 is not an integer, but %n is index → pass int(n)')),
+    "NaN": (N, {"n": float("nan")}, snapshot('n=nan is not an integer, but %n is index → pass int(n)')),
     "beyond 64 bits": (N, {"n": 1 << 70}, snapshot('n=1180591620717411303424 does not fit into index')),
     "text": (small(), {"n": "3"}, snapshot("the number 'n' is str, not bool, int or float")),
     "function": (small(), {"n": len}, snapshot("the number 'n' is builtin_function_or_method, not bool, int or float")),
     "array": (small(), {"n": np.zeros(3)}, snapshot("the number 'n' is ndarray, not bool, int or float → an array is passed in arrays={'n': …}")),
     "complex": (small(), {"n": 3j}, snapshot("the number 'n' is complex, not bool, int or float")),
-    "nobody asked for": (marked(small(), "avial.schedule"), {"m": 3}, snapshot("number 'm' is no buffer of the program → its buffers: %a, %b")),
+    "nobody asked for": (marked(small(), "avial.schedule"), {"m": 3}, snapshot("number 'm' is not a buffer of the program → its buffers: %a, %b")),
     "an array as well": (small(), {"a": 3}, snapshot("'a' is given as an array and as a number → leave one out")),
 }  # fmt: skip
 
@@ -304,17 +304,18 @@ def test_more_ranks_than_a_machine_can_start() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        (None, {}, "a program is a str, not NoneType"),
-        (b"", {}, "a program is a str, not bytes"),
-        (small(), {"arrays": [1]}, "arrays is a mapping of names to arrays, not list"),
-        (small(), {"ranks": 2.5}, "'float' object cannot be interpreted as an integer"),
+        (None, {}, "the program must be a str, not NoneType"),
+        (b"", {}, "the program must be a str, not bytes"),
+        (small(), {"arrays": [1]}, "arrays must map names to arrays; got list"),
+        (small(), {"ranks": 2.5}, "ranks must be a whole number; got 2.5"),
     ],
 )
 def test_what_is_no_program_at_all(text: Any, options: dict[str, Any], words: str) -> None:
-    """A mistake in Python is told as Python tells it."""
+    """A TypeError, as Python has it, and an AvialError."""
     given: dict[str, Any] = {"arrays": numbers(), **options}
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=words) as told:
         avial_lab.compile(text, **given)
+    assert isinstance(told.value, AvialError)
 
 
 def test_a_number_of_ones_own_wins_over_a_variable() -> None:
@@ -417,7 +418,7 @@ memref.load %a[%i]: index 20 is out of bounds for dimension 0 of size 20
 In [4]:7:7
       %x = memref.load %a[%i]
       ^
-Hint: the sequential reference run met it first\
+Hint: found by the sequential reference run\
 """)
 
 
@@ -430,7 +431,7 @@ memref.load %a[-1]: index -1 is out of bounds for dimension 0 of size 20
 In [4]:7:5
     %x = memref.load %a[%j]
     ^
-Hint: the sequential reference run met it first\
+Hint: found by the sequential reference run\
 """)
 
 
@@ -438,7 +439,7 @@ def test_a_task_that_ends_the_check() -> None:
     """The reference runs in the compiler's process, and takes it along."""
     error = ended(compiled(DIVIDE), RunError, check=True)
     assert error.message == snapshot(
-        "the sequential reference run ended in task 't': the compiler's process died of SIGFPE"
+        "the sequential reference run ended in task 't': the compiler's process was killed by SIGFPE"
     )
     assert str(error.span) == "In [4]:4:3"
     assert "a reproducer is in" in (error.hint or "")
@@ -561,7 +562,7 @@ def test_nowhere_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     assert str(ended(program, ClusterError)) == snapshot("""\
 the files of the run cannot be written to /nowhere: No such file or directory
-Hint: make room there, or set TMPDIR to another folder\
+Hint: free some space there, or set TMPDIR to another folder\
 """)
 
 
@@ -615,7 +616,7 @@ COMMANDS = {
     "twice": (["run", "deck.avial", "--in", "a=20xi32", "--in", "a=20xi32"], 1, snapshot(['BindError: --in a is given twice'])),
     "too large": (["graph", "deck.avial", "--in", f"a={10**15}x{10**6}xi32"], 1, snapshot(['BindError: --in a=1000000000000000x1000000xi32 does not fit into memory'])),
     "no array for a buffer": (["graph", "deck.avial"], 1, snapshot(["BindError: buffer %a has no type and no array of the caller is named 'a'", 'deck.avial:1:16', 'avial.schedule %a, %b, %c, %d {', '               ^', 'Hint: pass the array a, or write its type: %a: memref<20xf32>'])),
-    "buffer too many": (["graph", "deck.avial", *FOUR, "--in", "e=3xi32"], 1, snapshot(["BindError: array 'e' is no buffer of the program", 'deck.avial:1:1', 'avial.schedule %a, %b, %c, %d {', '^', 'Hint: its buffers: %a, %b, %c, %d'])),
+    "buffer too many": (["graph", "deck.avial", *FOUR, "--in", "e=3xi32"], 1, snapshot(["BindError: array 'e' is not a buffer of the program", 'deck.avial:1:1', 'avial.schedule %a, %b, %c, %d {', '^', 'Hint: its buffers: %a, %b, %c, %d'])),
     "no buffer for an output": (["run", "deck.avial", *FOUR, "--out", "e=e.npy"], 1, snapshot(['BindError: --out e: the program has no such buffer', 'Hint: its buffers are: a, b, c, d'])),
     "no folder for an output": (["run", "deck.avial", *FOUR, "--out", "d=nowhere/d.npy"], 1, snapshot(['BindError: cannot write nowhere/d.npy: there is no folder nowhere'])),
     "no folder for a report": (["run", "deck.avial", *FOUR, "--report", "nowhere/r.html"], 1, snapshot(['BindError: cannot write nowhere/r.html: there is no folder nowhere'])),
@@ -623,7 +624,7 @@ COMMANDS = {
     "stage": (["lower", "deck.avial", *FOUR, "--to", "mpy"], 1, snapshot(["BindError: there is no stage 'mpy'", 'Hint: there are: avial, placed, mpi, gpu, ptx:task3, loops, host, llvm, llvmir, object'])),
     "no command": ([], 2, snapshot(['avial-lab: error: the following arguments are required: COMMAND'])),
     "seed": (["run", "deck.avial", "--seed", "-1"], 2, snapshot(['avial-lab run: error: argument --seed: -1 is negative'])),
-    "time": (["run", "deck.avial", "--timeout", "nan"], 2, snapshot(['avial-lab run: error: argument --timeout: nan is no time to wait'])),
+    "time": (["run", "deck.avial", "--timeout", "nan"], 2, snapshot(['avial-lab run: error: argument --timeout: nan is not a time limit; expected a number of seconds'])),
     "ranks in words": (["run", "deck.avial", "-n", "two"], 2, snapshot(["avial-lab run: error: argument -n/--ranks: invalid int value: 'two'"])),
 }  # fmt: skip
 

@@ -68,7 +68,7 @@ def test_a_foreign_file_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> 
     out, err = run("scale.mlir", "-n", "3", "--check", capsys=capsys)
     assert "equal to the sequential reference, bit for bit" in out
     assert re.sub(r"arg3 = [\d.]+", "arg3 = …", err) == snapshot("""\
-no inputs given: random arg0 = 64, arg1 = 64, arg2 = 64, arg3 = …, arg4 = 64x1000xf32, arg5 = 64x1000xf32, seed 0; --seed, -D NAME=…, --in NAME=… give your own
+no inputs given: random arg0 = 64, arg1 = 64, arg2 = 64, arg3 = …, arg4 = 64x1000xf32, arg5 = 64x1000xf32, seed 0; set your own with --seed, -D NAME=…, --in NAME=…
 """)  # fmt: skip
 
 
@@ -125,11 +125,11 @@ def test_a_size_beyond_the_array(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 MISTAKES = {
-    "number": (["-D", "arg0=x"], snapshot(["BindError: -D arg0: 'x' is no number", "Hint: for example -D n=100"])),
+    "number": (["-D", "arg0=x"], snapshot(["BindError: -D arg0: 'x' is not a number", "Hint: for example -D n=100"])),
     "no value": (["-D", "arg0"], snapshot(["BindError: 'arg0' is not NAME=VALUE", "Hint: for example -D n=100"])),
     "twice": (["-D", "arg0=1", "-D", "arg0=2"], snapshot(["BindError: -D arg0 is given twice"])),
     "two ways": (["-D", "arg0=1", "--in", "arg0=2"], snapshot(["BindError: 'arg0' is given by --in and by -D", "Hint: leave one out"])),
-    "unknown": (["-D", "arg9=1"], snapshot(["BindError: number 'arg9' is no buffer of the program", "sum.mlir:1:1", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "^", "Hint: did you mean arg1?"])),
+    "unknown": (["-D", "arg9=1"], snapshot(["BindError: number 'arg9' is not a buffer of the program", "sum.mlir:1:1", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "^", "Hint: did you mean arg1?"])),
     "function": (["--fn", "totl"], snapshot(["VerifyError: the program has no function @totl", "sum.mlir:1:1", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "^", "Hint: did you mean total?"])),
     "dtype": (["--in", "arg1=5xf64"], snapshot(["BindError: %arg1 is written memref<?xf32>, but the array 'arg1' holds f64", "sum.mlir:1:30", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "                             ^", "Hint: write %arg1: memref<5xf64>, or leave the type out"])),
     "rank": (["--in", "arg1=5x2xf32"], snapshot(["BindError: %arg1 is written memref<?xf32>, but the array 'arg1' has 2 dimensions", "sum.mlir:1:30", "func.func @total(%arg0: i32, %arg1: memref<?xf32>) -> f32 {", "                             ^", "Hint: write %arg1: memref<5x2xf32>, or leave the type out"])),
@@ -242,7 +242,7 @@ def test_what_happened_when_goes_into_a_file(capsys: pytest.CaptureFixture[str])
     trace = Trace.load("t.json")
     assert trace.ranks == 2
     assert {event.rank for event in trace.events if event.kind is EventKind.TASK} == {0, 1}
-    assert {event.name for event in trace.around} == {"put the inputs in place", "take the results"}
+    assert {event.name for event in trace.around} == {"set up the inputs", "take the results"}
     assert 0 < trace.clock_error_s < 1e-3
     assert "Critical path, as measured" in out
 
@@ -250,7 +250,7 @@ def test_what_happened_when_goes_into_a_file(capsys: pytest.CaptureFixture[str])
 @pytest.mark.mpi
 def test_no_times_are_taken_where_none_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = run("gemm", "--size=mini", "-n", "2", "--no-trace", "--check", capsys=capsys)
-    assert "measured: no times were taken" in out
+    assert "measured: no times were recorded" in out
     assert "bit for bit" in out
     with pytest.raises(SystemExit):
         main(["run", "gemm", "--no-trace", "--trace=t.json"])

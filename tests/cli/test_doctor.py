@@ -247,7 +247,7 @@ def test_pictures_need_an_svg_to_come_out(
     monkeypatch.setattr(doctor, "find_tool", lambda _name: silent)
     assert only(doctor.check_pictures()).verdict is Verdict.WARN
     monkeypatch.setattr(doctor, "find_tool", lambda _name: None)
-    assert "plain layout" in only(doctor.check_pictures()).fact
+    assert "built-in layout" in only(doctor.check_pictures()).fact
     drawing = program("cat >/dev/null; echo '<svg/>'")
     monkeypatch.setattr(doctor, "find_tool", lambda _name: drawing)
     assert only(doctor.check_pictures()).verdict is Verdict.OK

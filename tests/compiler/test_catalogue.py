@@ -198,9 +198,7 @@ def test_what_is_left_without_all_is_what_cannot_be_left_out() -> None:
 def test_code_and_rows_that_say_different_things_are_found_out() -> None:
     with pytest.raises(InternalError, match="no pass 'jam-for-store' is in the pipeline"):
         LOOPS.passes({"jam-for-store": {"rows": 3}})
-    with pytest.raises(
-        InternalError, match="'jam-for-stores' is left out, and its row does not say"
-    ):
+    with pytest.raises(InternalError, match="'jam-for-stores' is left out, and its row has no"):
         LOOPS.passes({"jam-for-stores": None})
 
 
@@ -230,7 +228,7 @@ keep-independent
 
   host: code for the CPU; always
     what: Moves the marks of loops into their bodies.
-    why:  Before lower-affine, which drops what stands on a loop.
+    why:  Before lower-affine, which drops attributes of loops.
 
 What is known of innermost loops, in LLVM's words.
 

@@ -33,7 +33,7 @@ def small(kernel: kernels.Kernel, element: str, row: tuple[int, ...]) -> KernelP
 
 def sizes_of(start: KernelProgram) -> dict[str, int]:
     """The sizes, as `told` has them."""
-    return {name: int(value) for name, value in re.findall(r"(\w+) = (\d+)", start.told)}
+    return {name: int(value) for name, value in re.findall(r"(\w+) = (\d+)", start.note)}
 
 
 def copies(arguments: Mapping[str, Any]) -> dict[str, Any]:

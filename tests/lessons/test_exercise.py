@@ -88,7 +88,7 @@ def test_what_does_not_hold_says_what_was_found_and_where(
     assert out.startswith("✗ ")
     for word in words:
         assert word in out
-    assert error == "1 of 1 point not yet: see the ✗ above"
+    assert error == "1 of 1 point not met: see the ✗ above"
 
 
 def test_waiting_by_way_of_another_counts(
@@ -149,7 +149,7 @@ def test_values_are_compared_with_the_answer(
     assert "task3 writes it last; task3 is at In [4]:20:3" in out
     assert error
     out, _ = told(capsys, deck, values={"d": np.zeros(3)})
-    assert "its shape is (20,), that of the answer (3,)" in out
+    assert "its shape is (20,); expected (3,)" in out
 
 
 def test_floating_point_values_may_be_rounded_otherwise(

@@ -20,7 +20,7 @@ from avial_lab.runtime.launch.progress import RankNow, RunState, TaskNow, TaskSt
 from avial_lab.runtime.rank.output import Printed
 from tests.notebook.conftest import Page
 
-BEGINS = RunState(0.0, waiting="fresh engines")
+BEGINS = RunState(0.0, waiting="new engines")
 GOES = RunState(
     1.0,
     (TaskNow("task1", TaskState.DONE), TaskNow("<b>task2", TaskState.RUNNING, (1,), 3, 10)),
@@ -66,9 +66,9 @@ def test_a_line_and_a_view_then_a_line_and_a_figure(program: Program, shown: lis
     assert widget.state["line"] == str(replace(GOES, elapsed_s=2.0))
     run.close()
     assert len(line.contents) == 4
-    assert line.contents[0]["text/plain"] == "deck: 0.0 s: waiting for fresh engines"
+    assert line.contents[0]["text/plain"] == "deck: 0.0 s: waiting for new engines"
     assert (
-        "1.0 s: 1 of 2 tasks done; running: <b>task2 (round 3 of 10)"
+        "1.0 s: 1 of 2 tasks done; running: <b>task2 (iteration 3 of 10)"
         in (line.contents[1]["text/plain"])
     )
     figure = picture.contents[-1]
@@ -138,7 +138,7 @@ def test_the_data_are_plain_and_a_state_is_what_the_graph_understands(program: P
     data = live_data(program.graph, program.schedule, GOES, title="deck")
     assert json.loads(json.dumps(data)) == data
     assert data["state"]["status"] == {
-        "task1": "done", "<b>task2": {"state": "running", "note": "round 3 of 10"},
+        "task1": "done", "<b>task2": {"state": "running", "note": "iteration 3 of 10"},
     }  # fmt: skip
     stopped = replace(GOES, tasks=(TaskNow("task1", TaskState.STOPPED),))
     assert live_state(stopped)["status"] == {"task1": {"state": "failed", "note": "stopped"}}

@@ -354,7 +354,7 @@ def test_the_cluster_started_here_is_used_and_stopped(
     assert started[0].stopped
     page.run("%avial cluster stop")
     assert started[1].stopped
-    assert "no cluster is running" in page.text
+    assert "the cluster is stopped" in page.text
 
 
 def test_without_mpi_a_lesson_goes_on_in_one_process(
@@ -364,12 +364,14 @@ def test_without_mpi_a_lesson_goes_on_in_one_process(
     error = page.run("%avial cluster start --cpu=2 --gpu=1")
     assert "'mpiexec' was not found" in str(error)
     assert page.run("%avial cluster start --cpu=2 --gpu=1 --or-reference") is None
-    assert "No cluster was started:\nno ranks: MPI could not start: the program" in page.text
+    assert (
+        "The cluster could not be started:\nno ranks: MPI could not start: the program" in page.text
+    )
     assert page.run(f"%%avial -q --run\n{CELL}") is None
     assert isinstance(runs[0][0], avial_lab.OneProcess)
     assert compiler.asked["topology"] is runs[0][0].topology
     assert page.run("%avial cluster stop") is None
-    assert "no cluster is running" in page.text
+    assert "the cluster is stopped" in page.text
 
 
 def test_arrays_are_found_by_name_only() -> None:

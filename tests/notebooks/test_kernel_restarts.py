@@ -64,7 +64,7 @@ def test_a_cluster_outlives_a_restart_and_ends_with_its_kernel(kernel: Kernel) -
     second = kernel.session()
     shown, _ = second.run("%avial cluster list")
     assert f"{cluster_id}  1 engines" in shown
-    assert "left behind by a.ipynb" in shown
+    assert "abandoned by a.ipynb" in shown
     shown, error = second.run("%avial cluster start --cpu=1 --gpu=0")
     assert f"from before the restart: cluster {cluster_id}" in shown
     _, error = second.run(program("-q --check", COPY))
@@ -94,7 +94,7 @@ def test_two_notebooks_at_once(kernel: Kernel, tmp_path: Path) -> None:
         ids = [one.value(f"{MAGICS}.cluster.id") for one in sessions]
         assert len(set(ids)) == 2
         _, error = sessions[0].run(f"%avial cluster connect {ids[1]}")
-        assert f"cluster '{ids[1]}' cannot be taken up: taken by" in error
+        assert f"cluster '{ids[1]}' cannot be reconnected: taken by" in error
         assert sessions[0].value(f"{MAGICS}.cluster.id") == ids[0]
         sessions[0].run("%avial cluster stop")
         assert sessions[1].value(f"{MAGICS}.cluster.status.state.value") == "ready"

@@ -187,7 +187,7 @@ def test_an_option_there_is_not(session: Session) -> None:
 
 def test_the_compiler_aborts(session: Session) -> None:
     _, error = session.run(program("-q", ABORT))
-    assert "CompilerCrash: the compiler's process died of SIGABRT" in error
+    assert "CompilerCrash: the compiler's process was killed by SIGABRT" in error
     assert "Traceback" not in error
     crashes = session.value("sorted(__import__('pathlib').Path('cache').glob('*/crashes/*/*'))")
     assert "program.avial" in crashes
@@ -274,7 +274,7 @@ def test_a_cluster_that_loses_engines(session: Session) -> None:
 
         running = "0 of 1 tasks done; running: t"
         shown = with_limits(attempt, lambda shown: shown.count(running) >= 2)
-        assert "waiting for fresh engines" in parts[0]
+        assert "waiting for new engines" in parts[0]
         assert shown.count(running) >= 2
         assert "stopped: t; the run did not finish" in shown
         assert "rank 0: in task 't' on cpu0\n" in shown, "what stays, as text"

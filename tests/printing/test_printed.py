@@ -332,7 +332,7 @@ binary 3f2a91c0, 3.9 KiB of machine code, PTX of task3
     )  # fmt: skip
     assert str(derived) == snapshot("""\
 3 ranks, arrays a, b, c, d
-phases: S1, S2; which messages they need is found while they run\
+phases: S1, S2; their messages are derived at run time\
 """)
 
 

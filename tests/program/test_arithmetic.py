@@ -267,7 +267,7 @@ def test_misaligned_and_overlapping_arrays(
 @pytest.mark.parametrize(
     ("strict", "told"),
     [
-        (True, "arithmetic  strict: every operation is rounded on its own, in the program's order"),
+        (True, "arithmetic  strict: every operation is rounded separately, in the program's order"),
         (False, "s (a sum of 50 terms) in another order"),
     ],
 )
@@ -277,4 +277,4 @@ def test_it_tells_how_it_rounds(told: str, *, strict: bool) -> None:
     assert str(program.explain()).endswith(told)
     assert ("--strict" in program.command) == strict
     if not strict and has_fma():
-        assert "a product that is only added is rounded with the sum" in str(program.explain())
+        assert "a product that is only added is fused with the sum" in str(program.explain())

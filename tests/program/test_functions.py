@@ -150,13 +150,13 @@ func.func @steps(%a: memref<8x8xf64>) {
 
 MISTAKES: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     "no number": (DIVIDE, {"arrays": pair()}, BindError, "no value for %n"),
-    "array too many": (DIVIDE, {"arrays": pair() | {"c": np.ones(3)}, "scalars": {"n": 1}}, BindError, "array 'c' is no buffer"),
-    "position too many": (DIVIDE, {"arrays": pair(), "scalars": {"7": 1}}, BindError, "number '7' is no buffer"),
+    "array too many": (DIVIDE, {"arrays": pair() | {"c": np.ones(3)}, "scalars": {"n": 1}}, BindError, "array 'c' is not a buffer"),
+    "position too many": (DIVIDE, {"arrays": pair(), "scalars": {"7": 1}}, BindError, "number '7' is not a buffer"),
     "function": (HELPERS, {"arrays": {}, "function": "rows"}, VerifyError, "the program has no function @rows"),
     "dtype": (DIVIDE, {"arrays": pair() | {"a": np.ones(5)}, "scalars": {"n": 1}}, BindError, "but the array 'a' holds f64"),
     # Not a fault of ours that ends in one task.
-    "window": (WINDOW, {"arrays": {"a": np.ones(3)}}, VerifyError, "a window leaves its array: .*5 >= 3"),
-    "window, open sizes": (WINDOW, {"arrays": {"a": np.ones(3)}, "dynamic": True}, VerifyError, "a window leaves its array: .*5 >= 3"),
+    "window": (WINDOW, {"arrays": {"a": np.ones(3)}}, VerifyError, "a subview is out of bounds: .*5 >= 3"),
+    "window, open sizes": (WINDOW, {"arrays": {"a": np.ones(3)}, "dynamic": True}, VerifyError, "a subview is out of bounds: .*5 >= 3"),
     "global between phases": (STEPS, {"arrays": {"a": np.ones((8, 8))}}, PassError, "make it an argument of the function"),
     "global": (GLOBAL, {"arrays": {"a": np.ones(3)}}, PassError, "make it an argument of the function"),
 }  # fmt: skip

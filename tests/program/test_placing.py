@@ -55,7 +55,7 @@ def test_a_policy_asked_for_of_loops_is_refused(dynamic: bool) -> None:
         heat(policy="levels", dynamic=dynamic)
     assert str(raised.value) == snapshot("""\
 policy 'levels' places tasks, and this program has loops, which are divided over all ranks
-Hint: leave the policy out; division says how loops are divided\
+Hint: leave the policy out; `division` selects how loops are divided\
 """)
 
 
@@ -69,7 +69,7 @@ def test_a_division_of_tasks_is_refused() -> None:
     with pytest.raises(ScheduleError) as raised:
         deck(division="cyclic(4)")
     assert str(raised.value) == snapshot("""\
-division 'cyclic(4)' divides loops, and this program is made of tasks: each runs whole on one device
+division 'cyclic(4)' applies to loops, and this program consists of tasks: each runs on one device
 Hint: leave the division out, or write avial.replicate or a plain function\
 """)
 

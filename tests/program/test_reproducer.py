@@ -41,14 +41,14 @@ def test_the_file_does_it_again(tmp_path: Path) -> None:
     path.write_text(written.replace("program.resume(", "(lambda *_: program)("))
     done = run(path)
     assert done.returncode == 1
-    assert "the stage host is another than it was" in done.stderr
+    assert "the stage host differs from what it was" in done.stderr
     assert "arith.muli" in done.stdout
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
     program = deck()
     text = program.save_repro(tmp_path / "deck.py").read_text()
-    path = tmp_path / "core/buffers.py"
+    path = tmp_path / "arrays.py"
     path.write_text(text.partition("program = avial_lab")[0])
     done = subprocess.run(
         [sys.executable, "-c", f"import runpy, sys; a = runpy.run_path({str(path)!r})['arrays']\n"

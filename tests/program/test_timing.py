@@ -80,5 +80,5 @@ def test_it_says_how_it_was_measured() -> None:
 
 
 def test_no_runs_are_refused() -> None:
-    with pytest.raises(RunError, match="0 runs have no time"):
+    with pytest.raises(RunError, match="0 runs cannot be timed"):
         timed(program(), runs=0)

@@ -106,7 +106,7 @@ def test_what_is_told() -> None:
 def test_arrays_that_share_memory_have_a_program_of_their_own(cluster: Cluster) -> None:
     both = np.arange(40, dtype=np.float32)
     program = scaled(4, 5, arrays={"A": both[:20].reshape(4, 5), "b": both[18:23]})
-    assert "for these sizes and numbers alone: its arrays share memory" in str(program.explain())
+    assert "for these sizes and numbers only: its arrays share memory" in str(program.explain())
     program.run(cluster, check=True)
 
 
@@ -122,7 +122,7 @@ def test_results_of_open_sizes_are_those_of_one_program(cluster: Cluster) -> Non
         affine.store %y, %B[%i] : memref<?xf64> }
       return %B : memref<?xf64> }"""
     program = avial_lab.compile(text, arrays={"A": np.arange(9.0)}, ranks=1, dynamic=True)
-    assert "for these sizes and numbers alone: " in program.built.sizes
+    assert "for these sizes and numbers only: " in program.built.sizes
     program.run(cluster, check=True)
     np.testing.assert_array_equal(program.arrays["result0"], 2 * np.arange(9.0))
 
@@ -168,7 +168,7 @@ def test_its_stages_are_looked_at_and_not_edited() -> None:
     assert "memref<?x?xf32>" in program.stages["mpi"].text
     assert program.nests
     assert "avial.replicate" in program.notation or "avial.task" in program.notation
-    with pytest.raises(AvialError, match="for any sizes are not edited"):
+    with pytest.raises(AvialError, match="compiled for any sizes cannot be edited"):
         program.resume("loops", program.stages["loops"].text)
 
     both = np.ones(24, np.float32)

@@ -46,6 +46,6 @@ def runs(draw: st.DrawFn) -> Trace:
             for each in range(ranks):
                 add(EventKind.BARRIER, "barrier", each, together + draw(time))
     events.sort(key=lambda event: event.start_s)
-    aside = Event(EventKind.COPY, "put the inputs in place", 0, "", -9e-6, -2e-6, 80)
+    aside = Event(EventKind.COPY, "set up the inputs", 0, "", -9e-6, -2e-6, 80)
     around = (aside,) if draw(st.booleans()) else ()
     return Trace(ranks, tuple(events), clock_error_s=2e-9, around=around, machine="a machine")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from avial_lab.cli.question import check_folders, tell_on_stderr, writing_to
+from avial_lab.cli.question import check_folders, print_to_stderr, writing_to
 from avial_lab.core.errors import BindError
 
 
@@ -55,7 +55,7 @@ def export_command(options: argparse.Namespace) -> int:
     if options.execute:
         export.execute(notebook, source.parent)
     elif not (copy or export.has_outputs(notebook)):
-        tell_on_stderr(
+        print_to_stderr(
             f"{source} has no outputs, so the page has no pictures; --execute runs it first"
         )
     text = (

@@ -11,8 +11,8 @@ from avial_lab.cli.question import (
     check_folders,
     compiled_program,
     make_indices_fit,
+    print_to_stderr,
     question_of,
-    tell_on_stderr,
     writing_to,
 )
 from avial_lab.core.errors import BindError
@@ -37,7 +37,7 @@ def run_command(options: argparse.Namespace) -> int:
         compiled = compiled.tune(
             options.tune, threads=options.threads, oversubscribe=options.oversubscribe
         )
-        tell_on_stderr(str(compiled.choice))
+        print_to_stderr(str(compiled.choice))
     try:
         trace = compiled.run(
             check=options.check,
@@ -48,7 +48,7 @@ def run_command(options: argparse.Namespace) -> int:
         )
     finally:
         if compiled.printed:
-            tell_on_stderr(f"The ranks printed:\n{compiled.printed}")
+            print_to_stderr(f"The ranks printed:\n{compiled.printed}")
     for name, path in outputs.items():
         save_array(path, compiled.arrays[name])
     if options.trace is not None:

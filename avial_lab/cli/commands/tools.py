@@ -33,7 +33,8 @@ def bench_command(options: argparse.Namespace) -> int:
         return race_command(options)
     if options.kernels:
         raise BindError(
-            f"bench --self measures the lab, not {options.kernels[0]}", hint="leave one out"
+            f"bench --self measures avial_lab itself, not {options.kernels[0]}",
+            hint="leave one out",
         )
     from avial_lab.benchmarks.self_bench import bench_self
 

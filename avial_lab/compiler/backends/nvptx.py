@@ -230,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
     text = ptx_of(options.task, source)
     if not text:
-        sys.stderr.write(f"there is no PTX of '{options.task}' in it\n")
+        sys.stderr.write(f"no PTX of '{options.task}' in it\n")
         return 1
     if options.output == "-":
         sys.stdout.write(text)

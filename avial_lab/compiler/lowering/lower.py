@@ -29,6 +29,9 @@ from avial_lab.compiler.catalogue import (
     TASKS_TO_MPI,
     WRITTEN,
 )
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.operations import loops_in
 from avial_lab.compiler.ir.program import PROGRAMS, is_plain, program_function
 from avial_lab.compiler.lowering.arithmetic import arithmetic
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
@@ -42,6 +45,7 @@ from avial_lab.compiler.pass_rows import Given
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
 from avial_lab.compiler.passes.placement.place_phases import PlacePhases
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
+from avial_lab.core.errors import PassError
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import Schedule
@@ -73,9 +77,29 @@ def take_apart(
     With `grid` a second loop of each nest is divided too, where there is one.
     """
     work = module.operation.clone().operation
+    _refuse_deep(work)
     passes = to_tasks(plain=is_plain(work), grid=grid, strict=strict)
     run_passes(work, passes, watch=watch)
     return work
+
+
+MOST_LOOPS = 16
+"""Inside of each other that are analysed: what isl does for one of them grows with their number."""
+
+
+def _refuse_deep(module: ir.Operation) -> None:
+    """PassError where more loops than that nest."""
+    depths: dict[ir.Operation, int] = {}
+    for loop in loops_in(module):  # outer before inner
+        around = parent_of(loop)
+        while around is not None and around not in depths:
+            around = parent_of(around)
+        depths[loop] = depth = depths[around] + 1 if around is not None else 1
+        if depth > MOST_LOOPS:
+            raise PassError(
+                f"loops nest deeper than the {MOST_LOOPS} that are analysed",
+                span=span_of(loop.location),
+            )
 
 
 def lower_structured(

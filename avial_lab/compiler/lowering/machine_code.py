@@ -69,7 +69,7 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     printing = operations_named(module, "vector.print") if "vector.print" in text else ()
     for first in printing:
         raise PassError(
-            "vector.print needs a library of MLIR's own, which ranks do without",
+            "vector.print needs a library of MLIR that ranks do not load",
             span=span_of(first.location),
             hint="store what you want to see in an array",
         )

@@ -35,7 +35,7 @@ def parse_passes(text: str) -> tuple[Pass | str, ...]:
     """
     if not re.fullmatch(rf"{_PASS}(,{_PASS})*", text):
         raise PassError(
-            f"{text!r} is no list of passes",
+            f"{text!r} is not a list of passes",
             hint="write name,name{option=value},… as --help lists them",
         )
     result: list[Pass | str] = []

@@ -120,4 +120,4 @@ def check_lowered(module: ir.Operation) -> None:
             users = [use.owner.operation for result in op.results for use in result.uses]
             done = ("llvm.", "builtin.")
             op = next((user for user in users if not user.name.startswith(done)), op)
-        raise PassError(f"no lowering was found for {op.name}", span=span_of(op.location))
+        raise PassError(f"{op.name} could not be lowered", span=span_of(op.location))

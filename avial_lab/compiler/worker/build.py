@@ -235,7 +235,7 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
         except AvialError as error:
             why = error.message
     built = build_program(replace(question, options=replace(question.options, dynamic=False)))
-    return replace(built, sizes=f"compiled for these sizes and numbers alone: {why}")
+    return replace(built, sizes=f"compiled for these sizes and numbers only: {why}")
 
 
 @lru_cache(maxsize=8)
@@ -251,7 +251,7 @@ def _apart(text: str, grid: bool, strict: bool) -> ir.Operation:
 def _fixed(module: ir.Module, source: Source) -> str:
     """Why the program cannot do for other sizes; "" where it may."""
     if not is_plain(module):
-        return "only plain functions are compiled for others"
+        return "only plain functions are compiled for any sizes"
     binding = source.binding
     if binding is None:
         return "it is given no arrays"

@@ -78,7 +78,8 @@ def resumed(question: Resume) -> Built:
     name, built = question.stage, question.built
     if built.dynamic:
         raise AvialError(
-            "the stages of a program for any sizes are not edited", hint="compile it for some"
+            "stages of a program compiled for any sizes cannot be edited",
+            hint="compile it for fixed sizes",
         )
     known = {stage.name: stage for stage in built.stages}
     if name not in known or known[name].language == "text":
@@ -145,7 +146,7 @@ def read_stage(question: Resume) -> ir.Operation:
 
 def _mistake(question: Resume, message: str, line: int, column: int) -> ParseError:
     span = CellSpan(question.source.cell, question.text, line, column)
-    return ParseError(message, span=span, hint="nothing was built; the program is as it was")
+    return ParseError(message, span=span, hint="nothing was built; the program is unchanged")
 
 
 def _check_with(command: Iterable[str], question: Resume) -> None:
@@ -164,7 +165,7 @@ def _check_with(command: Iterable[str], question: Resume) -> None:
     found = _COMPLAINT.search(done.stderr)
     if found is None:
         said = done.stderr.strip().splitlines()
-        raise ParseError(said[0] if said else f"{program} does not take it")
+        raise ParseError(said[0] if said else f"{program} does not accept it")
     raise _mistake(question, found[3], int(found[1]), int(found[2]))
 
 

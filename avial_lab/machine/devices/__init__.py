@@ -1,7 +1,7 @@
 """The kinds of devices there are: a module for each.
 
 Architecture of a target, name of a kind -> `DeviceKind`. To add a kind: a module like `cuda.py`,
-beside which `hip` and `opencl` will stand, and its place in `KINDS`.
+to be joined by `hip` and `opencl`, and its place in `KINDS`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def kind_in_file(text: str, *, emulated: bool) -> DeviceKind:
 
 
 def name_in_file(kind: DeviceKind) -> str:
-    """What `kind_in_file` takes for it: the family, where that tells."""
+    """What `kind_in_file` takes for it: the family, where that suffices."""
     alone = kind_in_file(kind.family, emulated=kind.emulated) is kind
     return kind.family if alone else kind.name
 

@@ -76,7 +76,7 @@ class DeviceKind:
 
     def __reduce__(self) -> tuple[Callable[[str], DeviceKind], tuple[str]]:
         from avial_lab.machine.devices import (
-            kind_named,  # which lists what stands in modules like ours
+            kind_named,  # which lists what is in modules like ours
         )
 
         return kind_named, (self.name,)

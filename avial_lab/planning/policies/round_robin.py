@@ -34,4 +34,7 @@ def place_by_levels(graph: TaskGraph, topology: Topology) -> tuple[Placement, ..
 def _reason(task: Task, level: int, turn: int, devices: tuple[Device, ...]) -> str:
     if len(devices) == 1:
         return f"the only device for {task.target}"
-    return f"turn {turn + 1} of level {level} over the {len(devices)} devices for {task.target}"
+    return (
+        f"round-robin in level {level}: number {turn + 1} "
+        f"on {len(devices)} devices for {task.target}"
+    )

@@ -90,7 +90,7 @@ def dag_svg(
         )
     unplaced = sum(at is None for at in layout.labels) if labelled else 0
     if unplaced:
-        notes.append(f"{count(unplaced, 'arrow')} had no room for a label.")
+        notes.append(f"{count(unplaced, 'arrow')} had no space for a label.")
     if layout.engine.startswith("built-in:"):
         notes.append(f"Layout {layout.engine}.")
     return framed(
@@ -389,11 +389,11 @@ def _overview(graph: TaskGraph, schedule: Schedule | None, *, title: str, descri
         words = f"{count(sum(row.values()), 'task')} · {words}"
         shapes.append(svg.text(x + 8, y + 14, words, size=11, fill=svg.QUIET))
     present = {look for row in rows for look in row}
-    runs = "each bar is one level" if step == 1 else f"each bar stands for {step:,} levels"
+    runs = "each bar is one level" if step == 1 else f"each bar is {step:,} levels"
     note = (
         f"Hidden: the {count(len(graph.tasks), 'task')} and "
-        f"{count(len(graph.dependencies), 'edge')} are too many to draw one by "
-        f"one or in groups; {runs}, as long as its number of tasks."
+        f"{count(len(graph.dependencies), 'edge')} are too many to draw individually "
+        f"or in groups; {runs}, as long as its number of tasks."
     )
     return framed(
         "".join(shapes),

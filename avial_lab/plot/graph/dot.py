@@ -11,7 +11,7 @@ from avial_lab.planning.task_graph import Dependency, TaskGraph
 
 def dag_dot(graph: TaskGraph) -> str:
     """One node for each task, in rows by level or within its loops; one edge for each dependency,
-    with its reason, dashed where it goes to a later round of a loop.
+    with its reason, dashed where it goes to a later iteration of a loop.
     """
     lines = ["digraph tasks {", "  node [shape=box, fontname=Helvetica];"]
     lines += [f"  {_quoted(t.name)} [tooltip={_quoted(t.summary or t.name)}];" for t in graph.tasks]
@@ -33,7 +33,7 @@ def dag_dot(graph: TaskGraph) -> str:
 
 
 def _clusters(graph: TaskGraph, around: tuple[str, ...]) -> list[str]:
-    """The groups that stand directly in `around`, with what is in them."""
+    """The groups directly in `around`, with what is in them."""
     lines: list[str] = []
     indent = "  " * (len(around) + 1)
     for number, group in enumerate(graph.groups):

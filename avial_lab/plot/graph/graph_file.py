@@ -9,7 +9,7 @@ TaskGraph (and Schedule) -> plain dicts and lists -> TaskGraph (and Schedule).
                     after, kind: "task" | "replicate" | "converge", summary, span, group}, …]
     dependencies  [{before, after, hazard: "RAW" | "WAR" | "WAW" | "after", buffer, region,
                     nbytes}, …]
-    carried       the same, to a later round of a loop
+    carried       the same, to a later iteration of a loop
     buffers, storages, groups
     schedule      {topology, policy, sync, placements, transfers, programs, inputs, results, moves,
                    phases}
@@ -61,7 +61,7 @@ def graph_from_json(data: Mapping[str, Any]) -> tuple[TaskGraph, Schedule | None
     """What `graph_json` was given; raises BindError for anything else."""
     if data.get("format") != FORMAT or data.get("version") != VERSION:
         raise BindError(
-            f"this is no task graph of version {VERSION}",
+            f"this is not a task graph of version {VERSION}",
             hint=f'it begins with "format": "{FORMAT}", "version": {VERSION}',
         )
     source: dict[str, str] = data.get("source") or {}
@@ -73,7 +73,7 @@ def graph_from_json(data: Mapping[str, Any]) -> tuple[TaskGraph, Schedule | None
         parts = _parts(Schedule, data["schedule"], place, but="graph")
         return graph, Schedule(graph=graph, **parts)
     except (KeyError, TypeError, ValueError) as error:
-        raise BindError(f"this task graph is not complete: {error}") from error
+        raise BindError(f"this task graph is incomplete: {error}") from error
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields)

@@ -57,7 +57,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Grid:
-    """Which lane and column a task stands in; `step` levels make a column."""
+    """Which lane and column a task is in; `step` levels make a column."""
 
     lanes: tuple[Lane, ...]
     step: int
@@ -84,7 +84,7 @@ def lanes_svg(schedule: Schedule, trace: Trace | None = None, *, title: str = "S
     """
     rules = f"policy {schedule.policy.value}, sync {schedule.sync.value}"
     if any(task.kind is TaskKind.REPLICATE for task in schedule.graph.tasks):
-        rules = "a phase stands in the lanes of its ranks"
+        rules = "a phase appears in the lanes of all its ranks"
     summary = f"{graph_facts.movement_summary(schedule)} · {rules} · {schedule.topology.summary}"
     description = f"{summary}. " + "; ".join(
         f"{p.task} on {p.device} (rank {p.rank}) in level {p.level}"
@@ -378,10 +378,10 @@ def _moved_row(schedule: Schedule, grid: Grid, pitch: float, y: float) -> tuple[
 
 
 def _notes(schedule: Schedule, grid: Grid, critical: Critical, *, all_drawn: bool) -> list[str]:
-    how = "time measured" if critical.measured else "bytes touched, an estimate"
-    notes = [f"Bars: what a task costs ({how}). Dark outlines: the critical path."]
+    how = "measured time" if critical.measured else "estimated from the bytes it touches"
+    notes = [f"Bars: cost of a task ({how}). Dark outlines: the critical path."]
     if grid.step > 1:
-        notes.append(f"Each column stands for {grid.step:,} levels; order within it is not drawn.")
+        notes.append(f"Each column is {grid.step:,} levels; order within it is not drawn.")
     if len(grid.lanes) < len(schedule.topology.devices):
         notes.append(
             f"{len(schedule.topology.devices):,} devices share "
@@ -391,7 +391,7 @@ def _notes(schedule: Schedule, grid: Grid, critical: Critical, *, all_drawn: boo
         len(cell) for (k, _), cell in grid.cells.items() if _shown(grid.lanes[k], cell) < len(cell)
     )
     if hidden:
-        notes.append(f"{count(hidden, 'task')} are drawn as one box for each lane and column.")
+        notes.append(f"{count(hidden, 'task')} are merged into one box per lane and column.")
     if not all_drawn:
         notes.append(
             f"Of {count(len(schedule.transfers), 'message')} not all are drawn; "

@@ -27,7 +27,7 @@ BOX_GAP = 26.0
 
 @dataclass(frozen=True)
 class Box:
-    """Size in pixels; boxes of one level stand in one row, level 0 on top."""
+    """Size in pixels; boxes of one level are in one row, level 0 on top."""
 
     width: float
     height: float
@@ -75,7 +75,7 @@ def lay_out(boxes: Sequence[Box], lines: Sequence[Line], *, engine: str | None =
         return _graphviz(program, boxes, lines)
     except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
         layout = _built_in(boxes, lines)
-        reason = f"built-in: {Path(program).name} gave no layout ({type(error).__name__})"
+        reason = f"built-in: {Path(program).name} failed ({type(error).__name__})"
         return Layout(
             layout.width, layout.height, layout.centers, layout.curves, layout.labels, reason
         )
@@ -157,7 +157,7 @@ def _built_in(boxes: Sequence[Box], lines: Sequence[Line]) -> Layout:
     """Rows by level; order within a row by the mean position of the neighbours, a line's own way
     kept free.
 
-    A line over several levels gets a thin stand-in box in each row it passes (Sugiyama, Tagawa,
+    A line over several levels gets a thin dummy box in each row it passes (Sugiyama, Tagawa,
     Toda 1981).
     """
     sizes = [(box.width, box.height) for box in boxes]
@@ -239,7 +239,7 @@ def _spread(row: list[int], widths: list[float], x: list[float], wishes: list[fl
 def _row_tops(
     rows: list[list[int]], sizes: list[tuple[float, float]], lines: Sequence[Line], level: list[int]
 ) -> tuple[list[float], float]:
-    """The top of every row, and where the last one ends; rows stand further apart where labels
+    """The top of every row, and where the last one ends; rows are further apart where labels
     need the room.
     """
     label = max((line.label_height for line in lines), default=0.0)

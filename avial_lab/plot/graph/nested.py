@@ -39,7 +39,7 @@ from avial_lab.plot.palette import GREY, LOOKS, ORANGE, look_of
 from avial_lab.trace import Trace
 
 BACK_LIMIT = 8
-"""What a later round needs, drawn or listed for one loop; the table has it all."""
+"""What a later iteration needs, drawn or listed for one loop; the table has it all."""
 
 ARROW_LIMIT = 4
 
@@ -53,7 +53,7 @@ _FRAME_FILLS = ("#fffdf7", "#fdf6e3")
 
 @dataclass(frozen=True)
 class Back:
-    """Values for a later round, from child `tail` to child `head` of one loop."""
+    """Values for a later iteration, from child `tail` to child `head` of one loop."""
 
     tail: int
     head: int
@@ -62,7 +62,7 @@ class Back:
 
     @property
     def label(self) -> tuple[str, str]:
-        return self.words, "a later round"
+        return self.words, "a later iteration"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Inside:
 
 @dataclass
 class Drawing:
-    """The graph while it is drawn; `hidden` counts arrows to later rounds that are left out."""
+    """The graph while it is drawn; `hidden` counts arrows to later iterations that are left out."""
 
     graph: TaskGraph
     schedule: Schedule | None
@@ -101,7 +101,7 @@ class Drawing:
     # -- one level of nesting ----------------------------------------------------------------------
 
     def inside(self, around: tuple[str, ...]) -> Inside:
-        """What stands directly in the innermost of the groups `around`, laid out."""
+        """What is directly in the innermost of the groups `around`, laid out."""
         depth = len(around)
         children: dict[str, list[Task]] = {}
         for task in self.graph.tasks:
@@ -243,7 +243,7 @@ class Drawing:
         ]
         returning, extra = _returning(items, layout, backs)
         width = layout.width + extra
-        # Labels may stand a little outside of what dot takes for its bounding box.
+        # Labels may be a little outside of what dot takes for its bounding box.
         return Inside("", width, layout.height, "".join((*arrows, *boxes, *labels, returning)))
 
 
@@ -324,7 +324,7 @@ def _back(ends: tuple[int, int], edges: Sequence[Dependency]) -> Back:
 def _returning(
     items: Sequence[Vertex | Inside], layout: Layout, backs: Sequence[Back]
 ) -> tuple[str, float]:
-    """The arrows to later rounds along the right side, and the room they take there."""
+    """The arrows to later iterations along the right side, and the room they take there."""
     if not backs:
         return "", 0.0
     rows = {center[1] for center in layout.centers}
@@ -358,7 +358,7 @@ def _returning(
 def _listed(
     items: Sequence[Vertex | Inside], layout: Layout, backs: Sequence[Back]
 ) -> tuple[str, float]:
-    """One arrow back for all, with a line for each: where boxes stand side by side, arrows of their
+    """One arrow back for all, with a line for each: where boxes are side by side, arrows of their
     own would cross them.
     """
     names = [item.title for item in items]
@@ -372,10 +372,12 @@ def _listed(
     shapes = svg.group(arrow, title="\n".join(b.tooltip for b in backs), label="back")
     first = (top + bottom) / 2 - 13 * (len(lines) - 1) / 2
     first = max(first, 10.0)
-    shapes += svg.text(x + 34, first - 4, "in a later round", size=11, fill=svg.QUIET, bold=True)
+    shapes += svg.text(
+        x + 34, first - 4, "in a later iteration", size=11, fill=svg.QUIET, bold=True
+    )
     for k, words in enumerate(lines):
         shapes += svg.text(x + 34, first + 10 + 13 * k, words, size=11, fill=svg.QUIET)
-    widest = max(svg.text_width(words, 11, bold=True) for words in (*lines, "in a later round"))
+    widest = max(svg.text_width(words, 11, bold=True) for words in (*lines, "in a later iteration"))
     return shapes, 12 + 34 + widest + 8
 
 
@@ -409,18 +411,18 @@ def _legend(drawing: Drawing) -> list[LegendItem]:
     if len(drawing.critical.path) > 1:
         items.append(line_item(svg.INK, "critical path: dark and bold", width=3.6))
     if drawing.backs:
-        items.append(line_item(BACK, "value for a later round", width=1.6, dash=BACK_DASH))
+        items.append(line_item(BACK, "value for a later iteration", width=1.6, dash=BACK_DASH))
     return items
 
 
 def _notes(drawing: Drawing) -> list[str]:
-    once = "" if drawing.critical.measured or not drawing.groups else " One round of each loop."
+    once = "" if drawing.critical.measured or not drawing.groups else " One iteration of each loop."
     notes = [f"{sentence(graph_facts.critical_summary(drawing.critical))}{once}"]
     if not drawing.labelled:
         notes.append("Arrows are drawn without their labels: too many to read.")
     if drawing.unlabelled:
-        notes.append(f"{count(drawing.unlabelled, 'arrow')} had no room for a label.")
+        notes.append(f"{count(drawing.unlabelled, 'arrow')} had no space for a label.")
     if drawing.hidden:
-        notes.append(f"Hidden: {count(drawing.hidden, 'more arrow')} to later rounds.")
+        notes.append(f"Hidden: {count(drawing.hidden, 'more arrow')} to later iterations.")
     notes += [f"Layout {engine}." for engine in sorted(drawing.layouts) if ":" in engine]
     return notes

@@ -1,4 +1,4 @@
-"""What became of each loop and why, beside the source: `Program.explain()` as a table.
+"""Loop report and why, beside the source: `Program.explain()` as a table.
 
 Explanation -> HTML with inline styles only, or a plain Table. What is said in colour is said in a
 sign and in words too.
@@ -23,7 +23,7 @@ _MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;white-
 _MADE = "font-size:12px;padding-left:1em;text-indent:-1em;margin-left:1em"
 _LEFT = "text-align:left;vertical-align:top"
 _LINE = re.compile(r"\bline (\d+)\b")
-_TRIED = ("alternative", "time", "over the best until then", "")
+_TRIED = ("alternative", "time", "over the best so far", "")
 _HEAD = ("line", "source", "name", "became", "why")
 
 
@@ -57,7 +57,7 @@ def explained_table(explanation: Explanation) -> Table:
         )
         for verdict in explanation.verdicts
     )
-    return Table("What became of each loop", _HEAD, rows, frozenset({"line"}))
+    return Table("Loop report", _HEAD, rows, frozenset({"line"}))
 
 
 def source_line(verdict: Verdict, line: int | None = None) -> str:

@@ -27,12 +27,12 @@ RADIUS = 6.0
 FAINT = "#c3cad4"
 FAINT_LIMIT = 300
 DASHES = {Order.FLOW: "", Order.ANTI: "6 3", Order.OUTPUT: "1.5 3"}
-"""The order of an arrow, told by its line."""
+"""The order of an arrow, shown by its line style."""
 
 _MEANING = {
-    Order.FLOW: "flow: it writes what the other reads",
-    Order.ANTI: "anti: it reads what the other overwrites",
-    Order.OUTPUT: "output: both write it",
+    Order.FLOW: "flow (RAW): it writes what the other reads",
+    Order.ANTI: "anti (WAR): it reads what the other overwrites",
+    Order.OUTPUT: "output (WAW): both write it",
 }
 Point = tuple[float, float]
 
@@ -99,7 +99,7 @@ def _focus(nest: Nest) -> Cell | None:
 
 
 class _Plan:
-    """Where the cells stand: rows of the outer loop, in each a line for each lane."""
+    """Where the cells are: rows of the outer loop, in each a line for each inner loop."""
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
@@ -214,7 +214,7 @@ def _legend(
     outer = nest.rows or nest.columns
     if not incoming:
         return [LegendItem(svg.circle(13, 7, RADIUS, stroke=GREY, stroke_width=1.4), "iteration")]
-    items = [LegendItem(svg.circle(13, 7, RADIUS, fill=svg.INK), "the iteration looked at")]
+    items = [LegendItem(svg.circle(13, 7, RADIUS, fill=svg.INK), "the selected iteration")]
     orders = {order for order, _, _ in incoming}
     for order in Order:
         if order in orders:
@@ -235,11 +235,11 @@ def _legend(
 
 
 def _notes(nest: Nest) -> list[str]:
-    notes = ["The first iterations of the two outer loops; of each value only its last write."]
+    notes = ["The first iterations of the two outer loops; for each value only its last write."]
     if nest.kind is TaskKind.REPLICATE and not nest.forbidding:
-        notes.append("Nothing keeps the iterations of the outer loop in order: they are divided.")
+        notes.append("No dependence orders the iterations of the outer loop: they are divided.")
     if any(not each.exact for each in nest.dependences):
-        notes.append("Some of it is not known exactly: what may be is drawn.")
+        notes.append("Some dependences are not known exactly: all possible ones are drawn.")
     if nest.note:
         notes.append(f"Hidden: {nest.note}.")
     hidden = sum(order is Order.FLOW for order, _, _ in nest.needs) - FAINT_LIMIT

@@ -1,7 +1,7 @@
 """The split: which rank writes which part of each array in a phase, and what it reads of others.
 
 Plan -> SVG, a table. Arrays are rectangles, of two dimensions where they have more; a part is
-filled for its owner, whose number stands in it, and hatched where other ranks read it: the halo.
+filled for its owner, whose number is in it, and hatched where other ranks read it: the halo.
 
     S1   B  +-----------+     A  +-----------+
             | 0         |        | 0         |
@@ -29,7 +29,7 @@ from avial_lab.runtime.native.ownership import Use
 
 PHASE_LIMIT = 40
 CUT_LIMIT = 64
-"""Stretches of a dimension that are told apart; of more, the first are drawn."""
+"""Segments of a dimension that are drawn separately; of more, the first are drawn."""
 
 SHAPE_LIMIT = 3000
 WIDTH = 1000.0
@@ -81,7 +81,7 @@ def split_summary(plan: Plan) -> str:
     """`3 ranks, 2 phases: what a rank writes is filled, what it reads of others is hatched`."""
     phases = len(_by_phase(plan))
     words = f"{count(plan.ranks, 'rank')}, {count(phases, 'phase')}"
-    return f"{words}: what a rank writes is filled, what others read of it is hatched"
+    return f"{words}: filled: written by a rank; hatched: also read by others"
 
 
 def split_svg(plan: Plan, *, title: str = "Split") -> str:
@@ -389,13 +389,13 @@ def part_words(part: Part) -> str:
     """`rank 1 writes it, rank 0 reads it`."""
     words: list[str] = []
     if part.owner == _EVERY:
-        words.append("every rank alike")
+        words.append("every rank")
     elif part.owner >= 0:
         words.append(f"rank {part.owner} {'writes' if part.written else 'has'} it")
     if part.readers:
         words.append(f"{_rank_words(part.readers)} read{'s' * (len(part.readers) == 1)} it")
     if part.combined:
-        words.append(f"{_rank_words(part.combined)} add to it, combined at the end")
+        words.append(f"{_rank_words(part.combined)} add to it; combined at the end")
     return ", ".join(words) or "not touched"
 
 
@@ -463,7 +463,7 @@ def _row_head(
         + svg.text(12, top + 27, f"{often}{where}", size=10.5, fill=svg.QUIET)
     )
     if len(names) > 1:
-        words = f"{len(names)} phases alike"
+        words = f"{len(names)} identical phases"
         shapes += svg.text(12, top + 41, words, size=10.5, fill=svg.QUIET)
     return svg.group(shapes, title=", ".join(names[:20]), label="phase")
 
@@ -482,14 +482,14 @@ def _legend(panels: Sequence[Panel]) -> list[LegendItem]:
     example = ranks[0] if ranks else 0
     if any(part.owner >= 0 and not part.written for part in parts):
         items.append(
-            box_item(tinted(rank_colour(example), 0.2), "paler: its own, not written here")
+            box_item(tinted(rank_colour(example), 0.2), "paler: owned, not written in this phase")
         )
     if any(part.readers for part in parts):
         items.append(LegendItem(_sample((1,)), "read by another rank, in its colour"))
     if any(len(part.readers) > 2 for part in parts):
-        items.append(LegendItem(_sample((0, 1, 2)), "read by three or more others"))
+        items.append(LegendItem(_sample((0, 1, 2)), "read by three or more other ranks"))
     if any(part.combined for part in parts):
-        items.append(LegendItem(_sample((0, 1, 2), cross=True), "Σ each adds, then combined"))
+        items.append(LegendItem(_sample((0, 1, 2), cross=True), "Σ partial results, then combined"))
     return items
 
 
@@ -500,15 +500,17 @@ def _sample(ranks: Sequence[int], *, cross: bool = False) -> str:
 
 
 def _notes(plan: Plan, panels: Sequence[Panel], *, hidden: int) -> list[str]:
-    notes = ["Thin parts are drawn wider than they are. Each phase as it is the first time."]
+    notes = [
+        "Thin parts are drawn wider than they are. Each phase is shown in its first iteration."
+    ]
     if any(len(panel.storage.shape) > 2 for panel in panels):
         notes.append("Dimensions in brackets are not drawn.")
     if any(panel.cropped for panel in panels):
-        notes.append("Of an array in many pieces, those at its beginning are drawn.")
+        notes.append("Of an array in many pieces, only the first are drawn.")
     if hidden:
         notes.append(f"Hidden: {count(hidden, 'more phase')}.")
     if len(_by_phase(plan)) < len({each.phase for each in plan.footprints}):
-        notes.append("Phases that every rank runs alike are not drawn.")
+        notes.append("Phases that every rank executes in full are not drawn.")
     return notes
 
 

@@ -38,7 +38,7 @@ def exported(
     if form not in FORMATS:
         raise BindError(f"there is no format '{form}'", hint=f"there are: {', '.join(FORMATS)}")
     if lanes and schedule is None:
-        raise BindError("lanes are drawn of a program that has been placed", hint="give -n RANKS")
+        raise BindError("lanes need a placed program", hint="give -n RANKS")
 
     def picture() -> str:
         if lanes and schedule is not None:
@@ -72,7 +72,7 @@ def png(picture: str) -> bytes:
     if svg_to_bytes(svg_string=letter.format(words)) == svg_to_bytes(svg_string=letter.format("")):
         # resvg leaves words out without a word where it finds no font.
         raise BindError(
-            "a PNG would have no words in it: this machine has no fonts",
+            "a PNG would have no text: this machine has no fonts",
             hint="install some (fonts-liberation, fonts-dejavu), or save an .svg",
         )
     return svg_to_bytes(svg_string=picture, zoom=PNG_SCALE)

@@ -36,7 +36,7 @@ def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:
     source = f"data:image/svg+xml;base64,{data}"
     image = f'<img src="{source}" alt="{svg.escape(alt)}" style="max-width:none">'
     folded = "".join(table.to_html() for table in tables if table.rows)
-    details = f"<details><summary>the same as a table</summary>{folded}</details>" if folded else ""
+    details = f"<details><summary>as a table</summary>{folded}</details>" if folded else ""
     box = f'<div style="overflow-x:auto" tabindex="0">{image}</div>'
     return f'<figure style="margin:0 0 8px 0">{box}</figure>{details}'
 

@@ -1,4 +1,4 @@
-"""A page in one file: styles, scripts and data stand in it, and it can ask nobody for anything.
+"""A page in one file: styles, scripts and data are inline, and it can load nothing else.
 
 HTML, views -> a page that works from a disk, without a network and without scripts.
 
@@ -24,7 +24,7 @@ from avial_lab.core.errors import InternalError
 from avial_lab.plot import svg, views
 
 # Nothing may be fetched, sent, framed or based elsewhere. `blob:` is a picture that a view makes
-# for who saves it; styles stand at the elements themselves.
+# for who saves it; styles are inline in the elements.
 _POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -36,7 +36,7 @@ _MODULE = re.compile(r"^\s*(?:import|export)\b.*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Embedded:
-    """A view with its data, as it stands in a page. `kind` names the module in `plot/views/`."""
+    """A view with its data, as embedded in a page. `kind` names the module in `plot/views/`."""
 
     kind: str
     data: str
@@ -117,7 +117,7 @@ def _mounted(kind: str, script: str) -> str:
 
 
 def _json(data: Mapping[str, object]) -> str:
-    r"""As it may stand in a script element, where `</script` and `<!--` mean something.
+    r"""Escaped for a script element, where `</script` and `<!--` mean something.
 
     >>> _json({"name": "</script>"})
     '{"name":"\\u003c/script>"}'

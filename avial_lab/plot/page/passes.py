@@ -19,7 +19,7 @@ _NAME = max(len(row.name) for row in rows())
 _RUN, _LEAST = 24, 30
 """Widths of the second column, and the least of the last two, in characters."""
 
-_HEAD = ("pass", "when it is run", "what it does", "why it stands there")
+_HEAD = ("pass", "when it is run", "what it does", "why it is there")
 
 
 def passes_text(width: int = 160) -> str:
@@ -35,7 +35,7 @@ def passes_text(width: int = 160) -> str:
 
 
 def pass_text(name: str) -> str:
-    """One pass: the places where it stands, and its documentation with the IR before and after.
+    """One pass: the places where it runs, and its documentation with the IR before and after.
 
     AvialError where there is no pass of that name.
     """

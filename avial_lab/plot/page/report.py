@@ -1,7 +1,7 @@
 """One program's whole story in one file: what `Program.report` and `make demo` write.
 
-Graph, schedule, stages, trace -> an HTML page that needs nothing from outside itself. What is told
-first is told in figures and tables; the views to explore stand beside them, as far as the page's
+Graph, schedule, stages, trace -> a self-contained HTML page. What comes
+first is in figures and tables; interactive views are beside them, as far as the page's
 size allows.
 """
 
@@ -64,7 +64,7 @@ _PACKAGES = (
 
 
 class Told(Protocol):
-    """What a report tells of a program; `program.Program` is one.
+    """What a report needs of a program; `program.Program` is one.
 
     `check_report` says in words how the last run compares with the reference, `seconds` what each
     step of the compilation took, `command` is the line that makes and runs it again.
@@ -150,21 +150,22 @@ def _weight(head: str, sections: Iterable[Section]) -> int:
 def _sections(
     program: Told, lines: int, versions: Mapping[str, str], machine: Mapping[str, str]
 ) -> list[Section]:
-    """What is told, in order; of program texts so many lines."""
+    """The sections, in order; of program texts so many lines."""
     graph, schedule, trace = program.graph, program.schedule, program.trace
     stages = tuple(program.stages.values())
     sections = [
         Section(
             "program",
             "Program",
-            "What was typed. Its order is its meaning: no rank count or placement changes a value.",
+            "The source as written. Program order defines the values; rank count and placement "
+            "change none.",
             highlighted(program.text.strip("\n"), "mlir", line_limit=lines),
         ),
         *_loops(program),
         Section(
             "graph",
             "Task graph",
-            "Which task waits for which, and for what: a value it reads (RAW), or memory it "
+            "Which task waits for which, and why: a value it reads (RAW), or memory it "
             "overwrites (WAR, WAW). "
             "Rows are levels; the tasks of a level may run at the same time.",
             _picture(dag_svg(graph, schedule)) + _tables(graph_facts.edge_table(graph, schedule)),
@@ -173,7 +174,7 @@ def _sections(
         Section(
             "schedule",
             "Schedule",
-            "Which device runs which task, and what has to move for it.",
+            "Which device runs which task, and the transfers this needs.",
             _picture(lanes_svg(schedule))
             + _tables(
                 graph_facts.task_table(graph, schedule), graph_facts.transfer_table(schedule)
@@ -208,7 +209,7 @@ def _body(
         if section.view in embedded:
             content = (
                 f'{embedded[section.view].html}<details class="figure" open>'
-                f"<summary>the same in pictures and tables</summary>{content}</details>"
+                f"<summary>static pictures and tables</summary>{content}</details>"
             )
         elif left_out and section.view in left_out:
             content = f"<p>{left_out[section.view]}</p>{content}"
@@ -233,8 +234,8 @@ def _views(
         if view is None:
             room += code_bytes([kind])
             left_out[kind] = (
-                "There is too much of it to be explored in this page, which is kept below "
-                f"{format_bytes(BUDGET)}: in a notebook it is whole."
+                "The interactive view does not fit into this page, which is limited to "
+                f"{format_bytes(BUDGET)}: a notebook shows it."
             )
             continue
         room -= view.nbytes
@@ -269,15 +270,15 @@ def _loops(program: Told) -> list[Section]:
     explanation = program.explain()
     if not explanation.verdicts:
         return []
-    words = "Which loops run side by side, and what forbids it to the others: "
+    words = "Which loops run in parallel, and which dependences keep the others in order: "
     words += f"{explanation.summary}."
     table = f'<div class="table">{explained_html(explanation)}</div>'
-    sections = [Section("loops", "What became of each loop", words, table)]
+    sections = [Section("loops", "Loop report", words, table)]
     drawn = worth_drawing(program.nests, most=8)
     if drawn:
         words = (
-            "The first iterations of a nest, and which of them need which: arrows that leave the "
-            "round of the outer loop keep it in order."
+            "The first iterations of a nest and their dependences: arrows that leave an "
+            "iteration of the outer loop keep it in order."
         )
         content = "".join(
             _picture(nest_svg(nest)) + _folded("one by one", dependence_table(nest))
@@ -294,7 +295,7 @@ def _moves(program: Told) -> list[Section]:
         return []
     split = _picture(split_svg(plan)) + _folded("every box", split_table(plan))
     counted = None if program.trace is None else program.trace.counted
-    words = f"What goes from rank to rank: {moves_summary(plan, counted)}."
+    words = f"Messages between ranks: {moves_summary(plan, counted)}."
     content = _picture(messages.messages_svg(plan, counted))
     content += _tables(phase_table(plan))
     content += _folded("every pair of ranks", moves_table(plan, counted))
@@ -309,13 +310,13 @@ def _moves(program: Told) -> list[Section]:
 def _made(program: Told, versions: Mapping[str, str], machine: Mapping[str, str]) -> Section:
     """What it takes to have the same again, and how long it took here."""
     stages = tuple(
-        (stage.name, stage.command or "our own passes", format_seconds(stage.seconds))
+        (stage.name, stage.command or "passes of avial_lab", format_seconds(stage.seconds))
         for stage in program.stages.values()
     )
     steps = tuple((step, format_seconds(took)) for step, took in program.seconds.items())
     content = (
         f"<p>Arithmetic: {svg.escape(program.explain().arithmetic)}.</p>"
-        f"<p>Again, from a file with the program:</p>{highlighted(program.command, 'text')}"
+        f"<p>To reproduce, with the program in a file:</p>{highlighted(program.command, 'text')}"
         + _tables(
             Table("Stages", ("stage", "made by", "time"), stages, frozenset({"time"})),
             Table("Steps", ("step", "time"), steps, frozenset({"time"})),
@@ -323,8 +324,8 @@ def _made(program: Told, versions: Mapping[str, str], machine: Mapping[str, str]
             Table("Versions", ("package", "version"), tuple(versions.items())),
         )
     )
-    words = "The line that makes it again, the command of every stage, times, machine, versions."
-    return Section("made", "How it was made", words, content)
+    words = "The command that reproduces it, the command of every stage, times, machine, versions."
+    return Section("made", "How to reproduce it", words, content)
 
 
 def installed_versions() -> dict[str, str]:
@@ -363,7 +364,7 @@ def _processor() -> str:
 def _head(program: Told) -> str:
     """Name, and the numbers one looks for first."""
     what = "loops" if program.plan else "tasks"
-    lead = f"A program of {what}, and how it became one that runs on several processes."
+    lead = f"A program of {what}, from source to a run on several processes."
     numbers = _facts(program.graph, program.schedule, program.trace, program.check_report)
     return f'<h1>{svg.escape(program.name)}</h1><p class="lead">{lead}</p>{numbers}'
 
@@ -401,7 +402,7 @@ def _run_words(trace: Trace, schedule: Schedule) -> str:
     summary = svg.escape(run_facts.trace_summary(trace, schedule))
     if not trace.ranks:
         return f"{summary}."
-    return f"What every rank did, and what it waited for. {summary}."
+    return f"What every rank did and waited for. {summary}."
 
 
 def _timeline(trace: Trace, schedule: Schedule) -> str:
@@ -432,6 +433,6 @@ def _folded(words: str, table: Table) -> str:
 
 
 _FOOTER = (
-    "<footer>Made by avial_lab. This page needs nothing from outside itself. "
+    "<footer>Made by avial_lab. This page is self-contained. "
     "<kbd>j</kbd> and <kbd>k</kbd> go from section to section.</footer>"
 )

@@ -52,7 +52,7 @@ class Film:
         shapes = {np.shape(frame) for frame in self.frames}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
             raise BindError(
-                "a film is made of frames of one shape, each with two dimensions",
+                "a film needs two-dimensional frames of one shape",
                 hint="keep copies while the program runs: frames.append(T.copy())",
             )
 
@@ -70,7 +70,7 @@ class Film:
 
     @cached_property
     def stills(self) -> tuple[int, ...]:
-        """Up to four frames that tell the story: the first, the last, and two between."""
+        """Up to four frames that summarise the film: the first, the last, and two between."""
         last = len(self.frames) - 1
         return tuple(sorted({round(last * k / 3) for k in range(4)}))
 
@@ -101,8 +101,8 @@ def film_figure(film: Film) -> str:
         '<figure style="margin:0 0 8px 0">'
         f"<div>{_image(moving, film_summary(film))}</div>"
         f"<div>{low} {colours} {high}</div>"
-        f"<figcaption>{escape(film.title)}: it plays once, and again when the cell is run again. "
-        f"Below, its frames {frames} of {len(film.frames)}.</figcaption>"
+        f"<figcaption>{escape(film.title)}: it plays once each time the cell is run. "
+        f"Below: frames {frames} of {len(film.frames)}.</figcaption>"
         f"<div>{stills}</div>"
         "</figure><details><summary>the last frame in numbers</summary>"
         f"{film_table(film).to_html()}</details>"

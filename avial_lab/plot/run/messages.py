@@ -1,7 +1,7 @@
 """What goes from rank to rank, phase by phase, and how much memory it saves: the plan beside the
 run.
 
-Plan (and the moves that a run counted) -> SVG, tables, sentences. Bytes are told by numbers or by
+Plan (and the moves that a run counted) -> SVG, tables, sentences. Bytes are shown by numbers or by
 the size of a square, never by colour alone.
 
             to 0    to 1    to 2
@@ -78,7 +78,7 @@ def messages_svg(
     shown = plan.moves if counted is None else counted
     summary = moves_summary(plan, counted)
     if not shown:
-        words = "no rank needs anything from another"
+        words = "no messages between ranks"
         return framed("", 0, 0, title=title, summary=words, description=summary)
     matrices = _matrices(plan, shown)
     drawn = matrices[:PANEL_LIMIT]
@@ -118,14 +118,14 @@ def _notes(plan: Plan, matrices: Sequence[Matrix], drawn: int) -> list[str]:
         hidden = format_bytes(sum(matrix.nbytes for matrix in rest))
         notes.append(f"Hidden: {count(len(rest), 'more phase')} with {hidden}.")
     if matrices[0].step > 1:
-        notes.append(f"{plan.ranks:,} ranks: {matrices[0].step} neighbours share a row.")
+        notes.append(f"{plan.ranks:,} ranks: {matrices[0].step} neighbouring ranks share a row.")
     return notes
 
 
 def _legend(cell: tuple[float, float]) -> list[LegendItem]:
     if _has_room(cell):
         return [box_item(_TINT, "bytes, and messages", stroke=MESSAGE)]
-    return [box_item(MESSAGE, "a square as large as its bytes")]
+    return [box_item(MESSAGE, "square size: bytes")]
 
 
 def _matrices(plan: Plan, moves: Iterable[Move]) -> list[Matrix]:
@@ -263,7 +263,9 @@ def held_svg(plan: Plan, storages: Sequence[Storage], *, title: str = "Memory of
     notes = [f"Hidden: {count(plan.ranks - BAR_LIMIT, 'more rank')}."]
     mark = svg.line(13, 0, 13, 14, stroke=svg.INK, width=1.6, dash="5 3")
     legend = [
-        box_item("#cfe3f1", "elements a rank ever holds, each once", stroke=BLUE),
+        box_item(
+            "#cfe3f1", "elements that a rank holds at any time, each counted once", stroke=BLUE
+        ),
         LegendItem(mark, f"all arrays ({format_bytes(whole)}) / {count(plan.ranks, 'rank')}"),
     ]
     return framed(

@@ -27,7 +27,7 @@ class Axis:
     end: float
 
     def at(self, value: float) -> float:
-        """Where a value stands; what lies outside stands at the end."""
+        """Where a value is; what lies outside is at the end."""
         share = math.log(value / self.low) / math.log(self.high / self.low)
         return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
 

@@ -60,14 +60,15 @@ class Roofline:
     def __post_init__(self) -> None:
         if not self.roofs:
             raise BindError(
-                "a roofline has a roof", hint="avial_lab.measure_ceilings(threads=1, element='f64')"
+                "a roofline needs at least one ceiling",
+                hint="avial_lab.measure_ceilings(threads=1, element='f64')",
             )
         for point in self.points:
             if point.flops < 1 or point.nbytes < 1:
                 raise BindError(
                     f"{point.work}, {point.step}: {point.flops} operations on {point.nbytes} bytes "
-                    "have no place in a roofline",
-                    hint="count what one run does: flops=2 * n**3, nbytes=8 * 4 * n**2",
+                    "cannot be drawn in a roofline",
+                    hint="give the counts of one run: flops=2 * n**3, nbytes=8 * 4 * n**2",
                 )
 
     @cached_property
@@ -142,8 +143,8 @@ def roofline_svg(roofline: Roofline) -> str:
 
 
 _COUNTED = (
-    "Traffic is counted as if no sweep over the arrays left anything in a cache for the next: what "
-    "caches hold stands above the roof of memory."
+    "Traffic is counted as if each sweep loaded its arrays from memory: a point above the "
+    "memory roof was served by caches."
 )
 
 

@@ -41,8 +41,8 @@ _FILL = {
 
 @dataclass(frozen=True)
 class Bar:
-    """One event, or (`merged` > 1) neighbours too short to be told apart, and what each kind of
-    them took.
+    """One event, or (`merged` > 1) neighbours too short to be drawn separately, and what each
+    kind of them took.
     """
 
     event: Event
@@ -130,12 +130,12 @@ def _arrow(send: Event, wait: Event, tops: Mapping[int, float], scale: Scale) ->
 def _notes(rows: dict[int, list[Bar]], *, hidden_ranks: int, arrows: int) -> list[str]:
     notes: list[str] = []
     if arrows > ARROW_LIMIT:
-        notes.append(f"{count(arrows, 'message')} are too many to draw them as arrows.")
+        notes.append(f"{count(arrows, 'message')} are too many to draw as arrows.")
     merged = sum(bar.merged for bars in rows.values() for bar in bars if bar.merged > 1)
     if merged:
         notes.append(
-            f"{count(merged, 'event')} too short to be told apart are drawn together: how "
-            "high a colour stands is its share of the time there."
+            f"{count(merged, 'event')} too short to be drawn separately are merged: the "
+            "height of a colour is its share of the time."
         )
     if hidden_ranks:
         notes.append(f"Hidden: {count(hidden_ranks, 'more rank')}.")

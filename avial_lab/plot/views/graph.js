@@ -3,7 +3,7 @@
 //
 // What `graph_data` of graph.py made -> DOM. `update({status: {task: state}})` colours tasks while
 // they run: state is "waiting", "running", "done" or "failed", or {state, note} with a few words
-// beside the name (`round 3`). Only what changed is touched.
+// beside the name (`iteration 3`). Only what changed is touched.
 
 const MOST_BOXES = 150;
 const MOST_GROUPED = 1500;
@@ -163,7 +163,7 @@ function seconds(value) {
 
 const many = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-// -- where things stand ---------------------------------------------------------------------------
+// -- layout ---------------------------------------------------------------------------------------
 
 // Boxes {w, h, row} in rows, lines {tail, head, w, h}: order within a row by the mean of the
 // neighbours, and a way kept free for lines over several rows (Sugiyama, Tagawa, Toda 1981).
@@ -301,7 +301,7 @@ class View {
       if (this.gone) return;
       this.graph = new Graph(data, columns);
     } catch (error) {
-      this.told.textContent = `The graph cannot be drawn here (${error.message}); the figures and tables say the same.`;
+      this.told.textContent = `The graph cannot be drawn here (${error.message}); see the figures and tables.`;
       return;
     }
     if (!this.graph.count) {
@@ -356,17 +356,17 @@ class View {
     const pressed = { "aria-pressed": "false" };
     this.lanes = button(
       "Lanes",
-      "one row a device, boxes as long as their cost",
+      "one row per device, box length: cost",
       () => this.show(this.state.mode === "lanes" ? "graph" : "lanes"),
       pressed,
     );
     if (!data.devices.length)
       Object.assign(this.lanes, {
         disabled: true,
-        title: "lanes are drawn of a program that has been placed",
+        title: "lanes need a placed program",
       });
     this.bold = button("Critical path", data.path.words, () => this.emphasise(), pressed);
-    this.whole = button("Whole graph", "everything again (Escape)", () => this.showAll(), {
+    this.whole = button("Whole graph", "show the whole graph (Escape)", () => this.showAll(), {
       disabled: "",
     });
     this.tools = html(
@@ -378,7 +378,7 @@ class View {
       html(
         "span",
         {},
-        button("Around it", "only the selected task and its neighbours (f)", () => this.focus()),
+        button("Neighbours", "only the selected task and its neighbours (f)", () => this.focus()),
         this.hops,
       ),
       this.whole,
@@ -386,14 +386,14 @@ class View {
         "span",
         {},
         button("Fold", "draw groups as one box (g)", () => this.fold(true)),
-        button("Unfold", "draw every task, as far as that can be read (u)", () => this.fold(false)),
+        button("Unfold", "draw every task, up to a legible number (u)", () => this.fold(false)),
       ),
       html(
         "span",
         {},
         button("−", "smaller (-)", () => this.scale(1 / 1.25), { "aria-label": "zoom out" }),
         button("+", "larger (+)", () => this.scale(1.25), { "aria-label": "zoom in" }),
-        button("Fit", "all of it in the window (0)", () => this.fit()),
+        button("Fit", "fit to window (0)", () => this.fit()),
       ),
     );
     this.paper = svg("svg", {
@@ -407,7 +407,7 @@ class View {
         class: "avial-area",
         tabindex: "0",
         role: "region",
-        "aria-label": "task graph: arrow keys go from task to task, Enter selects",
+        "aria-label": "task graph: arrow keys move between tasks, Enter selects",
       },
       this.paper,
     );
@@ -425,7 +425,7 @@ class View {
       role: "region",
       "aria-label": "tables",
     });
-    this.tables = html("details", {}, html("summary", {}, "the same as a table"), rows);
+    this.tables = html("details", {}, html("summary", {}, "as a table"), rows);
     this.tables.addEventListener("toggle", () =>
       rows.replaceChildren(...(this.tables.open && this.graph ? this.rows() : [])),
     );
@@ -640,7 +640,7 @@ class View {
     return size;
   }
 
-  // What stands directly in a loop, and the loops within it.
+  // What is directly in a loop, and the loops within it.
   composeInside(members, around, layer) {
     const { graph } = this;
     const children = new Map();
@@ -732,7 +732,7 @@ class View {
       line.w = Math.max(...line.words.map((words) => this.width(words, "11px"))) + 8;
       line.h = 14 * line.words.length + 4;
     }
-    if (!labelled) this.remarks.push(`${many(lines.length, "arrow")} without their words: point at one, or select it.`);
+    if (!labelled) this.remarks.push(`${many(lines.length, "arrow")} without labels: point at one, or select it.`);
     const size = layOut(boxes, lines);
     for (const line of lines) layer.append(this.arrow(line, curve(line.stops)));
     let out = size.w;
@@ -978,7 +978,7 @@ class View {
     return { step, bars };
   }
 
-  // -- lanes: one row a device, boxes as long as their cost
+  // -- lanes: one row per device, box length: cost
 
   drawLanes(members) {
     const { graph, data } = this;
@@ -1048,12 +1048,12 @@ class View {
         }, null);
     } else {
       this.heat(members, start, end, total, layer, x, pitch);
-      this.remarks.push(`${many(members.length, "task")}: each column is as tall as its device is busy.`);
+      this.remarks.push(`${many(members.length, "task")}: column height: how busy the device is.`);
     }
     if (few) this.drawMessages(layer);
-    const unit = data.path.measured ? "measured times" : "estimated: the bytes each task touches";
+    const unit = data.path.measured ? "measured times" : "estimated from the bytes each task touches";
     this.remarks.push(
-      `Lengths are ${unit}; each task starts as soon as what it waits for is done and its device is free. Messages take no time here.`,
+      `Lengths are ${unit}; each task starts once its dependences and its device allow. Messages take no time here.`,
     );
     layer.append(
       svg("text", { class: "avial-words", x: left, y: pitch * data.devices.length + 14 }, "0"),
@@ -1080,7 +1080,7 @@ class View {
       bundles.get(key).edges.push(e);
     });
     if (bundles.size > MOST_BOXES) {
-      this.remarks.push(`${many(bundles.size, "message")} between lanes are not drawn: too many to follow.`);
+      this.remarks.push(`${many(bundles.size, "message")} between lanes are not drawn: too many to be legible.`);
       return;
     }
     for (const line of bundles.values()) {
@@ -1312,7 +1312,7 @@ class View {
     });
     this.selected = null;
     this.draw({ fit: true });
-    if (found.size >= most) this.told.textContent += ` The first ${most} of what is near are drawn.`;
+    if (found.size >= most) this.told.textContent += ` The first ${most} neighbours are drawn.`;
     this.select(this.boxes[this.boxOf[tasks[0]]]);
   }
 
@@ -1497,7 +1497,7 @@ class View {
       html(
         "p",
         { class: "avial-quiet" },
-        "Point at a task or an arrow to see why it is there. Click or Enter keeps it; f: only what is around it; c: critical path; + − 0: size.",
+        "Point at a task or an arrow to see why it is there. Click or Enter selects it; f: its neighbours only; c: critical path; + − 0: zoom.",
       ),
     ];
   }
@@ -1556,7 +1556,7 @@ class View {
           "li",
           {},
           go,
-          ` ${this.graph.edgeWords(e)}${region ? ` ${region}` : ""}${crosses ? `, ${crosses}` : ""}${this.graph.edges.carried[e] ? ", a later round" : ""}`,
+          ` ${this.graph.edgeWords(e)}${region ? ` ${region}` : ""}${crosses ? `, ${crosses}` : ""}${this.graph.edges.carried[e] ? ", a later iteration" : ""}`,
           html("span", { class: "avial-quiet" }, ` ${WHY[hazard] ?? ""}`),
         ),
       );
@@ -1578,7 +1578,7 @@ class View {
       ["bytes", buffer ? bytes(graph.edges.bytes[e]) : ""],
       ["between", graph.crosses(e)],
       ["message", graph.edges.message?.[e] ? "sent from rank to rank" : ""],
-      ["round", graph.edges.carried[e] ? "a later one" : ""],
+      ["iteration", graph.edges.carried[e] ? "a later one" : ""],
       ["critical", graph.critical(e) ? "a step of the critical path" : ""],
     ];
   }
@@ -1665,7 +1665,7 @@ class View {
       ["", "value"],
       ["avial-message", "value sent to another rank"],
       ["avial-order", "order only (WAR, WAW, after)"],
-      ["avial-later", "value for a later round"],
+      ["avial-later", "value for a later iteration"],
       ["avial-critical", "critical path"],
     ];
     for (const [kind, words] of kinds) {
@@ -1699,7 +1699,7 @@ class View {
   }
 }
 
-// How many boxes stand in each lane.
+// How many boxes are in each lane.
 function lanesFill(members, graph, lanes) {
   const fill = new Array(lanes).fill(1);
   for (const task of members) for (const lane of graph.lanes(task)) fill[lane]++;

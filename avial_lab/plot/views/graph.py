@@ -1,4 +1,4 @@
-"""What the view of the task graph draws: tasks and edges in columns, with all that is told of each.
+"""What the view of the task graph draws: tasks and edges in columns, with all that is shown.
 
 TaskGraph (Schedule, Trace) -> JSON for `graph.js`. One form for three tasks and for a hundred
 thousand: columns, with words that recur in a table of their own; large ones are packed.
@@ -61,7 +61,7 @@ def graph_data(
     form = _form(_columns(graph, schedule, trace, everything, told=True)) if told else {}
     if not told or _size(form) > most_bytes:
         form = _form(_columns(graph, schedule, trace, everything, told=False))
-        hidden = "regions, and the reason of each place, are too much to carry here"
+        hidden = "regions and the reasons of placements are left out to limit the size"
     runs = None
     if _size(form) > most_bytes:
         runs = _runs(graph, schedule)
@@ -262,8 +262,8 @@ def _edge_columns(
     *,
     told: bool,
 ) -> dict[str, list[Any]]:
-    """Edges stand by where they go to; `before` counts back from there, `after` on from the
-    edge before. Both are small then, and small numbers pack well. `carried`: to a later round.
+    """Edges are sorted by where they go to; `before` counts back from there, `after` on from the
+    edge before. Both are small then, and small numbers pack well. `carried`: to a later iteration.
     """
     edges = (*within, *later)
     heads = [at[edge.after] for edge in edges]

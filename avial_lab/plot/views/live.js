@@ -1,6 +1,6 @@
 // A run while it goes on: how far it is, what each rank does, and the tasks coloured in the graph.
 //
-// What `live_data` of live.py made -> DOM; `update({state})` is told what `live_state` says. `graph`
+// What `live_data` of live.py made -> DOM; `update({state})` takes what `live_state` returns. `graph`
 // is graph.js's mount, where the page has it: without it the ranks alone are shown.
 
 let mounts = 0;
@@ -20,7 +20,7 @@ class Live {
     this.root = element("section", "avial-live", { "aria-labelledby": `${this.id}-title` });
     this.title = element("h4", "", { id: `${this.id}-title` });
     this.title.textContent = data.title;
-    // The line of text stands above, in an output of its own, for pages without widgets as well. The
+    // The line of text is above, in an output of its own, for pages without widgets as well. The
     // bars are no live region: five times a second is too often for who listens.
     this.bar = progress(`${this.id}-title`);
     this.ranks = element("ul", "avial-ranks", { "aria-label": "ranks" });

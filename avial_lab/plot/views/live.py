@@ -23,7 +23,7 @@ from avial_lab.plot.views.graph import graph_data
 from avial_lab.runtime.launch.progress import RankNow, RunState, TaskNow, TaskState
 
 MOST_TASKS = 1500
-"""Of a graph that is drawn, and told about task by task, while it runs."""
+"""Of a graph that is drawn and updated task by task while it runs."""
 
 _MOST_RANKS = 64
 _MOST_ROWS = 200
@@ -104,7 +104,7 @@ def live_table(state: RunState) -> Table:
     rows = tuple((task.name, task.state.value, _rounds(task)) for task in order[:_MOST_ROWS])
     left = len(order) - len(rows)
     return Table(
-        "Tasks", ("task", "state", "rounds"), rows, frozenset({"rounds"}),
+        "Tasks", ("task", "state", "iterations"), rows, frozenset({"iterations"}),
         f"{left:,} more tasks are not listed" if left else "",
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ def _told(task: TaskNow) -> str | dict[str, str]:
     if task.planned == 1 and task.state is not TaskState.STOPPED:
         return state.value
     note = "stopped" if task.state is TaskState.STOPPED else ""
-    return {"state": state.value, "note": note or f"round {_rounds(task)}"}
+    return {"state": state.value, "note": note or f"iteration {_rounds(task)}"}
 
 
 def _rounds(task: TaskNow) -> str:

@@ -45,7 +45,7 @@ function keysOf(lines, { names, indent }) {
 
 /**
  * Where two lists of numbers differ: `[[aFrom, aTo, bFrom, bTo], …]`, in order, half-open; all
- * between them is equal. Lines that stand once in both are matched first (patience), the gaps
+ * between them is equal. Lines that occur once in both are matched first (patience), the gaps
  * exactly (Myers) while they are near, at their rarest common line where they are not; what would
  * take too long counts as replaced. Right for every input, shortest for near ones.
  */
@@ -93,7 +93,7 @@ export function diffLines(a, b, work = 3e6) {
   return hunks;
 }
 
-/** Pairs of lines that stand once in each, as many as keep their order. */
+/** Pairs of lines that occur once in each, as many as keep their order. */
 function anchors(a, a0, a1, b, b0, b1) {
   const once = (list, from, to) => {
     const places = new Map();
@@ -130,7 +130,7 @@ function increasing(pairs) {
   return found.reverse();
 }
 
-/** The rarest line that both have, where it stands first in each. */
+/** The rarest line that both have, where it first occurs in each. */
 function rarest(a, a0, a1, b, b0, b1) {
   const counts = new Map();
   for (let k = b0; k < b1; k++) {
@@ -559,7 +559,7 @@ const MODES = [
   ["unified", "Unified", "both in one column, − removed, + added"],
 ];
 
-const KEYS = "Keys: ← → or j k step through the stages, Shift+← Shift+→ through passes, ↑ ↓ move by line, Enter marks what a line became or came from, Escape unmarks, / searches, n N next and previous match, d changes the view, e edits.";
+const KEYS = "Keys: ← → or j k step through the stages, Shift+← Shift+→ through passes, ↑ ↓ move by line, Enter marks a line's origins and results, Escape unmarks, / searches, n N next and previous match, d changes the view, e edits.";
 
 class Stepper {
   constructor(host, data, { ask, say }) {
@@ -599,13 +599,13 @@ class Stepper {
     this.partLabel = make("label", {}, "show ", this.partBox);
     this.versionBox = make("select", { "aria-label": "version", onchange: () => this.setVersion(Number(this.versionBox.value)) });
     this.versionLabel = make("label", { class: "avial-versions", hidden: true }, "version ", this.versionBox);
-    this.editButton = button("Edit", "edit the text of this stage and go on from it", () => this.openEdit());
+    this.editButton = button("Edit", "edit the text of this stage and compile on from it", () => this.openEdit());
     this.diffChecks = make(
       "span",
       { class: "avial-checks" },
       check("fold unchanged", "hide lines that are equal in both", (on) => this.set({ fold: on }), true),
-      check("ignore value names", "%12 and %arg3 count as equal, in both texts", (on) => this.set({ ignore: { ...this.ignore, names: on } })),
-      check("ignore indentation", "blanks do not count, in both texts", (on) => this.set({ ignore: { ...this.ignore, indent: on } }), true),
+      check("ignore value names", "treat %12 and %arg3 as equal in both texts", (on) => this.set({ ignore: { ...this.ignore, names: on } })),
+      check("ignore indentation", "ignore leading blanks in both texts", (on) => this.set({ ignore: { ...this.ignore, indent: on } }), true),
     );
     this.bar = make(
       "div",
@@ -627,7 +627,7 @@ class Stepper {
       button("↑", "previous match (N)", () => this.stepHit(-1), { "aria-label": "previous match" }),
       button("↓", "next match (n)", () => this.stepHit(1), { "aria-label": "next match" }),
       this.searchCount,
-      check("whole lines", `show lines longer than ${COLUMNS} characters to their end`, (on) => this.set({ wide: on })),
+      check("whole lines", `show lines longer than ${COLUMNS} characters in full`, (on) => this.set({ wide: on })),
       this.diffChecks,
     );
     this.heading = make("h3", { class: "avial-heading" });
@@ -954,7 +954,7 @@ class Stepper {
     return stage < 0 ? null : { version, step: { stage, pass: null } };
   }
 
-  /** The lines of a text that are shown, and where they stand in it. */
+  /** The lines of a text that are shown, and where they are in it. */
   selected(version, step) {
     const lines = version.text(step)?.lines ?? [];
     const { stage, pass } = version.held(step);
@@ -1070,7 +1070,7 @@ class Stepper {
 
   // What is said of it -----------------------------------------------------------------------------
 
-  /** The controls, as they stand. */
+  /** The controls in their present state. */
   frame() {
     this.mark();
     MODES.forEach(([mode], k) => this.modeButtons[k].setAttribute("aria-pressed", String(mode === this.mode)));
@@ -1090,7 +1090,7 @@ class Stepper {
     const why = this.gone ? "editing needs the kernel" : this.step.pass === null ? "" : "the text of a stage can be edited, not that of a pass";
     this.editButton.hidden = !this.ask;
     this.editButton.disabled = Boolean(why);
-    this.editButton.title = why || "edit the text of this stage and go on from it (e)";
+    this.editButton.title = why || "edit the text of this stage and compile on from it (e)";
     this.cellTitle.textContent = this.version.data.source.name;
     const source = this.version.source;
     if (this.cell.shown !== source) {
@@ -1133,7 +1133,7 @@ class Stepper {
       items.push(make("li", { class: "avial-op", style: `--share:${Math.round((count / most) * 100)}%` }, make("b", { text: name }), ` ${count.toLocaleString("en")}`));
     if (counts.length > 8) items.push(make("li", { text: `and ${counts.length - 8} more`, title: counts.slice(8).map(([name, count]) => `${name} ${count}`).join(", ") }));
     this.facts.replaceChildren(...items);
-    this.tellCommand((pass ?? stage).command, pass ? "needs what stands in no file" : stage.name === this.version.data.edited ? "edited by hand" : this.step.stage ? "made by our own passes" : "");
+    this.tellCommand((pass ?? stage).command, pass ? "needs input that is in no file" : stage.name === this.version.data.edited ? "edited by hand" : this.step.stage ? "made by passes of avial_lab" : "");
     this.tellNotes(compared, stage, pass);
   }
 
@@ -1153,21 +1153,21 @@ class Stepper {
     const notes = [];
     const text = this.version.text(this.step);
     const waiting = this.ask && !this.gone;
-    if (!text) notes.push(waiting ? "loading the text …" : "the text of this pass is not kept here: it is loaded where a kernel is");
+    if (!text) notes.push(waiting ? "loading the text …" : "the text of this pass is not included: a running kernel loads it");
     else if (!text.whole) {
       const left = `${(stage.lines - text.lines.length).toLocaleString("en")} of ${plural(stage.lines, "line")}`;
-      notes.push(waiting ? `loading ${left} …` : `${left} are not kept here: they are loaded where a kernel is`);
+      notes.push(waiting ? `loading ${left} …` : `${left} are not included: a running kernel loads them`);
     }
-    if (this.mode !== "one" && !compared && !this.editing) notes.push(this.base === "before" ? "nothing was before this stage to compare it with" : "that version has no such stage");
-    if (compared && !compared.version.text(compared.step)) notes.push("the text compared with is not here");
-    if (this.part && pass) notes.push("tasks are not known within passes: all of it is shown");
-    else if (this.part && !stage.parts.some(([name]) => name === this.part)) notes.push(`${stage.name} has no ${this.part}: all of it is shown`);
-    if (this.version.drafts.has(stage.name)) notes.push("there is a draft of yours for this stage: Edit shows it");
+    if (this.mode !== "one" && !compared && !this.editing) notes.push(this.base === "before" ? "there is no earlier stage to compare with" : "that version has no such stage");
+    if (compared && !compared.version.text(compared.step)) notes.push("the text to compare with is not included");
+    if (this.part && pass) notes.push("passes are not divided by task: everything is shown");
+    else if (this.part && !stage.parts.some(([name]) => name === this.part)) notes.push(`${stage.name} has no ${this.part}: everything is shown`);
+    if (this.version.drafts.has(stage.name)) notes.push("this stage has a draft of yours: Edit shows it");
     if (this.notInside) notes.push(`passes and origins are not known: ${this.notInside}`);
-    if (this.gone) notes.push(`no kernel answers (${this.gone}): what was loaded is kept; run the cell again for the rest`);
+    if (this.gone) notes.push(`no kernel answers (${this.gone}): what was loaded is kept; run the cell again to load the rest`);
     this.notes.replaceChildren(...notes.map((words) => make("p", { class: "avial-note", text: words })));
     if (this.offered && !this.gone)
-      this.notes.append(make("button", { type: "button", text: "Look inside", title: "passes, where lines come from, counts: takes about as long as compiling did", onclick: () => this.loadInside() }));
+      this.notes.append(make("button", { type: "button", text: "Inspect", title: "passes, origins of lines, counts; takes about as long as compiling", onclick: () => this.loadInside() }));
   }
 
   // Where lines come from, and what they became ------------------------------------------------------
@@ -1264,11 +1264,11 @@ class Stepper {
     if (from && !from.known) return `where the lines of ${this.version.name(this.step)} come from is not known`;
     if (from && !from.lines.length) return `line ${from.number} comes from no line of the cell`;
     if (from) return `line ${from.number} comes from cell ${inList(from.lines)}`;
-    if (!this.cellLines) return this.version.data.inside ? "point at a line: what it became, or came from, is marked ◆" : "where lines come from is not known";
+    if (!this.cellLines) return this.version.data.inside ? "point at a line: its origins and results are marked ◆" : "where lines come from is not known";
     const count = this.version.placesOf(this.step.stage, this.cellLines).size;
     const what = `cell ${inList([...this.cellLines])}`;
     if (!stage.origins) return `where the lines of ${stage.name} come from is not known`;
-    return count ? `${what}: ${plural(count, "line")} of ${stage.name}` : `${what}: nothing of ${stage.name} comes from it`;
+    return count ? `${what}: ${plural(count, "line")} of ${stage.name}` : `${what}: no line of ${stage.name} comes from it`;
   }
 
   markList() {
@@ -1318,7 +1318,7 @@ class Stepper {
   countHits() {
     const count = this.places.length;
     const at = this.places.indexOf(this.hit);
-    this.searchCount.textContent = !this.query ? "" : !count ? "no line has it" : at < 0 ? plural(count, "line") : `${at + 1} of ${plural(count, "line")}`;
+    this.searchCount.textContent = !this.query ? "" : !count ? "no line matches" : at < 0 ? plural(count, "line") : `${at + 1} of ${plural(count, "line")}`;
   }
 
   stepHit(by) {
@@ -1395,10 +1395,10 @@ class Stepper {
     this.gutter = make("pre", { class: "avial-gutter", "aria-hidden": "true" });
     this.problem = make("div", { class: "avial-problem", role: "alert" });
     const button = (name, title, onclick) => make("button", { type: "button", text: name, title, onclick });
-    this.goButton = button("Go on from here", "verify this text and make the stages after it from it (Ctrl+Enter)", () => this.goOn());
-    this.backButton = button("Put back", "the text as it was; asks first", () => this.askDiscard());
+    this.goButton = button("Compile from here", "verify this text and compile the later stages from it (Ctrl+Enter)", () => this.goOn());
+    this.backButton = button("Revert", "restore the original text; asks first", () => this.askDiscard());
     this.question_ = make("span", { class: "avial-asking" });
-    const close = button("Close", "back to reading; what you typed is kept as a draft", () => this.closeEdit());
+    const close = button("Close", "stop editing; what you typed is kept as a draft", () => this.closeEdit());
     this.editBox.replaceChildren(
       make("div", { class: "avial-bar" }, this.goButton, this.backButton, close, this.question_),
       this.problem,
@@ -1486,12 +1486,12 @@ class Stepper {
     this.goButton.disabled = true;
     this.problem.replaceChildren();
     this.numberLines(0);
-    this.say("going on from here …");
+    this.say("compiling from here …");
     const answer = await this.question({ want: "resume", version: version.number, stage: name, text });
     this.goButton.disabled = false;
     if (!answer) return this.refused({ message: "no kernel answers; what you typed is kept" });
     if (answer.error) return this.refused(answer.error);
-    version.drafts.delete(name); // it stands in the new version
+    version.drafts.delete(name); // it is in the new version
     this.keepIn(version, name);
     const made = new Version(answer.version, `edited by hand: ${name} (${answer.version})`, answer.data);
     this.versions.push(made);
@@ -1500,7 +1500,7 @@ class Stepper {
     this.setVersion(this.versions.length - 1);
     this.lookInside();
     const run = answer.name ? `; run it with %avial run ${answer.name}` : "";
-    this.say(`went on from ${name}, edited by hand: ${plural(made.stages.length, "stage")}${run}`);
+    this.say(`compiled from ${name}, edited by hand: ${plural(made.stages.length, "stage")}${run}`);
   }
 
   refused({ message, hint, line, column }) {

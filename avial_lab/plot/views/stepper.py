@@ -1,7 +1,7 @@
 """What the stage stepper shows: texts with their colours, where each line comes from, what each
 pass changed.
 
-Stages (and what they are made of) -> plain JSON. Lines stand in it once, however many texts have
+Stages (and what they are made of) -> plain JSON. Lines are stored once, however many texts have
 them: a text is a list of (first line, count) pairs, so that a pass that changes little costs
 little.
 """
@@ -99,7 +99,7 @@ class _Book:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def add(self, lines: Sequence[str], language: str) -> list[int]:
-        """Where the lines stand: `[first, count, first, count, …]`."""
+        """Where the lines are: `[first, count, first, count, …]`."""
         numbers = [self._numbers.setdefault((language, line), len(self._numbers)) for line in lines]
         spans: list[int] = []
         for number in numbers:

@@ -10,7 +10,7 @@ const AXIS = 24;
 const MOST_ARROWS = 400;
 const HINT =
   "Click or Tab into the chart, then: wheel or + and − zoom, drag or ← → pan, 0 shows all, " +
-  "n and p go from event to event, j and k from row to row, Enter zooms to one, Escape lets go.";
+  "n and p move between events, j and k between rows, Enter zooms to one, Escape deselects.";
 
 let mounts = 0;
 
@@ -40,7 +40,7 @@ function formatTime(ns) {
   return `${Math.round(ns)} ns`;
 }
 
-/** A time on the axis: as many digits as tell it from its neighbours `step` away. */
+/** A time on the axis: as many digits as distinguish it from its neighbours `step` away. */
 function formatTick(ns, step) {
   const [scale, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]].find(
     ([scale]) => Math.max(Math.abs(ns), step) >= scale,
@@ -146,7 +146,7 @@ class Timeline {
     this.root.remove();
   }
 
-  // What stands there ----------------------------------------------------------------------------
+  // Content --------------------------------------------------------------------------------------
 
   build() {
     this.root = element("div", "avial-timeline", "", { role: "group" });
@@ -281,7 +281,7 @@ class Timeline {
     this.facts.replaceChildren();
     this.notes.replaceChildren(...this.data.notes.map((note) => element("p", "", note)));
     const details = element("details");
-    details.append(element("summary", "", "the same as tables"));
+    details.append(element("summary", "", "as tables"));
     for (const table of this.data.tables) details.append(this.table(table));
     this.facts.append(details);
   }
@@ -417,7 +417,7 @@ class Timeline {
       `${formatTime(events.length[index])} from ${formatTime(events.start[index])}`,
     ];
     const turn = events.turn?.[index] ?? 0;
-    if (turn) lines.push(`time ${turn} of this phase`);
+    if (turn) lines.push(`execution ${turn} of this phase`);
     const bytes = events.bytes?.[index] ?? 0;
     const what = data.names[events.what?.[index] ?? 0];
     if (bytes || what) lines.push([what, bytes ? formatBytes(bytes) : ""].filter(Boolean).join(", "));
@@ -785,7 +785,7 @@ class Timeline {
     context.restore();
   }
 
-  /** The row where a rank's measured events stand. */
+  /** The row of a rank's measured events. */
   rowOf(rank) {
     return this.events.rows.findIndex((row) => row.rank === rank && !row.around && !row.predicted);
   }

@@ -76,7 +76,7 @@ def timeline_data(
 
 
 def _rows(trace: Trace, predicted: Trace | None) -> list[_Row]:
-    """By rank; an event of no device stands in the rank's first row."""
+    """By rank; an event of no device is in the rank's first row."""
     rows: list[_Row] = []
     measured, modelled = _by_device(trace, trace.events), {}
     if predicted is not None:
@@ -188,7 +188,7 @@ def _facts(trace: Trace, schedule: Schedule | None, rows: Sequence[_Row]) -> Jso
 def _drawn(
     rows: Sequence[_Row], path: Sequence[tuple[int, int, int, str, str]], ends: Sequence[Link]
 ) -> Json:
-    """Columns; starts are told by the gap to the end of the bar before, so that numbers are
+    """Columns; starts are stored as the gap to the end of the bar before, so that numbers are
     short.
     """
     names: dict[str, int] = {"": 0}

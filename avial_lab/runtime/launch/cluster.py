@@ -79,7 +79,7 @@ class ClusterState(enum.Enum):
 
 
 _WAITING = {
-    ClusterState.RESTARTING: "fresh engines: the last run cost the old ones",
+    ClusterState.RESTARTING: "new engines: the last run ended the old ones",
     ClusterState.RUNNING: "another run on this cluster",
 }
 
@@ -106,7 +106,8 @@ class ClusterStatus:
                 + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
             )
         lines += [
-            f"  {ranks} ranks share {cores} cores on {node}: runs take longer than with a core each"
+            f"  {ranks} ranks share {cores} cores on {node}: "
+            "runs take longer than with one core per rank"
             for node, (ranks, cores) in self._crowded().items()
         ]
         return "\n".join(lines)
@@ -157,13 +158,13 @@ class Cluster:
         """`cpu` engines for CPU work and `gpu` more that drive a GPU each, as cpu + gpu MPI ranks.
 
         A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI
-        world. timeout, in seconds, is for the engines to come up; `progress` is told what is being
-        waited for. Where this process ends without `stop`, and not in the middle of a run, the
+        world. timeout, in seconds, is for the engines to come up; `progress` is called with what is
+        being waited for. If this process ends without `stop`, and not in the middle of a run, the
         engines wait `keep_s` seconds for another that connects to them by the cluster's `id`.
         """
         if cpu < 0 or gpu < 0 or cpu + gpu < 1:
             raise ClusterError(
-                f"a cluster of {cpu} CPU and {gpu} GPU engines cannot be",
+                f"a cluster of {cpu} CPU and {gpu} GPU engines is not possible",
                 hint="ask for at least one engine",
             )
         spec = EngineSpec(cpu + gpu, profile, timeout, gpu, keep_s)
@@ -179,7 +180,7 @@ class Cluster:
         client: ipyparallel.Client | None = None,
         gpu: int = 0,
     ) -> Cluster:
-        """The cluster of that id: one of ours that an earlier process left behind (`avial-lab
+        """The cluster of that id: one that an earlier process left behind (`avial-lab
         cluster list`), which is then this process's.
 
         Or one of ipyparallel's (`ipcluster list`), or that behind `client`, whose last `gpu` ranks
@@ -197,7 +198,7 @@ class Cluster:
             except OSError as error:
                 raise ClusterError(
                     f"no cluster '{cluster_id}' is known: {error}",
-                    hint="`ipcluster list` shows those there are",
+                    hint="`ipcluster list` lists the running ones",
                 ) from None
             return cls(attach_engines(client, close=True), spec=None, gpus=gpu)
         return cls(attach_engines(client, close=False), spec=None, gpus=gpu)
@@ -254,13 +255,13 @@ class Cluster:
         with self._turn:
             if self._stopped:
                 raise ClusterError(
-                    "the cluster is stopped", hint="start another one: Cluster.start()"
+                    "the cluster is stopped", hint="start a new one: Cluster.start()"
                 )
             try:
                 engines = self._living()
             except KeyboardInterrupt as error:
                 raise RunInterrupted(
-                    "the run was stopped before it began; the engines go on starting"
+                    "the run was stopped before it began; the engines continue to start"
                 ) from error
             self._runs += 1
             try:
@@ -283,7 +284,7 @@ class Cluster:
         if not engines.folder.exists():
             self.stop()
             raise ClusterError(
-                "the cluster was stopped from outside", hint="start another one: Cluster.start()"
+                "the cluster was stopped from outside", hint="start a new one: Cluster.start()"
             )
         if self._spec is not None and engines.lost():
             self._replace(engines)
@@ -310,7 +311,7 @@ class Cluster:
             if self._spec is None:
                 following.set_exception(
                     ClusterError(
-                        "the last run failed, and its engines may still be in it",
+                        "the last run failed, and its engines may still be executing it",
                         hint="restart the cluster you connected to, and connect again",
                     )
                 )
@@ -346,7 +347,7 @@ def run(
     """Run the binary on the first `binary.manifest.ranks` engines; results are written into
     `arrays`.
 
-    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell;
+    timeout in seconds, None for no limit; `spans` gives each task's place in the cell;
     `teller` tells how the run goes. Whatever goes wrong (RunError, ClusterError,
     KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
     """
@@ -379,7 +380,7 @@ def run(
         except KeyboardInterrupt as error:
             stopped = interrupted(
                 manifest, teller.elapsed_s, watch.steps(range(manifest.ranks)),
-                then="fresh engines start" if cluster.id else "",
+                then="new engines are starting" if cluster.id else "",
             )  # fmt: skip
             teller.end(stopped)
             raise stopped from error
@@ -533,7 +534,7 @@ class _Watch:
         rank = next(iter(deaths), lost[0])
         if rank >= self.binary.manifest.ranks:
             return ClusterError(
-                f"engine {rank}, which has no part in the run, died"
+                f"engine {rank}, which takes no part in the run, died"
                 + (f" of {deaths[rank]}" if rank in deaths else "")
             )
         step = self._step(rank)

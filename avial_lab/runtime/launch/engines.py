@@ -48,7 +48,7 @@ from avial_lab.runtime.rank.journal import Entry, read_death, read_journal, witn
 from avial_lab.runtime.rank.output import output_path
 
 Progress = Callable[[str], None]
-"""Is told, in a few words, what is being waited for."""
+"""Called, with a few words, with what is being waited for."""
 
 Answer = TypeVar("Answer", covariant=True)
 
@@ -211,13 +211,13 @@ def attach_engines(client: ipyparallel.Client, *, close: bool) -> EngineSet:
 
 
 def take_up_engines(record: Record) -> EngineSet:
-    """The engines of a cluster of ours that an earlier owner left; ClusterError where it has an
+    """The engines of a cluster that an earlier owner left; ClusterError where it has an
     owner.
     """
     guardian = Guardian.joined(record.folder)
     if isinstance(guardian, str):
         raise ClusterError(
-            f"cluster '{record.id}' cannot be taken up: {guardian}",
+            f"cluster '{record.id}' cannot be reconnected: {guardian}",
             hint="one process at a time owns a cluster; `avial-lab cluster list` shows all",
         )
     (file,) = record.folder.glob("profile/security/*-client.json")
@@ -301,7 +301,7 @@ class _Starting:
             client, self.folder, launcher=cluster if spec.profile else None,
             guardian=self.guardian, owned=self._processes(),
         )  # fmt: skip
-        self.progress("asking the engines what they are")
+        self.progress("querying the engines")
         _probe(engines)
         if not spec.profile:
             _keep(engines, spec, started_s=time.time())
@@ -370,7 +370,7 @@ class _Starting:
                 raise self._failed("the engines stopped while they were starting")
             if time.monotonic() > deadline:
                 raise self._failed(
-                    f"{there} of {self.spec.ranks} engines came up in {self.spec.timeout_s:g} s"
+                    f"{there} of {self.spec.ranks} engines started within {self.spec.timeout_s:g} s"
                 )
             time.sleep(_POLL_S)
 
@@ -388,7 +388,7 @@ class _Starting:
         said |= {one.identifier: one.get_output() for one in launchers if one is not None}
         output = "\n".join(f"--- {who}\n{last_lines(text)}" for who, text in said.items())
         hint = (
-            f"try the profile alone: `ipcluster start --profile={self.spec.profile}`"
+            f"try the profile by itself: `ipcluster start --profile={self.spec.profile}`"
             if self.spec.profile
             else start_hint(self.spec.ranks)
         )

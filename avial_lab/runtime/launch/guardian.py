@@ -137,7 +137,7 @@ def _connected(folder: Path) -> socket.socket:
 
 
 def _hung_up(line: socket.socket) -> None:
-    """Wait for the other side to hang up."""
+    """Wait for the other side to close the connection."""
     with contextlib.suppress(OSError):
         while line.recv(1024):
             pass

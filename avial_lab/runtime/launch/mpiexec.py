@@ -67,7 +67,7 @@ def run(
     """Run the binary on `binary.manifest.ranks` ranks of this machine; results are written into
     `arrays`.
 
-    timeout in seconds, None for no limit; `spans` tells where each task stands in the cell;
+    timeout in seconds, None for no limit; `spans` gives each task's place in the cell;
     `teller` tells how the run goes.
     Whatever goes wrong (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and
     no process is left.
@@ -120,13 +120,13 @@ def _folder() -> Generator[Path]:
 def _no_room(error: OSError) -> ClusterError:
     return ClusterError(
         f"the files of the run cannot be written to {tempfile.gettempdir()}: {error.strerror}",
-        hint="make room there, or set TMPDIR to another folder",
+        hint="free some space there, or set TMPDIR to another folder",
     )
 
 
 @dataclass
 class _Ranks:
-    """The processes of one run; `processes` fills as the ranks tell their pids.
+    """The processes of one run; `processes` fills as the ranks report their pids.
 
     The guardian watches mpiexec and the ranks it leaves behind when it is killed.
     """

@@ -4,7 +4,7 @@ A number -> as many free ports. ipyparallel's controller looks for free ports, l
 listens on them half a second later: clusters that start at the same moment may choose the same one.
 
     held_ports(18):  this process bound, not listening ──► others' bind(0) and connect() pass it by
-                                                       └─► the controller, told of it, may listen
+                                                       └─► the controller, given it, may listen
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def refuse_crowd(ranks: int) -> None:
     room = max(psutil.virtual_memory().total // _RANK_BYTES, 1)
     if ranks > room:
         raise ClusterError(
-            f"{ranks} ranks do not fit on this machine: its memory has room for about {room}",
+            f"{ranks} ranks do not fit on this machine: its memory suffices for about {room}",
             hint="use fewer ranks, or a cluster of several machines (an ipyparallel profile)",
         )
 
@@ -95,7 +95,7 @@ def start_hint(ranks: int) -> str:
     """What to do when ranks do not come up."""
     folder = tempfile.gettempdir()
     if shutil.disk_usage(folder).free < _FILES_BYTES:
-        return f"{folder} is full: make room there, or set TMPDIR to a folder that has some"
+        return f"{folder} is full: free some space there, or set TMPDIR to another folder"
     try:
         free = shutil.disk_usage("/dev/shm").free
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def start_hint(ranks: int) -> str:
             f"/dev/shm has {free / 2**20:.1f} MiB left, and MPI shares memory through it: make it "
             "larger (docker run --shm-size=256m), or remove what is in it"
         )
-    return "run `avial-lab doctor`; it tries MPI with two ranks and says what is missing"
+    return "run `avial-lab doctor`; it tries MPI with two ranks and reports what is missing"
 
 
 def private_folder(prefix: str) -> Path:
@@ -151,7 +151,10 @@ def kill_all(processes: Sequence[psutil.Process]) -> None:
     while any(map(is_alive, family)):
         if time.monotonic() > deadline:
             pids = [process.pid for process in family if is_alive(process)]
-            raise ClusterError(f"the processes {pids} survive SIGKILL", hint="restart this machine")
+            raise ClusterError(
+                f"the processes {pids} cannot be ended, not even by SIGKILL",
+                hint="restart this machine",
+            )
         time.sleep(0.005)
 
 

@@ -1,6 +1,6 @@
 """What a run is doing while it runs: read from the ranks' journals, which costs the ranks nothing.
 
-Journals, Manifest -> RunState, told to a callback at most five times a second.
+Journals, Manifest -> RunState, passed to a callback at most five times a second.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TaskNow:
 
 @dataclass(frozen=True)
 class RankNow:
-    """`doing` stands after a verb (`in task 'mul' on cpu1`). `step` of `steps`: how far it has come
+    """`doing` follows a verb (`in task 'mul' on cpu1`). `step` of `steps`: how far it has come
     (`Standing`).
     """
 
@@ -105,14 +105,14 @@ class RunState:
 
 
 Progress = Callable[[RunState], None]
-"""Is told of a run while it goes on, and once at its end."""
+"""Called with the state of a run while it goes on, and once at its end."""
 
 
 def _task_words(task: TaskNow) -> str:
     if task.planned == 1:
         return task.name
     of = f" of {task.planned}" if task.planned else ""
-    return f"{task.name} (round {task.begun}{of})"
+    return f"{task.name} (iteration {task.begun}{of})"
 
 
 class Teller:
@@ -187,7 +187,7 @@ class Teller:
         printed = self._output.printed() if self._output else Printed()
         elapsed = self.elapsed_s
         if self._entries is None:
-            unknown = "its ranks' journals are on other machines: there is no live state"
+            unknown = "no live state: the ranks' journals are on other machines"
             return RunState(elapsed, printed=printed, unknown=unknown, ended=ended, failed=failed)
         entries = [self._entries(rank) for rank in range(self._manifest.ranks)]
         if not over and all(e is None or e.state is RankState.IDLE for e in entries):

@@ -1,4 +1,4 @@
-"""The clusters of ours on this machine: which there are, whose they are, and how to end one.
+"""avial_lab's clusters on this machine: which there are, whose they are, and how to end one.
 
 Folders -> Records. A cluster's folder holds everything of it and is its record: it goes with it.
 
@@ -35,7 +35,7 @@ _FILE = "cluster.json"
 
 @dataclass(frozen=True)
 class Known:
-    """A process that is told from a later one of the same id."""
+    """A process, distinguished from a later one of the same id."""
 
     pid: int
     born_s: float
@@ -94,8 +94,8 @@ class Record:
         state = f"owned by {whose}"
         if not self.owned:
             left = self.left_s
-            rest = f"; ends by itself in {_duration(left)}" if left < float("inf") else ""
-            state = f"left behind by {whose}{rest}"
+            rest = f"; stops automatically in {_duration(left)}" if left < float("inf") else ""
+            state = f"abandoned by {whose}{rest}"
         pids = " ".join(str(process.pid) for process in (*self.launchers, *self.engines))
         return f"{self.id}  {self.ranks} engines, {age} old, {state}; pids {pids}"
 
@@ -161,7 +161,7 @@ def remove_traces() -> int:
 
 
 def _records() -> list[Record]:
-    """What stands in the folders of this user; another's could name processes to be killed."""
+    """What is in the folders of this user; another's could name processes to be killed."""
     found: list[Record] = []
     for parent in dict.fromkeys((Path(tempfile.gettempdir()), Path("/tmp"))):
         for file in parent.glob(f"{PREFIX}*/{_FILE}"):

@@ -103,7 +103,7 @@ def load_program(shared_object: bytes, sha256: str, *, entry: str) -> LoadedProg
     It passes through a private file that is gone again when this returns.
     """
     if digest(shared_object) != sha256:
-        raise InternalError("the shared object that arrived is not the one that was sent")
+        raise InternalError("the shared object was damaged on the way to the engine")
     refusals: list[str] = []
     for directory in _directories():
         # mkstemp: 0600 and a fresh name, so nobody else can write what is about to be run.
@@ -136,7 +136,7 @@ def descriptor(address: int, shape: tuple[int, ...]) -> ctypes.Array[ctypes.c_in
 
 
 def mapped_files(like: re.Pattern[str]) -> list[str]:
-    """Those that this process has in its memory already; none where that is not told (macOS)."""
+    """Those that this process has in its memory already; none where that is not known (macOS)."""
     try:
         maps = Path("/proc/self/maps").read_text()
     except OSError:

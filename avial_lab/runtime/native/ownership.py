@@ -1,4 +1,4 @@
-"""The ownership runtime of a structured program, seen from Python: what a run is told and tells.
+"""The ownership runtime of a structured program, seen from Python: what a run is given and reports.
 
 A loaded shared object -> its ownership directory as plain facts; a program and a number of ranks
 -> Plan. The runtime itself is in `native/ownership`, and is linked into the program. The phases of
@@ -28,10 +28,10 @@ BEGIN = "avial_begin"
 """What a structured program calls, and no other."""
 
 _OWN_ERRORS: dict[int, str] = {
-    ErrorCode.NO_MEMORY: "out of memory for the bookkeeping of a phase",
+    ErrorCode.NO_MEMORY: "out of memory for a phase's ownership directory",
     ErrorCode.TOO_MANY_DIMS: f"an array has more than {MAX_DIMS} dimensions",
-    ErrorCode.NOT_GIVEN: "the program reads elements that no rank was given",
-    ErrorCode.NO_SCRATCH: "a reduction has no memory to accumulate in",
+    ErrorCode.NOT_GIVEN: "the program reads elements that no rank holds",
+    ErrorCode.NO_SCRATCH: "a reduction has no memory for its partial results",
 }
 
 
@@ -79,7 +79,7 @@ class Ownership:
                 self._input(-1, number, Box.whole(storage.shape))
 
     def give(self, pieces: Iterable[Piece]) -> None:
-        """Every rank is told what each holds of the caller's arrays."""
+        """Every rank learns what each holds of the caller's arrays."""
         number = {storage.name: k for k, storage in enumerate(self.storages)}
         for piece in pieces:
             self._input(piece.rank, number[piece.storage], piece.box)

@@ -62,7 +62,7 @@ class Blas:
     threads: Callable[[int], int] | None
 
     def __str__(self) -> str:
-        unknown = "" if self.threads is not None else ", threads as it likes"
+        unknown = "" if self.threads is not None else ", number of threads unknown"
         return f"{self.name}, {self.bits}-bit integers{unknown} ({self.path})"
 
 
@@ -92,7 +92,7 @@ def needed() -> Blas:
     chosen = os.environ.get(VARIABLE)
     if chosen:
         raise ClusterError(
-            f"{VARIABLE} names {chosen}, which is no BLAS with cblas_dgemm",
+            f"{VARIABLE} names {chosen}, which is not a BLAS with cblas_dgemm",
             hint=f"name another library in {VARIABLE}, or none",
         )
     raise ClusterError(
@@ -174,7 +174,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 def _kind(
     library: ctypes.CDLL, prefix: str, ending: str
 ) -> tuple[str, int, Callable[[int], int] | None]:
-    """What it calls itself, the bits of its integers, and how it is told its threads."""
+    """What it calls itself, the bits of its integers, and how its threads are set."""
     bits = 64 if ending else 32
     config = f"{prefix}openblas_get_config{ending}"
     if _address(library, config):

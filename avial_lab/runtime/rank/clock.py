@@ -1,4 +1,4 @@
-"""What a rank notes of its own run: when each step was, by its own clock, and how that clock stands
+"""What a rank records of its own run: when each step was, by its own clock, and how it relates
 to rank 0's.
 
 A rank -> Times, which travel to the caller. What the caller makes of them is in `traces.py`.
@@ -89,7 +89,7 @@ class Notes:
 
 
 def aligned(ns: np.ndarray, readings: tuple[Reading, ...]) -> np.ndarray:
-    """Times of a rank as rank 0's clock would have told them.
+    """Times of a rank by rank 0's clock.
 
     Between two readings the clocks drift evenly: they are seconds apart, not hours.
     """

@@ -81,7 +81,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Probe:
-    """Asks an engine for its Facts, and tells it where its journal goes."""
+    """Asks an engine for its Facts, and sets where its journal goes."""
 
     journals: str
 
@@ -138,7 +138,7 @@ class Run:
 
     def __call__(self, *parcels: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
-        assert _here.journal is not None, "an engine is probed before it runs"
+        assert _here.journal is not None, "probe must be called before run"
         sizes = piece_sizes(manifest, pieces_of(manifest.inputs, self.rank))
         inputs = unpack(parcels, sizes)
         outcome = run(
@@ -189,7 +189,7 @@ def run(
     journal.begin(number)
     notes = Notes(options.traced, options.most_events)
     try:
-        with notes.aside("put the inputs in place", sum(data.nbytes for data in inputs)):
+        with notes.aside("set up the inputs", sum(data.nbytes for data in inputs)):
             memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
         seat = Seat(program, rank, memory, journal, notes, _here.room_for_events)
         session = session_of(manifest, seat)
@@ -336,7 +336,9 @@ def _failure(error: Exception) -> Failure:
     if isinstance(error, AvialError):
         return Failure(error.message, hint=error.hint)
     if isinstance(error, MemoryError):
-        return Failure("out of memory", hint="the arrays are too large for this rank's machine")
+        return Failure(
+            "out of memory", hint="the arrays do not fit into the memory of this rank's machine"
+        )
     return Failure(f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
 
 

@@ -57,8 +57,8 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
     if missing:
         name, want = missing[0], wanted[missing[0]]
         raise BindError(
-            f"the program needs the array '{name}', which was not given",
-            hint=f"it has shape {want.shape} and elements of {want.element}: make one of that name"
+            f"the program needs the array '{name}', which was not passed",
+            hint=f"it has shape {want.shape} and elements of {want.element}: pass one of that name"
             + ("".join(f", or did you mean '{n}'?" for n in get_close_matches(name, arrays, n=1))),
         )
     given = bind_arrays({name: arrays[name] for name in needed})
@@ -75,7 +75,7 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
         if here != (want.storage, want.offset_bytes, want.strides):
             raise BindError(
                 f"array '{buffer.name}' does not share memory with the other arrays "
-                "as it did when the program was compiled",
+                "in the way it did when the program was compiled",
                 hint="compile again with these arrays, or pass copies",
             )
     _refuse_read_only(manifest, arrays)

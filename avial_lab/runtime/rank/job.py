@@ -29,7 +29,7 @@ from avial_lab.runtime.rank.threads import Threads
 @dataclass(frozen=True)
 class Options:
     """traced: take each step's times; of a program of loops at most `most_events` are kept one by
-    one, of all ranks together. poison: make memory that nobody wrote stand out. threads: of each
+    one, of all ranks together. poison: fill unwritten memory with NaN or 0xA5. threads: of each
     rank.
     """
 

@@ -133,7 +133,7 @@ def _read_status(directory: Path, rank: int) -> str | None:
         return None
     if not text.endswith("\n") or int(text) == 0:
         return None
-    # A shell's 128 + n stands for signal n.
+    # A shell's 128 + n means signal n.
     return signal.Signals(int(text) - 128).name if int(text) > 128 else f"exit code {int(text)}"
 
 

@@ -22,7 +22,7 @@ from avial_lab.runtime.rank.threads import Team
 from avial_lab.trace import Move
 
 Spans = Mapping[str, CellSpan]
-"""Where each task stands in the cell, by its name."""
+"""Each task's place in the cell, by its name."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -32,7 +32,7 @@ GRACE_S = 0.2
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong on a rank that lived to tell; `step` indexes its program, -1 before the
+    """What went wrong on a rank that could report it; `step` indexes its program, -1 before the
     first.
     """
 
@@ -115,7 +115,7 @@ def timed_out(
     """
     lines = [
         f"  rank {rank} is {describe_step(manifest, rank, step)}" if step is not None else
-        f"  rank {rank} tells nothing"
+        f"  rank {rank} does not report"
         for rank, step in steps.items()
     ]  # fmt: skip
     # A rank inside a task is the likely culprit: the others wait for it.
@@ -124,12 +124,12 @@ def timed_out(
     return RunError(
         "\n".join([f"the run did not finish within {seconds:g} s", *lines]),
         span=_span(manifest, rank, step, spans),
-        hint="give it more time with timeout=…, or look for a loop that never ends",
+        hint="raise timeout=…, or look for a loop that does not terminate",
     )
 
 
 def describe_step(manifest: Manifest, rank: int, step: int) -> str:
-    """Where a rank is, to stand after a verb: `in task 'mul' on cpu1`, `receiving c[0:20] from rank
+    """Where a rank is, to follow a verb: `in task 'mul' on cpu1`, `receiving c[0:20] from rank
     0 (of task 'add')`.
     """
     here = manifest.at(rank, step)
@@ -152,12 +152,12 @@ MEMORY = "SIGKILL: memory ran out"
 """The death of a rank that the system ended so that others could go on."""
 
 DEATH_HINTS = {
-    MEMORY: "use smaller arrays, or more machines; fewer ranks on one need less together",
-    "SIGSEGV": "an index out of bounds is the usual reason; run with --check to find it",
-    "SIGBUS": "an index out of bounds, or /dev/shm is full",
-    "SIGFPE": "an integer division by zero is the usual reason",
+    MEMORY: "use smaller arrays, more machines, or fewer ranks per machine",
+    "SIGSEGV": "usually an index out of bounds; run with --check to find it",
+    "SIGBUS": "usually an index out of bounds, or /dev/shm is full",
+    "SIGFPE": "usually an integer division by zero",
     "SIGABRT": "the C library or MPI stopped the process; its message is in the engines' log",
-    "SIGKILL": "somebody killed it: you, or an administrator's limit",
+    "SIGKILL": "it was killed by a user or by an administrator's limit",
     "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
 }
 

@@ -1,4 +1,4 @@
-"""What ranks print: kept by rank, told with equal lines as one.
+"""What ranks print: kept by rank, printed with equal lines as one.
 
 Files that the ranks write to (RANK.out, of C's stdout and stderr) -> Printed.
 
@@ -113,7 +113,7 @@ class _File:
                 self._at += len(data)
                 self._take(data)
         if size > _MOST_BYTES:
-            # Those who write append: what comes next stands at the file's new beginning.
+            # Those who write append: what comes next is at the file's new beginning.
             os.truncate(self._path, 0)
             self._at = 0
 

@@ -1,4 +1,4 @@
-"""A run on one rank: what compiled code is told before, and what it has to say after.
+"""A run on one rank: what compiled code is given before, and what it reports after.
 
 A loaded program and its manifest -> Session. There is one for each type of manifest; the engine
 treats both alike.
@@ -66,7 +66,7 @@ def session_of(manifest: Manifest, seat: Seat) -> Session:
 
 @dataclass
 class StepSession:
-    """The steps stand in the code, which stamps the slot of each."""
+    """The steps are in the code, which stamps the slot of each."""
 
     manifest: KnownMessages
     seat: Seat

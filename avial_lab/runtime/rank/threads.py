@@ -43,8 +43,8 @@ BLOCKTIME = "10"
 awake, also where the scheduler has put the main thread off for one of its slices (some ms).
 """
 
-THREADS = "threads of each rank; by default a machine's cores, divided by the ranks on it"
-OVERSUBSCRIBE = "take more threads than the cores can run at once"
+THREADS = "threads of each rank; default: the machine's cores divided by the ranks on it"
+OVERSUBSCRIBE = "allow more threads than hardware threads"
 """For those who ask on a command line."""
 
 _DISTRIBUTIONS = ("cmeel-libomp", "intel-openmp")
@@ -85,8 +85,8 @@ class Threads:
         ranks = f"{len(masks)} ranks on " if len(masks) > 1 else ""
         more = "" if self.oversubscribe else f"; up to {MOST} with oversubscribe"
         raise ClusterError(
-            f"{self.count} threads for a rank make no sense: {ranks}{_number(masks[place])}",
-            hint=f"between 1 and {most}{more}",
+            f"{self.count} threads for a rank is an invalid value: {ranks}{_number(masks[place])}",
+            hint=f"expected 1 to {most}{more}",
         )
 
 

@@ -36,7 +36,7 @@ class Communicator:
     one_clock: bool
 
     def read_clock(self) -> Reading:
-        """How this rank's clock stands to rank 0's; all ranks ask together."""
+        """How this rank's clock relates to rank 0's; all ranks ask together."""
         if self.one_clock:
             return Reading(time.monotonic_ns(), 0.0, _RESOLUTION_NS)
         return compared(self.comm)
@@ -48,7 +48,7 @@ def communicator(ranks: int) -> Communicator:
     world = MPI.COMM_WORLD
     if ranks > world.size:
         raise ClusterError(
-            f"the program needs {ranks} ranks, and this MPI world has {world.size}",
+            f"the program needs {ranks} ranks, and MPI_COMM_WORLD has {world.size}",
             hint=f"start a cluster of {ranks} engines, or compile for fewer ranks",
         )
     comm = world.Create_group(world.group.Incl(list(range(ranks))), tag=ranks)
@@ -97,7 +97,7 @@ def make_symbols_global() -> None:
     """
     library = ctypes.CDLL(MPI.__file__, mode=ctypes.RTLD_GLOBAL)
     if not hasattr(library, "MPI_Isend"):
-        raise ClusterError("mpi4py's MPI library does not show its symbols to compiled programs")
+        raise ClusterError("mpi4py's MPI library does not export its symbols to compiled programs")
 
 
 def release_shared_memory() -> None:
@@ -134,7 +134,7 @@ def _same_clock(comm: MPI.Intracomm) -> bool:
 def compared(comm: MPI.Intracomm, *, clock_ns: Callable[[], int] = time.monotonic_ns) -> Reading:
     """This rank's clock against rank 0's, by messages alone; all ranks do it together.
 
-    Of `_ROUNDS` questions the one that was answered fastest tells most: rank 0 said its time
+    Of `_ROUNDS` questions the one that was answered fastest is the most exact: rank 0 said its time
     between the question and the answer, so the middle of the two is right to half of what lies
     between them, however unlike the ways there and back are.
 

@@ -22,7 +22,7 @@ async function pluginOf(feature, lab) {
     const { plugin } = await import(`./${feature}.js`);
     return { autoStart: true, id: `jupyterlab-avial:${feature}`, ...(await plugin(lab)) };
   } catch (error) {
-    console.warn(`avial_lab: this JupyterLab has no ${feature} of ours, the rest works:`, error);
+    console.warn(`avial_lab: ${feature} is not available in this JupyterLab; the rest works:`, error);
     return null;
   }
 }

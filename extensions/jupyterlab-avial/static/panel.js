@@ -80,7 +80,7 @@ export async function plugin(lab) {
 }
 
 const LOAD = 'Run %load_ext avial_lab in this notebook, and its cluster and programs are shown here.';
-/** A state is told by its sign as well as by its word. */
+/** A state is shown by its sign as well as by its word. */
 const SIGNS = { ready: '●', running: '▶', restarting: '↻', broken: '✕', stopped: '■', 'one process': '○' };
 
 class PanelView {
@@ -176,7 +176,7 @@ class PanelView {
   programs({ programs }) {
     const section = element('section', { 'aria-label': 'Programs' }, element('h3', {}, 'Programs'));
     if (programs.length === 0) {
-      section.append(element('p', {}, 'None yet: write one in a cell that begins with %%avial.'));
+      section.append(element('p', {}, 'None yet: write a program in a cell that begins with %%avial.'));
       return section;
     }
     const list = element('ul');

@@ -17,7 +17,7 @@ export function mountViews(host, bundle, cleaned) {
   let disposed = false;
   host.replaceChildren();
   if (bundle?.version !== 1 || !Array.isArray(bundle.views)) {
-    host.append(sentence(`This output is of another version of avial_lab; run the cell again.`));
+    host.append(sentence(`This output is from another version of avial_lab; run the cell again.`));
     return { ready: Promise.resolve(), dispose: () => undefined };
   }
   const ready = Promise.all(

@@ -16,7 +16,7 @@ func.func @leaves_loops(%A: memref<4xf64>, %x: f64) {
 // -----
 
 func.func @tensors(%a: tensor<4xf64>) {
-  // REFUSED: tensor.cast works on tensors, and no memory was found for them
+  // REFUSED: tensor.cast works on tensors, which could not be bufferized
   %b = tensor.cast %a : tensor<4xf64> to tensor<?xf64>
   return
 }
@@ -24,7 +24,7 @@ func.func @tensors(%a: tensor<4xf64>) {
 // -----
 
 func.func @no_loops(%A: memref<4xf64>, %x: f64) {
-  // REFUSED: no loops were found for linalg.fill
+  // REFUSED: linalg.fill could not be lowered to loops
   linalg.fill ins(%x : f64) outs(%A : memref<4xf64>)
   return
 }

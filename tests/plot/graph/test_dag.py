@@ -104,7 +104,7 @@ def test_dot_and_our_own_layout_draw_the_same_things(deck_schedule: Schedule) ->
 
 def test_a_dot_that_fails_gives_way_and_is_named(deck: TaskGraph) -> None:
     shown = " ".join(words(dag_svg(deck, engine="/nowhere/dot")))
-    assert "Layout built-in: dot gave no layout (FileNotFoundError)" in shown
+    assert "Layout built-in: dot failed (FileNotFoundError)" in shown
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ received
 –
 2 messages
 160 B
-Bars: what a task costs (bytes touched, an estimate). Dark outlines: the critical path.
+Bars: cost of a task (estimated from the bytes it touches). Dark outlines: the critical path.
 C
 CPU
 G
@@ -74,7 +74,7 @@ def test_large_schedules_stay_small_and_say_what_is_hidden(
     ET.fromstring(picture)
     assert len(picture) < 1_000_000
     shown = " ".join(words(picture))
-    assert ("are drawn as one box" in shown) or ("Each column stands for" in shown)
+    assert ("are merged into one box" in shown) or ("Each column is" in shown)
     assert f"Of {len(schedule.transfers):,} messages not all are drawn" in shown
 
 

@@ -1,4 +1,4 @@
-"""Tasks in loops: boxes in boxes, and what goes back to a later round."""
+"""Tasks in loops: boxes in boxes, and what goes back to a later iteration."""
 
 # ruff: noqa: E501 (tables and sentences as they are shown)
 from __future__ import annotations
@@ -50,10 +50,10 @@ def test_a_loop_is_a_box_around_its_tasks() -> None:
             "divided, cpu",
             "RAW b 80 B",
             "RAW a",
-            "a later round",
+            "a later iteration",
             "WAW b 80 B",
             "Critical path: zero → S1 → S2: 400 B of 400 B, parallelism 1 (estimated from the bytes",
-            "each task touches). One round of each loop.",
+            "each task touches). One iteration of each loop.",
             "C",
             "CPU",
             "divided over ranks",
@@ -61,7 +61,7 @@ def test_a_loop_is_a_box_around_its_tasks() -> None:
             "value",
             "order only (WAR, WAW, after)",
             "critical path: dark and bold",
-            "value for a later round",
+            "value for a later iteration",
         ]
     )
 
@@ -105,7 +105,7 @@ def test_side_by_side_they_are_listed_beside_one_arrow() -> None:
     picture = dag_svg(graph(tasks, [Group("loop", "")]))
     assert count(picture, "back") == 1
     shown = words(picture)
-    assert {"in a later round", "S2 → S2: RAW c", "S1 → S0: RAW b"} <= set(shown)
+    assert {"in a later iteration", "S2 → S2: RAW c", "S1 → S0: RAW b"} <= set(shown)
 
 
 def test_loops_in_loops_and_conditions() -> None:
@@ -144,7 +144,7 @@ def test_thirty_phases_fit_and_hundreds_become_groups() -> None:
     assert len(picture) < 100_000
     busy = [divided(f"S{k}", x, x, "loop") for k, x in enumerate("abcdefghij")]
     busy_words = words(dag_svg(graph(busy, [Group("loop", "20 times")])))
-    assert "Hidden: 2 more arrows to later rounds." in busy_words
+    assert "Hidden: 2 more arrows to later iterations." in busy_words
     ET.fromstring(dag_svg(chain(200)))
 
 
@@ -188,7 +188,7 @@ def test_the_schedule_has_every_part_in_its_lane_and_the_loop_above() -> None:
     assert words(picture) == snapshot(
         [
             "Schedule",
-            "3 ranks, 20 messages, 160 B moved · a phase stands in the lanes of its ranks · 3 CPUs on localhost (x86_64)",
+            "3 ranks, 20 messages, 160 B moved · a phase appears in the lanes of all its ranks · 3 CPUs on localhost (x86_64)",
             "↻ loop1, 5 times",
             "level 0",
             "level 1",
@@ -222,7 +222,7 @@ def test_the_schedule_has_every_part_in_its_lane_and_the_loop_above() -> None:
             "80 B",
             "10 messages",
             "80 B",
-            "Bars: what a task costs (bytes touched, an estimate). Dark outlines: the critical path.",
+            "Bars: cost of a task (estimated from the bytes it touches). Dark outlines: the critical path.",
             "C",
             "CPU",
         ]

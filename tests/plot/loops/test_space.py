@@ -68,10 +68,10 @@ def test_every_iteration_is_a_point_and_one_of_them_shows_its_needs() -> None:
             "t = 2",
             "S1",
             "S2",
-            "The first iterations of the two outer loops; of each value only its last write.",
-            "the iteration looked at",
-            "flow: it writes what the other reads",
-            "output: both write it",
+            "The first iterations of the two outer loops; for each value only its last write.",
+            "the selected iteration",
+            "flow (RAW): it writes what the other reads",
+            "output (WAW): both write it",
             "thick: keeps t in order",
             "flow to other iterations",
         ]
@@ -108,8 +108,8 @@ def test_independent_iterations_have_no_arrow_and_it_is_said() -> None:
     alone = replace(chain(), needs=(), forbidding=frozenset(), kind=TaskKind.REPLICATE)
     picture = nest_svg(alone)
     assert "polygon" not in picture
-    assert "no iteration needs another" in words(picture)
-    assert any("Nothing keeps" in line for line in words(picture))
+    assert "no iteration depends on another" in words(picture)
+    assert any("No dependence orders" in line for line in words(picture))
 
 
 def test_what_is_beside_the_inner_loop_is_a_square() -> None:
@@ -131,7 +131,7 @@ def test_doubt_and_what_is_left_out_are_said() -> None:
 
 def test_an_empty_nest_has_a_picture() -> None:
     empty = replace(chain(), cells=(), needs=(), forbidding=frozenset())
-    assert "no iteration needs another" in words(nest_svg(empty))
+    assert "no iteration depends on another" in words(nest_svg(empty))
 
 
 def test_many_arrows_stay_small() -> None:

@@ -84,9 +84,9 @@ def test_what_is_read_by_many_or_added_up_by_all_is_said() -> None:
     sums = [Footprint("S", rank, "s", Use.REDUCE, whole) for rank in range(5)]
     picture = split_svg(plan(*reads, *sums, shape=(8,), ranks=5))
     assert titles(picture) == snapshot(
-        ["s[0:8]: ranks 0–4 add to it, combined at the end", "x[0:8]: ranks 0–4 read it"]
+        ["s[0:8]: ranks 0–4 add to it; combined at the end", "x[0:8]: ranks 0–4 read it"]
     )
-    assert {"Σ", "read by three or more others", "Σ each adds, then combined"} <= set(
+    assert {"Σ", "read by three or more other ranks", "Σ partial results, then combined"} <= set(
         words(picture)
     )
 
@@ -102,7 +102,7 @@ def test_what_every_rank_does_alike_is_not_drawn_but_said() -> None:
     alike = Footprint("zero", -1, "a", Use.WRITE, Box((0,), (1,)))
     both = split_svg(plan(alike, Footprint("S", 0, "a", Use.READ, Box((0,), (4,))), shape=(4,)))
     assert "zero" not in words(both)
-    assert any("every rank runs alike" in line for line in words(both))
+    assert any("every rank executes in full" in line for line in words(both))
     assert "no phase is divided" in words(split_svg(plan(alike, shape=(4,))))
 
 
@@ -144,13 +144,13 @@ def cyclic(size: int, ranks: int) -> Plan:
 def test_many_pieces_are_cut_off_openly() -> None:
     picture = split_svg(cyclic(1000, 16))
     assert len(picture) < 200_000
-    assert any("those at its beginning are drawn" in line for line in words(picture))
-    assert not any("those at its beginning" in line for line in words(split_svg(cyclic(20, 3))))
+    assert any("only the first are drawn" in line for line in words(picture))
+    assert not any("only the first are drawn" in line for line in words(split_svg(cyclic(20, 3))))
 
 
 def test_phases_alike_share_a_row() -> None:
     shown = words(split_svg(neighbours(16, phases=30)))
-    assert "30 phases alike" in shown
+    assert "30 identical phases" in shown
     assert sum("16 ranks" in word for word in shown) == 1 + 1  # the row's and the summary's
 
 

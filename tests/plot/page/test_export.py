@@ -63,14 +63,14 @@ def test_json_is_what_its_docstring_says() -> None:
 
 @pytest.mark.parametrize("broken", [{}, {"format": "avial-task-graph", "version": 2}])
 def test_what_is_no_graph_is_refused(broken: dict[str, object]) -> None:
-    with pytest.raises(BindError, match="no task graph of version 1"):
+    with pytest.raises(BindError, match="not a task graph of version 1"):
         plot.graph_from_json(broken)
 
 
 def test_a_graph_with_a_hole_is_refused(deck: TaskGraph) -> None:
     data = plot.graph_json(deck)
     del data["tasks"][1]["target"]
-    with pytest.raises(BindError, match=r"not complete.*target"):
+    with pytest.raises(BindError, match=r"incomplete.*target"):
         plot.graph_from_json(data)
 
 

@@ -214,9 +214,9 @@ def test_long_stages_leave_room_for_the_rest() -> None:
 def test_views_that_do_not_fit_are_left_out_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = report_html(Recorded())
     assert everything.count('class="view"') == 3
-    assert "too much of it" not in everything
+    assert "does not fit into this page" not in everything
     monkeypatch.setattr(report, "BUDGET", len(everything.encode()) - 30_000)
     page = report_html(Recorded())
     assert len(page.encode()) < len(everything.encode())
     assert page.count('class="view"') == 2
-    assert page.count("There is too much of it to be explored in this page") == 1
+    assert page.count("The interactive view does not fit into this page") == 1

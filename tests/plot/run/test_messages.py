@@ -63,7 +63,7 @@ def test_what_is_planned_and_counted_is_compared() -> None:
         "3 ranks, 15 messages, 120 B moved, counted in the run; planned were 20 and 160 B"
     )
     assert agreement_words(neighbours(3, complete=False), plan.moves) == snapshot(
-        "counted in the run (the plan is a sample: how often a loop goes round depends on data)"
+        "counted in the run (the plan is a sample: a loop's iteration count depends on data)"
     )
 
 
@@ -89,7 +89,7 @@ def test_every_pair_is_in_the_picture(ranks: int) -> None:
             {(k // 4, (k + 1) // 4) for k in range(ranks - 1)} if ranks > 32 else range(ranks - 1)
         )
         assert squares.count("z") == len(pairs)
-    assert ("neighbours share a row" in picture) == (ranks > 32)
+    assert ("neighbouring ranks share a row" in picture) == (ranks > 32)
     assert f"{5 * (ranks - 1)} messages" in " ".join(words(picture))
 
 
@@ -101,7 +101,7 @@ def test_sixteen_ranks_and_thirty_phases_fit() -> None:
 
 def test_nothing_to_send_is_said() -> None:
     alone = Plan(1, (), (), (), (160,), (), complete=True)
-    assert "no rank needs anything from another" in words(messages_svg(alone))
+    assert "no messages between ranks" in words(messages_svg(alone))
 
 
 def test_memory_is_compared_with_an_equal_share() -> None:
@@ -114,7 +114,7 @@ def test_memory_is_compared_with_an_equal_share() -> None:
             "160 B, 2.00× its share",
             "rank 1",
             "161 B, 2.01× its share",
-            "elements a rank ever holds, each once",
+            "elements that a rank holds at any time, each counted once",
             "all arrays (160 B) / 2 ranks",
         ]
     )

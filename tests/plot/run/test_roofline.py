@@ -36,12 +36,12 @@ def test_every_step_has_the_time_before_and_after() -> None:
     )
     assert [line.strip() for line in head.splitlines()[1:]] == [str(ONE), str(TWO)]
     assert table == snapshot("""\
-           step          threads  before   after   faster       speed  of the roof
-  product  i j k               1       –  200 ms        –   1 GFLOP/s          2 %
-  product  interchange-loops         1  200 ms   20 ms  10.00 ×  10 GFLOP/s         20 %
-  heat     as <written>        1       –    5 ms        –   2 GFLOP/s         80 %
-  product  threads             2   20 ms    4 ms   5.00 ×  50 GFLOP/s         50 %
-  heat     tile-time           1    5 ms    1 ms   5.00 ×  10 GFLOP/s        400 %\
+           step               threads  before   after   faster       speed  of the roof
+  product  i j k                    1       –  200 ms        –   1 GFLOP/s          2 %
+  product  interchange-loops        1  200 ms   20 ms  10.00 ×  10 GFLOP/s         20 %
+  heat     as <written>             1       –    5 ms        –   2 GFLOP/s         80 %
+  product  threads                  2   20 ms    4 ms   5.00 ×  50 GFLOP/s         50 %
+  heat     tile-time                1    5 ms    1 ms   5.00 ×  10 GFLOP/s        400 %\
 """)
 
 
@@ -120,9 +120,9 @@ def test_names_are_text() -> None:
 
 
 def test_what_has_no_place_is_refused() -> None:
-    with pytest.raises(BindError, match="a roofline has a roof"):
+    with pytest.raises(BindError, match="a roofline needs at least one ceiling"):
         Roofline(POINTS, ())
-    with pytest.raises(BindError, match="no place in a roofline"):
+    with pytest.raises(BindError, match="cannot be drawn in a roofline"):
         Roofline([replace(POINTS[0], nbytes=0)], ONE)
 
 

@@ -110,7 +110,7 @@ def test_40000_events_stay_below_the_limit_and_short_ones_are_said() -> None:
     picture = timeline_svg(Trace(4, events))
     assert len(picture) < 1_000_000
     shown = " ".join(words(picture))
-    assert "40,000 events too short to be told apart are drawn together" in shown
+    assert "40,000 events too short to be drawn separately are merged" in shown
     assert "Hidden:" not in shown
     rectangles = ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}rect")
     ends = [float(r.get("x", 0)) + float(r.get("width", 0)) for r in rectangles]

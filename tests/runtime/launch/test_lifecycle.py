@@ -71,7 +71,7 @@ def test_a_start_that_fails_shows_what_mpiexec_said(tmp_path, monkeypatch):
 def test_a_start_that_hangs_is_given_up(tmp_path, monkeypatch):
     stuck = _program(tmp_path, "exec sleep 1000")
     monkeypatch.setattr(engines_module, "tool", lambda name: stuck)
-    with pytest.raises(ClusterError, match=r"0 of 1 engines came up in 0.2 s"):
+    with pytest.raises(ClusterError, match=r"0 of 1 engines started within 0.2 s"):
         Cluster.start(cpu=1, gpu=0, timeout=0.2)
 
 

@@ -177,7 +177,7 @@ def test_journals_out_of_reach_are_not_made_up(build, a, tmp_path):
     teller.begin(tmp_path, None)
     teller.end()
     assert not told[0].tasks
-    assert "on other machines: there is no live state" in told[0].unknown
+    assert "on other machines: no live state" in told[0].unknown
 
 
 def test_a_restart_is_waited_for_with_a_word(build, cluster, a):
@@ -187,7 +187,7 @@ def test_a_restart_is_waited_for_with_a_word(build, cluster, a):
     told: list[RunState] = []
     fine = build({"a": a}, tasks={"t": ADD_ONE}, programs=["run t"])
     run(fine, {"a": a}, cluster, teller=Teller(fine.manifest, told.append))
-    assert "waiting for fresh engines" in str(told[0])
+    assert "waiting for new engines" in str(told[0])
 
 
 SAY = 'int puts(const char *); puts("{}");'

@@ -217,7 +217,7 @@ def test_any_sizes_and_strides(
     monkeypatch.setenv(blas.VARIABLE, path)
     found = blas.blas_here()
     if found is None:
-        pytest.skip(f"{path} is no BLAS")
+        pytest.skip(f"{path} is not a BLAS")
     source = Path(blas.__file__).parents[1] / "native"
     (tmp_path / "entries.c").write_text(ENTRIES)
     command = [str(tool("cc")), "-O1", "-shared", "-fPIC", f"-I{source}", "entries.c"]
@@ -356,7 +356,7 @@ def test_a_rank_says_that_what_was_named_is_no_blas(
 ) -> None:
     monkeypatch.setenv(blas.VARIABLE, str(tmp_path / "none.so"))
     program = compiled(["plain"], (3, 3, 3), "f64")
-    with pytest.raises(AvialError, match="which is no BLAS"):
+    with pytest.raises(AvialError, match="which is not a BLAS"):
         program.run()
 
 

@@ -59,7 +59,7 @@ def caller_memory(
         if not isinstance(argument.type, ir.MemRefType) or not argument.type.has_static_shape:
             name = name_of(argument.location)
             raise BindError(
-                f"%{name} is {argument.type}, and nothing of the caller's stands for it",
+                f"no array or number is given for %{name}, which is {argument.type}",
                 span=span_of(argument.location),
                 hint=f"pass {name}",
             )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.core.regions import turns
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
@@ -32,7 +34,7 @@ class Variable:
 
     @property
     def count(self) -> int:
-        return 0 if self.low is None else len(range(self.low, self.high, self.step))
+        return 0 if self.low is None else turns(self.low, self.high, self.step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,7 @@ def _refuse_global_write(touch: Touch) -> None:
     op = defining(touch.root)
     if touch.writes and op is not None and op.name == "memref.get_global":
         raise PassError(
-            "a task writes a memref.global, which no other rank would see",
+            "a task writes a memref.global, which other ranks cannot see",
             span=span_of(touch.op.location),
             hint="make it an argument of the function, or a buffer of avial.schedule",
         )

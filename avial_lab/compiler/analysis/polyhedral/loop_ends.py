@@ -13,6 +13,7 @@ from avial_lab.compiler.analysis.polyhedral.indices import evaluate
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.ir.views import defining, extents_of
 from avial_lab.core.buffers import UNBOUNDED
+from avial_lab.core.regions import turns
 
 MOST_ITERATIONS = 5
 """Neighbours along one dimension, as stencils have them."""
@@ -37,8 +38,8 @@ def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS, least: int = 1) ->
     low, high = (ends[0] if len(ends) == 1 else None for ends in (lows, highs))
     if low is None or high is None:
         return None
-    steps = range(low, high, ir.IntegerAttr(loop.attributes["step"]).value)
-    return steps if least <= len(steps) <= most else None
+    step = ir.IntegerAttr(loop.attributes["step"]).value
+    return range(low, high, step) if least <= turns(low, high, step) <= most else None
 
 
 def extent_of(scop: Scop, loop: ir.Operation) -> tuple[int, int] | None:

@@ -121,7 +121,7 @@ def _check_known(
             what = "array" if name in arrays else "number"
             buffers = ", ".join(f"%{known}" for known in names) or "none"
             raise BindError(
-                f"{what} '{name}' is no buffer of the program",
+                f"{what} '{name}' is not a buffer of the program",
                 span=span_of(function.location),
                 hint=did_you_mean(name, names) or f"its buffers: {buffers}",
             )
@@ -251,7 +251,7 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
     else:
         if not isinstance(number, int):
             raise BindError(
-                f"{name}={number} is no integer, but %{name} is {type_}", span=span,
+                f"{name}={number} is not an integer, but %{name} is {type_}", span=span,
                 hint=f"pass int({name})",
             )  # fmt: skip
         width = 64 if isinstance(type_, ir.IndexType) else ir.IntegerType(type_).width
@@ -275,7 +275,7 @@ def check_sizes(function: ir.Operation, *, but: Collection[str] = ()) -> None:
 def _check_size(argument: ir.BlockArgument, name: str) -> None:
     if not isinstance(argument.type, ir.MemRefType) or not argument.type.has_static_shape:
         raise BindError(
-            f"buffer %{name} is {argument.type}, and no array says how long it is",
+            f"buffer %{name} is {argument.type}, and no array gives its size",
             span=span_of(argument.location),
             hint=f"pass the array {name}",
         )

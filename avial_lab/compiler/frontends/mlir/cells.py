@@ -24,15 +24,24 @@ from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_rol
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Scalar
 from avial_lab.compiler.frontends.notation.header import holds_schedule
+from avial_lab.compiler.frontends.notation.limits import check_limits
 from avial_lab.compiler.frontends.notation.programs import elaborate
 from avial_lab.compiler.frontends.notation.rules import USAGE
 from avial_lab.compiler.frontends.notation.source import STATEMENT, Source, did_you_mean
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.dialects.verify import verify_program
+from avial_lab.compiler.ir.divisors import refuse_divisors
 from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import constant_of, loops_in
 from avial_lab.compiler.ir.program import functions_of, program_function, scheduled_function
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import AvialError, BindError, InternalError, ParseError, VerifyError
+from avial_lab.core.regions import turns
+
+MOST_TURNS = 1 << 56
+"""Of a loop: two years, where one takes a nanosecond."""
+
+_LONG_NUMBER = re.compile(r"\d{17}")
 
 NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
 
@@ -59,13 +68,16 @@ def parse_cell(
     register(context)
     source = Source(text, cell)
     try:
+        check_limits(source)
         with context:
             if holds_schedule(text):
                 module = _program(source, context, binding, scalars)
             else:
                 module = _plain(source, context, binding, scalars, function, dynamic=dynamic)
-            if "step" in text:
-                _check_steps(module)
+            if "step" in text or _LONG_NUMBER.search(text):
+                _check_loops(module)
+            if "mod" in text or "div" in text:
+                refuse_divisors(module)
             _verified(module, source)
     except AvialError as error:
         if error.span is None and isinstance(error, VerifyError):
@@ -139,7 +151,7 @@ def _read_plain(
         elaboration = _elaborated(source, context, binding, scalars)
         if elaboration.main is not None:
             raise source.error(
-                "a statement stands outside of any function",
+                "a statement is outside any function",
                 elaboration.main,
                 hint="put it into func.func @f(…) { … }, or into an avial.schedule",
                 kind=VerifyError,
@@ -194,21 +206,47 @@ def _verified(module: ir.Module, source: Source) -> None:
         ) from error
 
 
-def _check_steps(module: ir.Module) -> None:
-    """A loop that does not get on never ends; MLIR looks at all loops but scf.for."""
-    wrong: list[tuple[ir.Operation, int]] = []
+def _check_loops(module: ir.Module) -> None:
+    """A loop that does not get on never ends (MLIR looks at all loops but scf.for), and neither
+    does one that has too far to go.
+    """
+    for loop in loops_in(module.operation):
+        lows, highs, steps = _ends_of(loop)
+        for step in steps if loop.name == "scf.for" else ():
+            if step is not None and step < 1:
+                raise VerifyError(
+                    f"the step is {step}; a loop counts upwards", span=span_of(loop.location)
+                )
+        for low, high, step in zip(lows, highs, steps, strict=True):
+            if low is None or high is None or step is None or step < 1:
+                continue
+            if turns(low, high, step) > MOST_TURNS:
+                raise VerifyError(
+                    f"the loop goes round {turns(low, high, step):,} times, and never ends",
+                    span=span_of(loop.location),
+                    hint=f"its bounds are {low} and {high}",
+                )
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "scf.for":
-            given = op.operands[2].owner
-            step = None if isinstance(given, ir.Block) else given.operation.attributes.get("value")
-            if isinstance(step, ir.IntegerAttr) and step.value < 1:
-                wrong.append((op, step.value))
-        return ir.WalkResult.INTERRUPT if wrong else ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    for op, step in wrong:
-        raise VerifyError(f"the step is {step}; a loop counts upwards", span=span_of(op.location))
+Numbers = list[int | None]
+
+
+def _ends_of(loop: ir.Operation) -> tuple[Numbers, Numbers, Numbers]:
+    """First values, ends and steps, as far as they are numbers."""
+    if loop.name.startswith("affine."):
+        if loop.name != "affine.for":
+            return [], [], []
+        low, high = (_number(loop.attributes[f"{end}BoundMap"]) for end in ("lower", "upper"))
+        return [low], [high], [ir.IntegerAttr(loop.attributes["step"]).value]
+    count = len(loop.regions[0].blocks[0].arguments) if loop.name == "scf.parallel" else 1
+    numbers = [constant_of(value) for value in list(loop.operands)[: 3 * count]]
+    return numbers[:count], numbers[count : 2 * count], numbers[2 * count :]
+
+
+def _number(bound: ir.Attribute) -> int | None:
+    results = list(ir.AffineMapAttr(bound).value.results)
+    known = len(results) == 1 and isinstance(results[0], ir.AffineConstantExpr)
+    return results[0].value if known else None
 
 
 def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:
@@ -231,7 +269,7 @@ def _located(error: ir.MLIRError, elaboration: Elaboration) -> AvialError:
         # MLIR shows the end of what stands before.
         offset = source.skip(offset)
         word = re.compile(r"\S{1,40}").match(source.text, offset)
-        return source.error(f"'{word[0] if word else ''}' begins no statement", offset, kind=kind)
+        return source.error(f"'{word[0] if word else ''}' is not a statement", offset, kind=kind)
     message, hint = _explained(message, offset, source)
     if hint is None and message.startswith("expected"):
         hint = _usage(source, offset)
@@ -255,7 +293,7 @@ def _explained(message: str, offset: int, source: Source) -> tuple[str, str | No
         return message, "give one of the two another name"
     if message.startswith("block with no terminator"):
         return "the region does not end in a terminator (return, scf.yield, …)", None
-    return message.splitlines()[0] if message else "this is no MLIR", None
+    return message.splitlines()[0] if message else "this is not MLIR", None
 
 
 def _usage(source: Source, offset: int) -> str | None:

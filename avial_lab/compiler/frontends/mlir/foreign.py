@@ -18,12 +18,16 @@ _RESULT_BEFORE = re.compile(r"(%[\w$.-]+)(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*
 _VALUE = re.compile(r"%([\w$.-]+)")
 _NUMBER = re.compile(r"(?<=.)_\d+$")
 _MADE_UP = re.compile(r"(?:arg)?\d+")
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
+"""Half characters have no bytes, and MLIR takes a NUL for the end."""
 _UNNAMED = "-"
 """What MLIR calls the file of a text without one."""
 
 
 def read_mlir(source: Source) -> ir.Module | None:
     """The module in the text; None where MLIR cannot read it."""
+    if _NO_TEXT.search(source.text):
+        return None
     try:
         module = ir.Module.parse(source.text)
     except ir.MLIRError:

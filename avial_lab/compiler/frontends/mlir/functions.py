@@ -31,9 +31,9 @@ def one_function(module: ir.Module, name: str | None) -> ir.Operation:
     chosen = _chosen(module, name)
     if chosen.parent != module.operation:
         raise VerifyError(
-            f"@{symbol_of(chosen)} stands in a module beside others",
+            f"@{symbol_of(chosen)} is in a nested module",
             span=span_of(chosen.location),
-            hint="move the function out of its module",
+            hint="move the function to the top level of the file",
         )
     _keep_reachable(module, chosen)
     _check_declared(module)

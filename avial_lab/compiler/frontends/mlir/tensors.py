@@ -45,8 +45,8 @@ def tensors_to_memory(module: ir.Module) -> bool:
     _reading_maps_to_generics(module)
     if _has_tosa(module):
         tosa_control_to_scf(module.operation)
-        run_pipeline(module, _TOSA, "no loops were found for an operation of tosa")
-    run_pipeline(module, _BUFFERIZE, "no memory was found for a tensor")
+        run_pipeline(module, _TOSA, "an operation of tosa could not be lowered to loops")
+    run_pipeline(module, _BUFFERIZE, "a tensor could not be bufferized")
     return True
 
 

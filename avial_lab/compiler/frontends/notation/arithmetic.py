@@ -17,6 +17,8 @@ from avial_lab.compiler.frontends.notation.rules import (
     TWO,
     USAGE,
     Rule,
+    check_kinds,
+    copied_operands,
     finish,
     names_in,
     no_type,
@@ -38,11 +40,12 @@ _BINARY = """
 def _binary(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = TWO.match(e.text, offset)
     if match is None:
-        return e.copied(results, op, start, offset)
+        return copied_operands(e, results, op, start, offset)
     x, y = match[1], match[2]
     type_ = e.values.get(x)
     if type(type_) is not str or y not in e.values or type(e.values[y]) is not str:
         type_ = e.common_type([(x, match.start(1)), (y, match.start(2))])
+    check_kinds(e, op, names_in(match, 1) + names_in(match, 2), match.end())
     suffix = None if type_ is None else f" : {type_}"
     return finish(e, results, op, start, match.end(), suffix, [type_])
 
@@ -61,7 +64,7 @@ def _binary(e: Elaborator, results: str | None, op: str, start: int, offset: int
 def _same(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = MANY.match(e.text, offset)
     if match is None:
-        return e.copied(results, op, start, offset)
+        return copied_operands(e, results, op, start, offset)
     type_ = e.common_type(names_in(match))
     suffix = None if type_ is None else f" : {type_}"
     return finish(e, results, op, start, match.end(), suffix, [type_])
@@ -71,7 +74,7 @@ def _same(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
 def _complex_part(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = ONE.match(e.text, offset)
     if match is None:
-        return e.copied(results, op, start, offset)
+        return copied_operands(e, results, op, start, offset)
     type_ = e.type_of(match[1], match.start(1))
     part = re.fullmatch(r"complex<\s*(.*?)\s*>", type_ or "")
     suffix = None if type_ is None else f" : {type_}"
@@ -82,7 +85,7 @@ def _complex_part(e: Elaborator, results: str | None, op: str, start: int, offse
 def _complex_create(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = TWO.match(e.text, offset)
     if match is None:
-        return e.copied(results, op, start, offset)
+        return copied_operands(e, results, op, start, offset)
     part = e.common_type([(match[1], match.start(1)), (match[2], match.start(2))])
     type_ = None if part is None else f"complex<{part}>"
     return finish(e, results, op, start, match.end(), type_ and f" : {type_}", [type_])
@@ -93,7 +96,7 @@ def _complex_create(e: Elaborator, results: str | None, op: str, start: int, off
 def _to_bool(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = MANY.match(e.text, offset)
     if match is None:
-        return e.copied(results, op, start, offset)
+        return copied_operands(e, results, op, start, offset)
     type_ = e.common_type(names_in(match))
     found = None if type_ is None else types.with_element(type_, "i1")
     return finish(e, results, op, start, match.end(), type_ and f" : {type_}", [found])
@@ -109,8 +112,9 @@ _COMPARE = re.compile(rf"\s*\w+\s*,\s*({VALUE}\s*,\s*{VALUE})(\s*fastmath\s*<[^<
 def _compare(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = _COMPARE.match(e.text, offset)
     if match is None:
-        return e.copied(results, op, start, offset)
+        return copied_operands(e, results, op, start, offset)
     type_ = e.common_type(names_in(match))
+    check_kinds(e, op, names_in(match), match.end())
     found = None if type_ is None else types.with_element(type_, "i1")
     return finish(e, results, op, start, match.end(), type_ and f" : {type_}", [found])
 
@@ -122,7 +126,7 @@ _SELECT = re.compile(rf"\s*({VALUE})\s*,\s*({VALUE}\s*,\s*{VALUE})")
 def _select(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
     match = _SELECT.match(e.text, offset)
     if match is None:
-        return e.copied(results, op, start, offset)
+        return copied_operands(e, results, op, start, offset)
     condition = e.type_of(match[1], match.start(1), "i1")
     type_ = e.common_type(names_in(match, 2))
     suffix = None

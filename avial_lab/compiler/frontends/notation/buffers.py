@@ -25,7 +25,9 @@ def buffer_type_of(
         if known is not None and written is not None and _plain(written) != _plain(known):
             raise e.error(f"{name} is {known}, not {written}", where, kind=VerifyError)
         if known is None and written is None:
-            raise e.error(f"the type of {name} cannot be told here", where, f"write {name}: TYPE")
+            raise e.error(
+                f"the type of {name} cannot be inferred here", where, f"write {name}: TYPE"
+            )
         return known or written or ""
     if not e.program.in_main:
         raise e.unknown_value(name, where)
@@ -72,7 +74,7 @@ def check_written(e: Elaborator, name: str, written: str, where: int) -> None:
         return
     malformed = re.match(r"-?\d|i\d+\D|f\d+\D", known.element)
     if malformed and known.element not in ELEMENT_TYPES:
-        raise e.error(f"{written} is no type: {known.element} is no type of elements", where)
+        raise e.error(f"{written} is not a type: {known.element} is not an element type", where)
     if known.element != buffer.element and (known.element, buffer.element) != ("index", "i64"):
         problem = f"holds {buffer.element}"
     elif len(known.shape) != len(buffer.shape):

@@ -55,7 +55,7 @@ def _converge(e: Elaborator, results: str | None, op: str, start: int, offset: i
             raise e.expected_error("a number", match.end(), f"after {match[0]}")
         threshold = float(number[0])
         if threshold in (float("inf"), float("-inf")):
-            raise e.error(f"{number[0]} is no finite number", number.start())
+            raise e.error(f"{number[0]} is not a finite number", number.start())
         attributes = (
             f', predicate = "{_PREDICATES[match[0]]}", threshold = {_float_text(threshold)} : f64'
         )
@@ -96,7 +96,7 @@ def _condition_type(e: Elaborator, name: str, where: int) -> str:
     type_ = e.type_of(name, where)
     known = types.memref(type_) if type_ else None
     if type_ is None or known is None or known.shape is None:
-        raise e.error(f"{name} is no buffer but {type_}", where, kind=VerifyError)
+        raise e.error(f"{name} is {type_}, not a buffer", where, kind=VerifyError)
     if any(n != 1 for n in known.shape):
         raise e.error(
             f"{name} is {type_}; 'until' compares a buffer of one element", where,

@@ -34,8 +34,13 @@ from avial_lab.compiler.frontends.notation.elaboration import (
     Scalar,
     Type,
 )
+from avial_lab.compiler.frontends.notation.hints import (
+    WHAT_A_CELL_TAKES,
+    language_hint,
+    nearest_operation,
+)
 from avial_lab.compiler.frontends.notation.scope import Scope
-from avial_lab.compiler.frontends.notation.source import STATEMENT, VALUE, Source, did_you_mean
+from avial_lab.compiler.frontends.notation.source import STATEMENT, VALUE, Source
 from avial_lab.compiler.frontends.notation.vocabulary import (
     BARE,
     IMPLIED_TERMINATORS,
@@ -154,7 +159,8 @@ class Elaborator(Scope):
             return self.error("'}' closes nothing", offset, "delete it")
         word = re.compile(r"\S+").match(self.text, offset)
         shown = (word[0] if word else char)[:40]
-        return self.error(f"'{shown}' begins no statement", offset)
+        hint = language_hint(self.text, offset)
+        return self.error(f"'{shown}' is not a statement", offset, hint)
 
     def label(self, start: int, block_types: list[Type] | None) -> int:
         """`^bb0(%x: i32, %y):`, copied, with the types that were left out."""
@@ -257,6 +263,12 @@ class Elaborator(Scope):
             return
         self.out.put(f"{terminator}{self.loc(offset)}\n", offset)
 
+    def _first_operand(self, offset: int) -> str | None:
+        """The type of the first value behind `offset` in its line, where it has one."""
+        value = re.compile(rf"[^%\n]*({VALUE})").match(self.text, offset)
+        found = self.values.get(value[1]) if value else None
+        return found if isinstance(found, str) else None
+
     def check_known(self, op: str, offset: int) -> None:
         """Refuse an operation no dialect has, and name its neighbour."""
         name = op[1:-1] if op[0] == '"' else op
@@ -265,6 +277,10 @@ class Elaborator(Scope):
         if op[0] != '"' and self.context.is_registered_operation(f"func.{name}"):
             return
         dialect = name.partition(".")[0]
-        neighbours = set(self.rules) | operation_names(dialect)
-        hint = did_you_mean(name, neighbours)
+        others = operation_names(dialect)
+        neighbours = set(self.rules) | others
+        hint = None if others else language_hint(self.text, offset)
+        hint = hint or nearest_operation(name, neighbours, self._first_operand(offset))
+        if hint is None and not self.text[:offset].strip():
+            hint = WHAT_A_CELL_TAKES
         raise self.error(f"unknown operation '{name}'", offset, hint)

@@ -39,7 +39,7 @@ def memref_of(e: Elaborator, name: str, offset: int, op: str) -> tuple[str, str]
         if type_.startswith(("!", "#")):
             return None
         raise e.error(
-            f"{name} is no memref but {type_}; {op} cannot index it", offset, kind=VerifyError
+            f"{name} is {type_}, not a memref; {op} cannot index it", offset, kind=VerifyError
         )
     return type_, element
 

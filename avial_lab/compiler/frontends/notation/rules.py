@@ -19,6 +19,13 @@ from collections.abc import Callable
 
 from avial_lab.compiler.frontends.notation.elaborate import Elaborator
 from avial_lab.compiler.frontends.notation.elaboration import Type
+from avial_lab.compiler.frontends.notation.hints import (
+    LITERAL,
+    constant_line,
+    kind_of,
+    unequal_types,
+    wrong_kind,
+)
 from avial_lab.compiler.frontends.notation.source import SKIP, VALUE, first_name
 from avial_lab.core.errors import AvialError, VerifyError
 
@@ -72,6 +79,43 @@ def finish(
     if results is not None:
         e.define_results(results, found)
     return end
+
+
+def copied_operands(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
+    """Copies an operation whose operands are not those of the notation; ParseError where a number
+    stands among them, which MLIR takes for no value.
+    """
+    line = re.compile(r"[^\n]*").match(e.text, offset)[0]  # type: ignore[index]
+    for operand in _OPERAND.finditer(line):
+        literal = LITERAL.fullmatch(operand[1])
+        if literal is None:
+            continue
+        known = [t for name in NAME.findall(line) if isinstance(t := e.values.get(name), str)]
+        hint = f"give the number a name first: {constant_line(literal[0], next(iter(known), None))}"
+        where = offset + operand.start(1)
+        raise e.error(f"{op} takes values, and {literal[0]} is a number", where, hint)
+    return e.copied(results, op, start, offset)
+
+
+_OPERAND = re.compile(r"(?:^|,)\s*([^\s,:{}]+)(?=\s*(?:,|:|\{|//|$))")
+
+
+def check_kinds(e: Elaborator, op: str, names: list[tuple[str, int]], end: int) -> None:
+    """VerifyError where integers are added as floats, or operands have two types; what writes its
+    types itself is left to MLIR.
+    """
+    if e.at(end, ":") is not None:
+        return
+    known = [(n, at, t) for n, at in names if isinstance(t := e.values.get(n), str)]
+    for name, where, type_ in known:
+        wrong = wrong_kind(op, name, type_)
+        if wrong is not None:
+            raise e.error(wrong[0], where, wrong[1], VerifyError)
+    (first, _, type_), *others = known or [("", 0, "")]
+    for name, where, other in others:
+        if other != type_ and kind_of(other) and kind_of(type_) and "<" not in other + type_:
+            message, hint = unequal_types(op, (first, type_), (name, other))
+            raise e.error(message, where, hint, VerifyError)
 
 
 def no_type(e: Elaborator, op: str, start: int) -> AvialError:

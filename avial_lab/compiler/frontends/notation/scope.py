@@ -176,7 +176,7 @@ class Scope(Reader):
         already.
         """
         if not re.fullmatch(r"-?\d{1,19}", literal):
-            problem = "does not fit into 64 bits" if literal.isdigit() else "is no integer"
+            problem = "does not fit into 64 bits" if literal.isdigit() else "is not an integer"
             raise self.error(f"'{literal}' {problem}", offset)
         key = (literal, type_)
         name = self.constants.get(key)

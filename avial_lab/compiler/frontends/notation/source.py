@@ -95,7 +95,7 @@ class Source:
 
     def check_characters(self) -> None:
         """Refuse what MLIR's lexer would stumble over: control characters, half characters, strings
-        without an end, endless nesting.
+        without an end.
         """
         odd = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u2028\u2029\x85]", self.text)
         if odd:
@@ -104,17 +104,33 @@ class Source:
                 odd.start(),
                 hint="delete it",
             )
+        if self._brackets[1] is not None:
+            raise self.error("the string is never closed", self._brackets[1], hint="add the '\"'")
+
+    def check_nesting(self) -> None:
+        """Refuse what is nested so deep that nobody who reads it recursively comes to its end."""
+        if self._brackets[0] is not None:
+            raise self.error(
+                f"brackets nest deeper than {_MAX_DEPTH}",
+                self._brackets[0],
+                hint="put inner parts into functions of their own",
+            )
+
+    @cached_property
+    def _brackets(self) -> tuple[int | None, int | None]:
+        """Where brackets nest too deep, and where a string begins that has no end."""
         depth = 0
         for match in _BRACKETS.finditer(self.text):
             char = match[0]
             if char in "([{<":
                 depth += 1
                 if depth > _MAX_DEPTH:
-                    raise self.error(f"brackets nest deeper than {_MAX_DEPTH}", match.start())
+                    return match.start(), None
             elif char in ")]}>":
                 depth = max(0, depth - 1)
             elif char == '"':
-                raise self.error("the string is never closed", match.start(), hint="add the '\"'")
+                return None, match.start()
+        return None, None
 
 
 def starts_statement(text: str, match: re.Match[str]) -> bool:

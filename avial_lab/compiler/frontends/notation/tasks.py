@@ -34,7 +34,7 @@ def _schedule(e: Elaborator, results: str | None, op: str, start: int, offset: i
         raise e.error("avial.schedule has no result", start, "leave out the name and the '='")
     program = e.program
     if program.in_schedule:
-        raise e.error("avial.schedule cannot stand inside another", start, kind=VerifyError)
+        raise e.error("avial.schedule cannot be nested in another one", start, kind=VerifyError)
     buffers: list[tuple[str, str]] = []
     undefined: list[tuple[str, str]] = []
     end = e.at(offset, "{")
@@ -80,7 +80,7 @@ def body(e: Elaborator, start: int, opened: int) -> int:
 def require_schedule(e: Elaborator, op: str, start: int) -> None:
     if not e.program.in_schedule:
         raise e.error(
-            f"{op} stands outside avial.schedule", start, "put it into avial.schedule %a, … { … }",
+            f"{op} is outside avial.schedule", start, "put it into avial.schedule %a, … { … }",
             VerifyError,
         )  # fmt: skip
 
@@ -131,7 +131,7 @@ def _task(e: Elaborator, results: str | None, op: str, start: int, offset: int) 
                 f"either list them all ({op} {target}, {plain[0][0]}) or give every one a role",
             )
         if role in roles:
-            raise e.error(f"{role}(…) stands here twice", e.source.skip(offset))
+            raise e.error(f"{role}(…) is given twice", e.source.skip(offset))
         behind = e.at(offset, role)
         assert behind is not None
         roles[role], offset = e.parens(behind, role)
@@ -208,7 +208,7 @@ def _check_target(e: Elaborator, name: str, where: int) -> None:
         hint = f"the target comes first: {', '.join(targets)}"
     if hint is None:
         hint = f"declare it above: {USAGE['avial.target']}"
-    problem = f"unknown target {name}" if known is None else f"{name} is no target but {known}"
+    problem = f"unknown target {name}" if known is None else f"{name} is {known}, not a target"
     raise e.error(problem, where, hint, VerifyError)
 
 
@@ -224,7 +224,7 @@ def _check_buffer(e: Elaborator, name: str, where: int) -> None:
         raise e.error(f"{name} is a task", where, f"to wait for it: after {name}", VerifyError)
     if type_ is not None and (type_ == TARGET or SCALAR.fullmatch(type_)):
         hint = "a number need not be listed" if type_ != TARGET else None
-        raise e.error(f"{name} is no buffer but {type_}", where, hint, VerifyError)
+        raise e.error(f"{name} is {type_}, not a buffer", where, hint, VerifyError)
 
 
 def tasks_after(e: Elaborator, own: str | None, offset: int) -> tuple[list[tuple[str, int]], int]:
@@ -237,7 +237,7 @@ def tasks_after(e: Elaborator, own: str | None, offset: int) -> tuple[list[tuple
         if e.values.get(name) == TASK:
             continue
         if name in e.values:
-            raise e.error(f"{name} is no task", where, kind=VerifyError)
+            raise e.error(f"{name} is not a task", where, kind=VerifyError)
         if name == own:
             raise e.error(f"task {name} waits for itself", where, kind=VerifyError)
         later = re.compile(rf"{re.escape(name)}\s*=\s*avial\.").search(e.text, where)
@@ -266,7 +266,7 @@ def extra_attributes(e: Elaborator, offset: int) -> tuple[dict[str, str], int]:
     for piece in types.split_commas(found[0]):
         key = re.match(r'"?([\w.$]+)"?\s*', piece)
         if key is None:
-            raise e.error(f"'{piece[:30]}' is no attribute", match.end(), kind=ParseError)
+            raise e.error(f"'{piece[:30]}' is not an attribute", match.end(), kind=ParseError)
         result[key[1]] = piece
     return result, found[1]
 
@@ -294,7 +294,7 @@ def unique_name(
     if name in program.names:
         line, _ = e.source.line_and_column(program.names[name])
         raise e.error(
-            f"two tasks are named {name}; the other stands in line {line}",
+            f"two tasks are named {name}; the other one is in line {line}",
             start,
             "give one of them another name",
             VerifyError,

@@ -80,9 +80,9 @@ def _check_parent(op: ir.Operation) -> None:
     parent = op.parent.operation.name if op.parent is not None else "nothing"
     if parent not in _PARENTS[op.name]:
         raise VerifyError(
-            f"{op.name} stands in {parent}",
+            f"{op.name} is in {parent}",
             span=span_of(op.location),
-            hint=f"it belongs into {' or '.join(_PARENTS[op.name])}",
+            hint=f"it belongs in {' or '.join(_PARENTS[op.name])}",
         )
 
 
@@ -111,7 +111,7 @@ def _check_name(op: ir.Operation, names: dict[str, ir.Operation]) -> None:
         other = span_of(names[name].location)
         raise VerifyError(
             f"two tasks are named {name}"
-            + (f"; the other stands in line {other.line}" if other else ""),
+            + (f"; the other one is in line {other.line}" if other else ""),
             span=span_of(op.location),
             hint="give one of them another name",
         )
@@ -130,7 +130,7 @@ def _check_work(op: ir.Operation) -> None:
     operands = op.operands
     if _defining(operands[0]) != "avial.target":
         raise VerifyError(
-            f"the first operand of {op.name} is no avial.target", span=span_of(op.location)
+            f"the first operand of {op.name} is not an avial.target", span=span_of(op.location)
         )
     for k in range(1, 1 + sizes[1] + sizes[2]):
         _check_buffer(op, operands[k])
@@ -141,7 +141,7 @@ def _check_work(op: ir.Operation) -> None:
 def _check_buffer(op: ir.Operation, handle: ir.Value) -> None:
     if not isinstance(buffer_of(handle).type, ir.MemRefType | ir.UnrankedMemRefType):
         raise VerifyError(
-            f"{op.name} lists what is no memref",
+            f"{op.name} lists a value that is not a memref",
             span=span_of(op.location),
             hint="%ref = builtin.unrealized_conversion_cast %a : memref<…> to !avial.buffer_ref",
         )

@@ -198,8 +198,10 @@ def _number(array: Array, array_index: Mapping[ir.Value, int]) -> int:
         root = None if array.value is None else defining(array.value)
         if root is not None and root.name == "memref.get_global":
             # Then it is one task: ranks have tables of their own, which nobody exchanges.
-            raise PassError(f"{array} is no argument, and changes", span=span_of(root.location))
-        raise InternalError(f"array {array} is touched, but has no number")
+            raise PassError(
+                f"{array} is not an argument, and is written", span=span_of(root.location)
+            )
+        raise InternalError(f"array {array} is accessed, but has no index")
     return array_index[array.value]
 
 

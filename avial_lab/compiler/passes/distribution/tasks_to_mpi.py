@@ -99,7 +99,7 @@ def _check_others(module: ir.Operation, program: ir.Operation) -> None:
         name = ir.StringAttr(function.attributes["sym_name"]).value
         if name == "main":
             raise PassError(
-                "a function beside the program may not be called @main",
+                "a function other than the program cannot be named @main",
                 span=span_of(function.location),
                 hint="give it another name",
             )

@@ -21,6 +21,11 @@ from avial_lab.core.errors import PassError
 MOST_DEPTH = 16
 """Calls inside calls that are followed: a function may call itself."""
 
+MOST_OPERATIONS = 20_000
+"""Of a program with its calls written out: thirty functions that call the next one twice are a few
+lines, and a thousand million copies of the last.
+"""
+
 
 @dataclass(frozen=True)
 class InlineCalls:
@@ -36,7 +41,7 @@ class InlineCalls:
 
     Left here: what has no body or several blocks, what calls itself, and affine code that would not
     be affine where the call stands. PassError where such a call writes a global, of which every
-    rank has its own.
+    rank has its own, and where the program would become endless.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -46,8 +51,9 @@ class InlineCalls:
                 for op in (view.operation for view in module.regions[0].blocks[0].operations)
                 if op.name == "func.func"
             }
+            _refuse_endless(functions)
             for _ in range(MOST_DEPTH):
-                calls = [op for op in operations_in(module) if _is_wanted(op, functions)]
+                calls = _wanted(module, functions)
                 if not calls:
                     break
                 for call in calls:
@@ -58,18 +64,63 @@ class InlineCalls:
         return "inline-calls"
 
 
+def _refuse_endless(functions: dict[str, ir.Operation]) -> None:
+    """PassError where the program with all calls written out has more than `MOST_OPERATIONS`."""
+    sizes: dict[str, int] = {}
+
+    def size(name: str) -> int:
+        if name not in sizes:
+            sizes[name] = 1  # while it is looked at: one that calls itself is not written out
+            inside = list(operations_in(functions[name]))
+            called = map(_called, inside)
+            sizes[name] = len(inside) + sum(size(each) for each in called if each in functions)
+        return sizes[name]
+
+    for name, function in functions.items():
+        if not is_public(function):
+            continue
+        for op in operations_in(function):
+            called = _called(op)
+            if called in functions and size(called) > MOST_OPERATIONS:
+                raise PassError(
+                    f"@{name} with its calls written out has {size(name):,} operations, more than "
+                    f"the {MOST_OPERATIONS:,} that are analysed",
+                    span=span_of(op.location),
+                    hint="call the function in a loop",
+                )
+
+
+def _called(op: ir.Operation) -> str:
+    """The function that it calls; "" where it calls none."""
+    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else ""
+
+
+def _wanted(module: ir.Operation, functions: dict[str, ir.Operation]) -> list[ir.Operation]:
+    """The calls that are written out next."""
+    inlined: dict[str, bool] = {}
+
+    def may_be(name: str) -> bool:
+        if name not in inlined:
+            function = functions.get(name)
+            inlined[name] = (
+                function is not None
+                and len(function.regions[0].blocks) == 1
+                and _touches_memory(function)
+                and not _reaches(function, name, functions, set())
+            )
+        return inlined[name]
+
+    return [
+        op
+        for op in operations_in(module)
+        if op.name == "func.call"
+        and may_be(_called(op))
+        and _stays_affine(op, functions[_called(op)])
+    ]
+
+
 def _callee(call: ir.Operation, functions: dict[str, ir.Operation]) -> ir.Operation:
-    return functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
-
-
-def _is_wanted(op: ir.Operation, functions: dict[str, ir.Operation]) -> bool:
-    if op.name != "func.call":
-        return False
-    name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-    function = functions.get(name)
-    if function is None or len(function.regions[0].blocks) != 1 or not _touches_memory(function):
-        return False
-    return not _reaches(function, name, functions, set()) and _stays_affine(op, function)
+    return functions[_called(call)]
 
 
 def _touches_memory(function: ir.Operation) -> bool:
@@ -81,10 +132,8 @@ def _reaches(
 ) -> bool:
     """Whether it calls `name`, by itself or through others."""
     for op in operations_in(function):
-        if op.name != "func.call":
-            continue
-        called = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-        if called == name:
+        called = _called(op)
+        if called and called == name:
             return True
         if called in functions and called not in seen:
             seen.add(called)
@@ -165,8 +214,8 @@ def _refuse_hidden_writes(module: ir.Operation, functions: dict[str, ir.Operatio
             for op in inside
         ):
             raise PassError(
-                f"@{name}, whose calls are not written out, works on a memref.global, which no "
-                "other rank would see",
+                f"@{name}, whose calls are not inlined, uses a memref.global, which other "
+                "ranks cannot see",
                 span=span_of(call.location),
                 hint="make it an argument of the function",
             )

@@ -19,6 +19,7 @@ from typing import Any
 from mlir import ir, passmanager
 
 from avial_lab.compiler.catalogue import NORMALISE
+from avial_lab.compiler.ir.divisors import refuse_divisors
 from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
@@ -33,12 +34,14 @@ class OnlyLoops:
         for op in operations_in(module):
             if any(isinstance(v.type, ir.RankedTensorType) for v in (*op.operands, *op.results)):
                 raise PassError(
-                    f"{op.name} works on tensors, and no memory was found for them",
+                    f"{op.name} works on tensors, which could not be bufferized",
                     span=span_of(op.location),
                     hint="take memrefs as arguments; one-shot-bufferize turns tensors into them",
                 )
             if op.name.startswith("linalg."):
-                raise PassError(f"no loops were found for {op.name}", span=span_of(op.location))
+                raise PassError(
+                    f"{op.name} could not be lowered to loops", span=span_of(op.location)
+                )
 
     def __str__(self) -> str:
         return "only-loops"
@@ -148,6 +151,7 @@ class Normalise:
                 except ir.MLIRError as error:
                     _refuse_outside(error)
                     raise
+            refuse_divisors(module)  # by what only now is a number
 
     def __str__(self) -> str:
         return "normalise"
@@ -160,9 +164,9 @@ def _refuse_outside(error: ir.MLIRError) -> None:
     for told in error.error_diagnostics:
         if "out-of-bounds" in told.message:
             raise VerifyError(
-                f"a window leaves its array: {told.message}",
+                f"a subview is out of bounds: {told.message}",
                 span=span_of(told.location),
-                hint="make the array longer, or the window smaller",
+                hint="make the array longer, or the subview smaller",
             ) from None
 
 

@@ -103,7 +103,7 @@ def _argument(function: ir.Operation, position: int) -> Argument:
     kind = argument.type
     if isinstance(kind, ir.UnrankedMemRefType):
         raise BindError(
-            f"%{name} is {kind}: nothing says how many dimensions it has",
+            f"%{name} is {kind}: its number of dimensions is not known",
             span=span_of(argument.location),
             hint=f"give the array {name}",
         )

@@ -1,6 +1,6 @@
 /* What compiled programs call of the ownership runtime, and what the engine and the planner do.
  *
- * Every rank of a program runs the same phases in the same order and tells the runtime what each
+ * Every rank of a program runs the same phases in the same order and declares to the runtime what each
  * rank touches in each of them. From that every rank derives the same messages, without asking:
  *
  *     int64_t range[4], n = avial_begin(id, PHASE_REPLICATE, touches, params, space);

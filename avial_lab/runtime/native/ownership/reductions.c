@@ -30,7 +30,7 @@ static bool has_arithmetic(enum ElementCode element)
     return element <= ELEMENT_I64 || element == ELEMENT_F32 || element == ELEMENT_F64;
 }
 
-/* By the type: integers have no NaN to tell numbers from, floats neither bits nor no sign, and of
+/* By the type: integers have no NaN, floats neither bits nor no sign, and of
  * one bit there is no first extreme to look for. */
 INTERNAL bool can_combine(i64 operation)
 {
@@ -184,7 +184,7 @@ static void store_identity(i64 operation, char *element)
     if (type > ELEMENT_I64) return;
     i64 bits = type == ELEMENT_I1 ? 1 : 8 << (type - ELEMENT_I8);
     u64 value = integer_identity(r, bits);
-    memcpy(element, &value, (size_t)max(bits / 8, 1)); /* little-endian, as every host of ours */
+    memcpy(element, &value, (size_t)max(bits / 8, 1)); /* little-endian, as every supported host */
 }
 
 INTERNAL void fill_identity(const Array *a, char *memory, const i64 *box)

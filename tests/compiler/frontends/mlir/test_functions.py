@@ -326,7 +326,7 @@ func.func @f(%n: i32, %r: memref<i32>) {
 
 def test_statements_outside_of_a_function() -> None:
     assert told("%x = arith.constant 3 : i32\n" + HELPERS) == snapshot("""\
-VerifyError: a statement stands outside of any function
+VerifyError: a statement is outside any function
 In [1]:1:1
 %x = arith.constant 3 : i32
 ^
@@ -337,7 +337,7 @@ Hint: put it into func.func @f(…) { … }, or into an avial.schedule\
 def test_a_task_without_a_schedule_is_no_plain_function() -> None:
     text = 'func.func @f(%a: memref<4xf32>) {\n  %c = avial.target {arch = "cpu"}\n  return\n}'
     assert told(text).splitlines()[0] == snapshot(
-        "VerifyError: avial.target stands outside avial.schedule"
+        "VerifyError: avial.target is outside avial.schedule"
     )
 
 
@@ -359,13 +359,13 @@ MISTAKES = {
     "element": ({"a": np.zeros((2, 4)), "n": 1}, snapshot("%a is written memref<?x4xf32>, but the array 'a' holds f64 → write %a: memref<2x4xf64>, or leave the type out")),
     "shape": ({"a": np.zeros((2, 5), np.float32), "n": 1}, snapshot("%a is written memref<?x4xf32>, but the array 'a' has shape (2, 5) → write %a: memref<2x5xf32>, or leave the type out")),
     "rank": ({"a": np.zeros(4, np.float32), "n": 1}, snapshot("%a is written memref<?x4xf32>, but the array 'a' has 1 dimension → write %a: memref<4xf32>, or leave the type out")),
-    "unknown": ({"a": GOOD, "n": 1, "m": 1}, snapshot("number 'm' is no buffer of the program → its buffers: %a, %n")),
-    "near": ({"a": GOOD, "n": 1, "nn": 1}, snapshot("number 'nn' is no buffer of the program → did you mean n?")),
+    "unknown": ({"a": GOOD, "n": 1, "m": 1}, snapshot("number 'm' is not a buffer of the program → its buffers: %a, %n")),
+    "near": ({"a": GOOD, "n": 1, "nn": 1}, snapshot("number 'nn' is not a buffer of the program → did you mean n?")),
     "missing": ({"a": GOOD}, snapshot("no value for %n (i32) → pass n=…")),
-    "no array": ({"n": 1}, snapshot("buffer %a is memref<?x4xf32>, and no array says how long it is → pass the array a")),
+    "no array": ({"n": 1}, snapshot("buffer %a is memref<?x4xf32>, and no array gives its size → pass the array a")),
     "number for an array": ({"a": 3, "n": 1}, snapshot("%a is memref<?x4xf32>, an array, but a number is given → pass the array a")),
     "array for a number": ({"a": GOOD, "n": np.zeros(3, np.int32)}, snapshot("%n is i32, a number, but an array is given → pass a number: n.item(), where the array has one element")),
-    "fraction": ({"a": GOOD, "n": 1.5}, snapshot("n=1.5 is no integer, but %n is i32 → pass int(n)")),
+    "fraction": ({"a": GOOD, "n": 1.5}, snapshot("n=1.5 is not an integer, but %n is i32 → pass int(n)")),
     "too large": ({"a": GOOD, "n": 2**40}, snapshot("n=1099511627776 does not fit into i32 → None")),
 }  # fmt: skip
 
@@ -470,7 +470,7 @@ def test_a_tensor_without_memory() -> None:
     text += "  %y = shape.shape_of %x : tensor<4xf32> -> tensor<1xindex>\n"
     text += "  return %y : tensor<1xindex>\n}\n"
     assert told(text) == snapshot("""\
-VerifyError: no memory was found for a tensor: op was not bufferized
+VerifyError: a tensor could not be bufferized: op was not bufferized
 In [1]:2:3
   %y = shape.shape_of %x : tensor<4xf32> -> tensor<1xindex>
   ^\

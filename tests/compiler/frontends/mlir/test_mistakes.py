@@ -274,11 +274,12 @@ Hint: convert the value before it is stored\
 
 def test_operands_of_two_types(context: ir.Context) -> None:
     body = "%x = memref.load %a[%k]\n    %y = arith.addi %x, %k"
-    assert told(small(body), context, kind=ParseError) == snapshot("""\
-use of value '%k' expects different type than prior uses: 'i32' vs 'index'
+    assert told(small(body), context, kind=VerifyError) == snapshot("""\
+the operands of arith.addi have two types: %x is i32, %k is index
 In [4]:6:25
     %y = arith.addi %x, %k
-                        ^\
+                        ^
+Hint: convert one: %c = arith.index_cast %x : i32 to index\
 """)
 
 
@@ -352,7 +353,7 @@ Hint: pass the array e, or write its type: %e: memref<20xf32>\
 def test_array_that_is_no_buffer(context: ir.Context) -> None:
     binding = arrays("a", "b", "bb")
     assert told(small(), context, binding=binding, kind=BindError) == snapshot("""\
-array 'bb' is no buffer of the program
+array 'bb' is not a buffer of the program
 In [4]:1:1
 avial.schedule %a, %b {
 ^
@@ -385,7 +386,7 @@ Hint: pass n=…\
 def test_number_of_another_type(context: ir.Context) -> None:
     text = small(head="%a, %b, %n: index")
     assert told(text, context, scalars={"n": 2.5}, kind=BindError) == snapshot("""\
-n=2.5 is no integer, but %n is index
+n=2.5 is not an integer, but %n is index
 In [4]:1:24
 avial.schedule %a, %b, %n: index {
                        ^
@@ -446,7 +447,7 @@ Hint: add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} %t = avial
 def test_two_tasks_of_one_name(context: ir.Context) -> None:
     text = DECK.replace("%task2", "%task1")
     assert told(text, context, kind=VerifyError) == snapshot("""\
-two tasks are named task1; the other stands in line 4
+two tasks are named task1; the other one is in line 4
 In [4]:12:3
   %task1 = avial.task %cpu, %a, %b, %d {
   ^
@@ -457,7 +458,7 @@ Hint: give one of them another name\
 def test_no_target(context: ir.Context) -> None:
     text = small(task="%t = avial.task %a, %b")
     assert told(text, context, kind=VerifyError) == snapshot("""\
-%a is no target but memref<20xi32>
+%a is memref<20xi32>, not a target
 In [4]:3:19
   %t = avial.task %a, %b {
                   ^
@@ -608,7 +609,7 @@ Hint: give one of the two another name\
 def test_task_outside_a_schedule(context: ir.Context) -> None:
     text = 'avial.target {arch = "cpu"}\n'
     assert told(text, context, kind=VerifyError) == snapshot("""\
-avial.target stands outside avial.schedule
+avial.target is outside avial.schedule
 In [4]:1:1
 avial.target {arch = "cpu"}
 ^

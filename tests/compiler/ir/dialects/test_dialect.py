@@ -135,7 +135,7 @@ TASK = (
         (
             f"%t = {TASK}",
             '%x = "avial.target"() {name = "x"} : () -> !avial.target_ref',
-            "avial.target stands in func.func",
+            "avial.target is in func.func",
         ),
         (
             f"%t = {TASK}".replace("{ omp.terminator }", "{ ub.unreachable }"),
@@ -151,7 +151,7 @@ TASK = (
             "%x = builtin.unrealized_conversion_cast %cpu : !avial.target_ref to !avial.target_ref"
             f" %t = {TASK.replace('(%cpu)', '(%x)')}",
             "",
-            "the first operand of avial.task is no avial.target",
+            "the first operand of avial.task is not an avial.target",
         ),
         (
             "%x = builtin.unrealized_conversion_cast to !avial.buffer_ref %t = "
@@ -159,7 +159,7 @@ TASK = (
             .replace("1, 0, 0, 0", "1, 1, 0, 0")
             .replace("(!avial.target_ref)", "(!avial.target_ref, !avial.buffer_ref)"),
             "",
-            "lists what is no memref",
+            "lists a value that is not a memref",
         ),
     ],
 )

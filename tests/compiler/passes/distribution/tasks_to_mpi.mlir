@@ -214,7 +214,7 @@ func.func @declared_only() attributes {avial.ranks = 1 : i32, avial.storages = [
 
 // -----
 
-// REFUSED: a function beside the program may not be called @main
+// REFUSED: a function other than the program cannot be named @main
 func.func private @main() {
   return
 }

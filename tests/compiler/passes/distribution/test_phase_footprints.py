@@ -609,7 +609,7 @@ def test_an_array_without_a_number_is_our_fault(context: ir.Context) -> None:
     module = ir.Module.parse(STAR, context)
     function = module.body.operations[0].operation
     scop = read_scop(function)
-    with pytest.raises(InternalError, match="array arg0 is touched, but has no number"):
+    with pytest.raises(InternalError, match="array arg0 is accessed, but has no index"):
         write_touches(function, "f.touches", scop, touched_boxes(scop), {})
 
 

@@ -137,7 +137,7 @@ func.func private @from(%a: memref<8xf64>, %k: index) {
 
 memref.global "private" @state : memref<1xf64> = dense<0.0>
 func.func @writes_what_no_rank_sees(%x: f64, %c: i1) {
-  // REFUSED: @hides, whose calls are not written out, works on a memref.global
+  // REFUSED: @hides, whose calls are not inlined, uses a memref.global
   func.call @hides(%x, %c) : (f64, i1) -> ()
   return
 }

@@ -81,7 +81,7 @@ func.func @leaves_loops(%A: memref<5x7xf64>, %x: f64) {
 
 // -----
 
-// REFUSED: works on tensors, and no memory was found for them
+// REFUSED: works on tensors, which could not be bufferized
 func.func @tensors(%a: tensor<4xf32>) -> tensor<4xf32> {
   %b = linalg.exp ins(%a : tensor<4xf32>) outs(%a : tensor<4xf32>) -> tensor<4xf32>
   return %b : tensor<4xf32>

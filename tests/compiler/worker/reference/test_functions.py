@@ -387,5 +387,5 @@ def test_a_layout_that_the_array_has_not_is_refused(layout: str) -> None:
 
 def test_what_nothing_stands_for() -> None:
     module = parse_cell(STENCIL, cell="f", context=ir.Context())
-    with pytest.raises(BindError, match=r"%arg0 is i32, and nothing of the caller's stands for it"):
+    with pytest.raises(BindError, match=r"no array or number is given for %arg0, which is i32"):
         caller_memory(program_function(module), None)

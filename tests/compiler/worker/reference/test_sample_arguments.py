@@ -162,7 +162,7 @@ def test_unused_arguments_and_other_types() -> None:
 
 
 def test_what_cannot_be_made_up() -> None:
-    with pytest.raises(BindError, match="nothing says how many dimensions it has"):
+    with pytest.raises(BindError, match="its number of dimensions is not known"):
         made_up("func.func @f(%a: memref<*xf32>) { return }")
     with pytest.raises(BindError, match="which no NumPy array holds"):
         made_up("func.func @f(%a: memref<4xvector<4xf32>>) { return }")
@@ -220,12 +220,12 @@ def test_single_elements_are_arrays_too() -> None:
 
 def test_what_was_chosen_is_told() -> None:
     found = random_arguments(VALUES, arrays={}, scalars={}, seed=3)
-    assert found.told.startswith(
+    assert found.note.startswith(
         "no inputs given: random f = 50xf32, i = 50xi8, b = 50xi1, n = 64, x = "
     )
-    assert found.told.endswith(", seed 3; --seed, -D NAME=…, --in NAME=… give your own")
+    assert found.note.endswith(", seed 3; set your own with --seed, -D NAME=…, --in NAME=…")
     some = random_arguments(VALUES, arrays={"2": np.ones(50, bool)}, scalars={"n": 1, "4": 2.0})
-    assert some.told.startswith("not all inputs given: random f = 50xf32, i = 50xi8, seed 0")
+    assert some.note.startswith("not all inputs given: random f = 50xf32, i = 50xi8, seed 0")
     assert some.arrays["b"].all()
     assert some.scalars == {"n": 1, "x": 2.0}
 

@@ -117,7 +117,7 @@ def test_to_read_what_nobody_was_given_is_an_error_not_garbage(cluster: Cluster)
     binary = failing().binary(given, 2)
     pieces = tuple(p for p in binary.manifest.inputs if (p.rank, p.storage) != (0, "A"))
     cut = replace(binary, manifest=replace(binary.manifest, inputs=pieces), key="cut")
-    with pytest.raises(RunError, match=r"in task 'first' on cpu\d: .* no rank was given"):
+    with pytest.raises(RunError, match=r"in task 'first' on cpu\d: .* no rank holds"):
         clusters.run(cut, given, cluster)
 
 
@@ -169,7 +169,7 @@ def test_no_failed_allocation_is_a_crash() -> None:
             books.library.avial_table(ctypes.c_int64(what), None, ctypes.c_int64(0))
         if not error:
             break
-        assert own_error(error) == "out of memory for the bookkeeping of a phase"
+        assert own_error(error) == "out of memory for a phase's ownership directory"
         failed += 1
     left.value = -1
     assert failed > 30
