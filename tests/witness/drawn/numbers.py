@@ -61,7 +61,7 @@ def _bits(w: Writer) -> Number:
     return w.made(f"arith.{name} {x.name}, {y.name} : {x.type}", x.type)
 
 
-def _below(w: Writer, x: Number, power: int) -> Number:
+def below(w: Writer, x: Number, power: int) -> Number:
     """The lowest `power` bits of it."""
     mask = w.constant(x.type, (1 << power) - 1)
     range_ = Range(0, (1 << power) - 1)
@@ -77,7 +77,7 @@ def _shift(w: Writer) -> Number:
     if w.flip():
         amount = w.constant(x.type, w.whole(0, min(width - 1, Range.full(x.type).high)))
     else:
-        amount = _below(w, w.of(x.type), min(width.bit_length() - 1, width - 2))
+        amount = below(w, w.of(x.type), min(width.bit_length() - 1, width - 2))
     return w.made(f"arith.{name} {x.name}, {amount.name} : {x.type}", x.type)
 
 
@@ -87,7 +87,7 @@ def _exact(w: Writer) -> Number:
     width = width_of(x.type)
     if width < 4:
         return _bits(w)
-    small = _below(w, x, width // 2 - 1) if width > 3 else x
+    small = below(w, x, width // 2 - 1) if width > 3 else x
     power = w.whole(0, width // 2 - 1)
     factor = w.constant(
         x.type, 1 << power if w.flip() else w.whole(1, (1 << width // 2 - 1) - 1 or 1)
@@ -125,7 +125,7 @@ def _divisor(w: Writer, x: Number, signed: bool) -> Number:
         ):
             return constant
     one = w.constant(x.type, 1)
-    half = _below(w, w.of(x.type), width_of(x.type) - 1)
+    half = below(w, w.of(x.type), width_of(x.type) - 1)
     return w.made(f"arith.ori {half.name}, {one.name} : {x.type}", x.type)
 
 
@@ -317,7 +317,7 @@ def subscript(w: Writer, extent: int) -> Number:
         return w.made(f"arith.index_castui {few.name} : {few.type} to index", "index", range_)
     if width_of(x.type) < bits + 2:
         x = cast(w, x, w.pick(("i8", "i16", "i64", "index")))
-    low = _below(w, x, bits)
+    low = below(w, x, bits)
     return low if low.type == "index" else cast(w, low, "index")
 
 

@@ -39,6 +39,17 @@ def closed(name: str, sizes: Sequence[int]) -> Tensor:
     return Tensor(name, tuple(sizes), (False,) * len(sizes))
 
 
+def _closed(w: Writer, scope: list[Tensor]) -> Tensor:
+    """One whose type says all of its extents; made by a cast where there is none."""
+    found = [t for t in scope if not any(t.open)]
+    if found:
+        return w.pick(found)
+    source = w.pick(scope)
+    result = closed(w.fresh(), source.sizes)
+    w.put(f"{result.name} = tensor.cast {source.name} : {source.type} to {result.type}")
+    return result
+
+
 Step = Callable[[Writer, list[Tensor]], Tensor]
 
 
@@ -103,7 +114,7 @@ def _fitting(part: Sequence[int], whole: Sequence[int]) -> list[int] | None:
 
 
 def _collapse(w: Writer, scope: list[Tensor]) -> Tensor:
-    source = w.pick([t for t in scope if not any(t.open)])
+    source = _closed(w, scope)
     groups = groups_of(w, len(source.sizes))
     sizes = [prod(source.sizes[k] for k in group) for group in groups]
     result = Tensor(w.fresh(), tuple(sizes), (False,) * len(sizes), source.element)
@@ -117,7 +128,7 @@ def _collapse(w: Writer, scope: list[Tensor]) -> Tensor:
 
 
 def _expand(w: Writer, scope: list[Tensor]) -> Tensor:
-    source = w.pick([t for t in scope if not any(t.open)])
+    source = _closed(w, scope)
     if not source.sizes or len(source.sizes) > 3:
         return source
     chosen = w.whole(0, len(source.sizes) - 1)
@@ -182,7 +193,7 @@ def _map(w: Writer, scope: list[Tensor]) -> Tensor:
 
 
 def _transpose(w: Writer, scope: list[Tensor]) -> Tensor:
-    source = w.pick([t for t in scope if not any(t.open)])
+    source = _closed(w, scope)
     order = list(w.permutation(len(source.sizes)))
     init = closed(w.fresh(), [source.sizes[k] for k in order])
     w.put(f"{init.name} = tensor.empty() : {init.type}")
@@ -195,8 +206,8 @@ def _transpose(w: Writer, scope: list[Tensor]) -> Tensor:
 
 
 def _reduce(w: Writer, scope: list[Tensor]) -> Tensor:
-    source = w.pick([t for t in scope if not any(t.open) and t.sizes] or scope)
-    if not source.sizes or any(source.open):
+    source = _closed(w, scope)
+    if not source.sizes:
         return source
     dim = w.whole(0, len(source.sizes) - 1)
     sizes = [n for k, n in enumerate(source.sizes) if k != dim]
@@ -250,7 +261,7 @@ def _chosen(w: Writer, scope: list[Tensor]) -> Tensor:
 
 
 def _pad(w: Writer, scope: list[Tensor]) -> Tensor:
-    source = w.pick([t for t in scope if not any(t.open)])
+    source = _closed(w, scope)
     if not source.sizes:
         return source
     low = [w.whole(0, 1) for _ in source.sizes]
@@ -275,7 +286,8 @@ def tensors_body(draw: st.DrawFn, name: str) -> Body:
     w = Writer(draw, name)
     arrays = {f"{name}t{k}": filled(w, shape(w), np.int64) for k in range(w.whole(1, 2))}
     w.hold(f"{name}n")
-    scope = [closed(f"%{key}", array.shape) for key, array in arrays.items()]
+    opened = {key: tuple(w.whole(0, 3) == 0 for _ in v.shape) for key, v in arrays.items()}
+    scope = [Tensor(f"%{key}", v.shape, opened[key]) for key, v in arrays.items()]
     given = len(scope)
     for _ in range(w.whole(1, 6)):
         made = w.pick(_STEPS)(w, scope)
@@ -288,5 +300,6 @@ def tensors_body(draw: st.DrawFn, name: str) -> Body:
         {**arrays, f"{name}n": np.arange(8)},
         index=(f"{name}n",),
         tensors=tuple(arrays),
+        opened=opened,
         results=results,
     )

@@ -38,6 +38,13 @@ class View:
         return tuple(dim.size for dim in self.dims)
 
     @property
+    def plain(self) -> bool:
+        """Whether MLIR takes its layout for that of dense memory; `strided<[1]>` is that, too."""
+        (dim, *more) = self.dims or (Dim(1, 1),)
+        unit = dim.stride == 1 and not dim.open_stride and self.offset == 0 and not more
+        return self.identity or unit
+
+    @property
     def type(self) -> str:
         extents = "".join(f"{'?' if dim.open else dim.size}x" for dim in self.dims)
         if self.identity:
@@ -49,9 +56,13 @@ class View:
         return f"memref<{extents}{self.element}, strided<[{strides}]{offset}>>"
 
 
-def viewed(name: str, array: np.ndarray) -> View:
-    strides = [prod(array.shape[k + 1 :]) for k in range(array.ndim)]
-    dims = tuple(Dim(n, s) for n, s in zip(array.shape, strides, strict=True))
+def viewed(name: str, array: np.ndarray, opened: Sequence[bool] = ()) -> View:
+    """Of dense memory; an extent that the type leaves out makes the strides before it unknown."""
+    opened = opened or (False,) * array.ndim
+    dims = tuple(
+        Dim(n, prod(array.shape[k + 1 :]), opened[k], any(opened[k + 1 :]))
+        for k, n in enumerate(array.shape)
+    )
     return View(f"%{name}", ELEMENT[array.dtype.name], dims)
 
 
@@ -147,7 +158,7 @@ def _collapse(w: Writer, view: View) -> View:
         replace(view.dims[group[-1]], size=prod(view.dims[k].size for k in group))
         for group in groups
     )
-    result = replace(view, name=w.fresh(), dims=dims)
+    result = replace(view, name=w.fresh(), dims=dims, identity=view.plain)
     w.put(
         f"{result.name} = memref.collapse_shape {view.name} {groups} "
         f": {view.type} into {result.type}"
@@ -173,7 +184,7 @@ def _expand(w: Writer, view: View) -> View:
         for j, part in enumerate(parts):
             inner = prod(parts[j + 1 :])
             dims.append(dim if len(parts) == 1 else Dim(part, dim.stride * inner))
-    result = replace(view, name=w.fresh(), dims=tuple(dims))
+    result = replace(view, name=w.fresh(), dims=tuple(dims), identity=view.plain)
     sizes = [w.hidden(dim.size).name if dim.open else str(dim.size) for dim in dims]
     w.put(
         f"{result.name} = memref.expand_shape {view.name} {groups} "
@@ -222,7 +233,8 @@ def views_body(draw: st.DrawFn, name: str) -> Body:
     dtype = w.pick((np.int32, np.int64, np.float32, np.int8))
     base = filled(w, shape(w, 2), dtype)
     w.hold(f"{name}n")
-    view = viewed(f"{name}b", base)
+    opened = tuple(w.whole(0, 3) == 0 for _ in base.shape)
+    view = viewed(f"{name}b", base, opened)
     for _ in range(w.whole(1, 4)):
         view = w.pick(_STEPS)(w, view)
     other = filled(w, view.sizes, dtype)
@@ -231,7 +243,7 @@ def views_body(draw: st.DrawFn, name: str) -> Body:
     source, target = (view, whole) if w.flip() else (whole, view)
     w.pick((_copied, _looped, _looped, _generic))(w, source, target)
     arrays = {f"{name}b": base, f"{name}w": other, f"{name}n": np.arange(8)}
-    return Body(w.lines, arrays, index=(f"{name}n",))
+    return Body(w.lines, arrays, index=(f"{name}n",), opened={f"{name}b": opened})
 
 
 def _copied(w: Writer, source: View, target: View) -> None:
