@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from avial_lab.program.compilation import Namespace, analyse, compile
     from avial_lab.program.program import Program
     from avial_lab.program.reference_run import OneProcess, start_or_reference
+    from avial_lab.program.session import cluster
     from avial_lab.program.timing import Timing, timed
     from avial_lab.runtime.launch.cluster import Cluster
 
@@ -43,6 +44,7 @@ _HOME = {
     "Topology": "machine.topology",
     "analyse": "program.compilation",
     "check": "lessons.exercise",
+    "cluster": "program.session",
     "compile": "program.compilation",
     "load_ipython_extension": "notebook",
     "measure_ceilings": "machine.measure",
@@ -63,6 +65,7 @@ __all__ = [
     "Topology",
     "analyse",
     "check",
+    "cluster",
     "compile",
     "load_ipython_extension",
     "measure_ceilings",

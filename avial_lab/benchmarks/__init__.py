@@ -1,7 +1,7 @@
 """The race: our programs against C with OpenMP, Numba and NumPy, on the kernels of the repository.
 
-Kernels, Course -> Sheet. Every contestant works on the same arguments in a
-process of its own, its result is checked before it is timed, and all take turns.
+Kernels, Configuration -> Report. Every contestant works on the same arguments in a
+process of its own, its result is checked before it is timed, and all run alternately.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 
 from avial_lab.benchmarks.contestants import PEERS, Start, missing_peers
 from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
-from avial_lab.benchmarks.rounds import run_heat
-from avial_lab.benchmarks.table import Heat, Sheet
+from avial_lab.benchmarks.rounds import run_round
+from avial_lab.benchmarks.table import Report, Round
 from avial_lab.benchmarks.verification import Answer
 from avial_lab.machine.host import busy, this_machine
 from avial_lab.machine.measure import measure_ceilings
 from avial_lab.machine.roofline import Ceilings
 from avial_lab.runtime.rank.blas import blas_of_numpy, needed
 
-__all__ = ["PEERS", "Answer", "Course", "race"]
+__all__ = ["PEERS", "Answer", "Configuration", "race"]
 
 
 @dataclass(frozen=True)
-class Course:
+class Configuration:
     """What a race is run over. `elements`: of each kernel the first of these that it has a version
     of; of none, its own first. `without`: optional passes that our own programs do without;
     `strict` is their arithmetic; with `blas` they call one; `tune`: seconds for which each is tuned
     before it races.
 
-    `told` hears of every heat as it ends.
+    `on_round` is called with every round as it ends.
     """
 
     size: str = "SMALL"
@@ -41,28 +41,28 @@ class Course:
     strict: bool = False
     blas: bool = False
     tune: float | None = None
-    told: Callable[[Heat], None] = field(default=lambda _: None, repr=False)
+    on_round: Callable[[Round], None] = field(default=lambda _: None, repr=False)
 
 
-def race(kernels: Sequence[str], course: Course) -> Sheet:
-    """Race on each of `kernels`; raises BindError where one is none, before anybody starts.
+def race(kernels: Sequence[str], configuration: Configuration) -> Report:
+    """Race on each of `kernels`; raises BindError where one is none, before any contestant starts.
 
-    An interrupt ends the race: what was finished is in the sheet, whose notes say so.
+    An interrupt ends the race: what was finished is in the report, whose notes say so.
     """
     for name in kernels:
-        _program(name, "MINI", course.elements)
-    notes = list(_doubts(course))
-    heats: list[Heat] = []
-    planned = len(kernels) * len(course.threads) * len(course.ranks)
+        _program(name, "MINI", configuration.elements)
+    notes = list(_doubts(configuration))
+    rounds: list[Round] = []
+    planned = len(kernels) * len(configuration.threads) * len(configuration.ranks)
     try:
-        for heat in _heats(kernels, course, notes):
-            heats.append(heat)
-            course.told(heat)
+        for raced in _rounds(kernels, configuration, notes):
+            rounds.append(raced)
+            configuration.on_round(raced)
     except KeyboardInterrupt:
-        notes.append(f"interrupted after {len(heats)} of {planned} heats")
-    ceilings = tuple(dict.fromkeys(h.ceilings for h in heats if h.ceilings is not None))
-    whole = len(heats) == planned
-    return Sheet(course.size, tuple(heats), ceilings, this_machine(), tuple(notes), whole)
+        notes.append(f"interrupted after {len(rounds)} of {planned} rounds")
+    ceilings = tuple(dict.fromkeys(h.ceilings for h in rounds if h.ceilings is not None))
+    whole = len(rounds) == planned
+    return Report(configuration.size, tuple(rounds), ceilings, this_machine(), tuple(notes), whole)
 
 
 def _program(name: str, size: str, elements: Sequence[str]) -> KernelProgram:
@@ -71,13 +71,15 @@ def _program(name: str, size: str, elements: Sequence[str]) -> KernelProgram:
     return kernel_program(name, size=size, element=chosen or next(iter(elements), None))
 
 
-def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator[Heat]:
+def _rounds(
+    kernels: Sequence[str], configuration: Configuration, notes: list[str]
+) -> Iterator[Round]:
     ceilings: dict[tuple[int, str], Ceilings] = {}
     for name in kernels:
-        program = _program(name, course.size, course.elements)
+        program = _program(name, configuration.size, configuration.elements)
         answer = Answer(program)
-        for threads in course.threads:
-            for ranks in course.ranks:
+        for threads in configuration.threads:
+            for ranks in configuration.ranks:
                 key = (threads * ranks, program.element.replace("i", "f"))
                 if key not in ceilings:
                     ceilings[key] = measure_ceilings(*key)
@@ -85,29 +87,29 @@ def _heats(kernels: Sequence[str], course: Course, notes: list[str]) -> Iterator
                     program,
                     ranks,
                     threads,
-                    course.against,
-                    course.without,
-                    course.strict,
-                    course.blas,
-                    course.tune,
+                    configuration.against,
+                    configuration.without,
+                    configuration.strict,
+                    configuration.blas,
+                    configuration.tune,
                 )
-                yield run_heat(start, answer, ceilings[key])
+                yield run_round(start, answer, ceilings[key])
         if answer.note:
             notes.append(answer.note)
 
 
-def _doubts(course: Course) -> Iterator[str]:
-    """What cannot race here, and why not to trust the times."""
+def _doubts(configuration: Configuration) -> Iterator[str]:
+    """Which peers are missing, and reasons to doubt the times."""
     yield from busy()
-    yield from missing_peers(course.against, course.ranks)
-    theirs = blas_of_numpy() if "numpy" in course.against else None
+    yield from missing_peers(configuration.against, configuration.ranks)
+    theirs = blas_of_numpy() if "numpy" in configuration.against else None
     if theirs is not None:
         yield f"NumPy's products of matrices: {theirs.name}"
-    if course.without:
-        yield f"avial without {course.without}"
-    if course.tune is not None:
-        yield f"avial tuned for {course.tune:g} s before each race"
-    if course.strict:
+    if configuration.without:
+        yield f"avial without {configuration.without}"
+    if configuration.tune is not None:
+        yield f"avial tuned for {configuration.tune:g} s before each race"
+    if configuration.strict:
         yield "avial with strict arithmetic"
-    if course.blas:
+    if configuration.blas:
         yield f"avial calls a BLAS for products of matrices: {needed()}"

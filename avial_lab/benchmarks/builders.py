@@ -1,4 +1,4 @@
-"""Who races: what a booth needs to know to build and call one contestant on one kernel.
+"""Who races: what a worker needs to know to build and call one contestant on one kernel.
 
 Entry, arguments -> a Runner that sets the arrays back, runs once and tells the seconds it took.
 """
@@ -157,7 +157,7 @@ class BinaryRunner(Runner):
         return super().arrays
 
 
-# -- what is sent to a booth -----------------------------------------------------------------------
+# -- what is sent to a worker ----------------------------------------------------------------------
 
 
 class Entry(ABC):
@@ -191,7 +191,7 @@ class CEntry(Entry):
     symbol: str
 
     def runner(self, arguments: Mapping[str, Any]) -> Runner:
-        # Not from a cache: what it takes is told.
+        # Not from a cache: its time is reported.
         library = loaded(self.compiler.compiled(self.source))
         return CRunner(arguments, library, self.symbol)
 

@@ -1,6 +1,6 @@
 """A race in pictures: how much faster we are than each contestant, and how near to the roof.
 
-Heats with the same ranks, threads and element type -> SVG. Both scales are logarithmic.
+Rounds with the same ranks, threads and element type -> SVG. Both scales are logarithmic.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from avial_lab.benchmarks.styles import legend_item, mark
-from avial_lab.benchmarks.table import OURS, Heat, Lane, contestants
+from avial_lab.benchmarks.table import OURS, Result, Round, contestants
 from avial_lab.machine.roofline import Ceilings
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, framed
@@ -23,27 +23,29 @@ _NAMES = 110.0  # pixels for the kernels' names
 # -- ratios ----------------------------------------------------------------------------------------
 
 
-def ratios_svg(heats: Sequence[Heat]) -> str:
+def ratios_svg(rounds: Sequence[Round]) -> str:
     """A row for each kernel: our time is 1, every contestant stands at its time over ours; the bar
     goes to the best peer.
     """
-    shown = [heat for heat in heats if heat.ours is not None]
-    ratios = [r for heat in shown for lane in heat.home if (r := heat.ratio_to(lane)) is not None]
+    shown = [raced for raced in rounds if raced.ours is not None]
+    ratios = [
+        r for raced in shown for result in raced.home if (r := raced.ratio_to(result)) is not None
+    ]
     low = 2.0 ** math.floor(math.log2(min([*ratios, 0.5])))
     high = 2.0 ** math.ceil(math.log2(max([*ratios, 2.0])))
     axis = Axis(low, high, _NAMES, WIDTH - 12)
     height = _ROW * len(shown) + 34
     body = [_ratio_axis(axis, height - 26)]
-    for number, heat in enumerate(shown):
-        body.append(_ratio_row(heat, axis, 10 + _ROW * (number + 0.5)))
-    faults = [heat.kernel for heat in heats if heat.ours is None]
+    for number, raced in enumerate(shown):
+        body.append(_ratio_row(raced, axis, 10 + _ROW * (number + 0.5)))
+    faults = [raced.kernel for raced in rounds if raced.ours is None]
     return framed(
         "".join(body),
         WIDTH,
         height,
-        title=f"Every contestant's time over ours: {_group(heats)}",
+        title=f"Every contestant's time over ours: {_group(rounds)}",
         summary="right of the line is slower than us, left is faster; bars end at the best peer",
-        description="; ".join(_ratio_words(heat) for heat in shown),
+        description="; ".join(_ratio_words(raced) for raced in shown),
         legend=[legend_item(name) for name in contestants(shown)],
         notes=[f"no time for avial_lab: {', '.join(faults)}"] if faults else (),
     )
@@ -60,50 +62,50 @@ def _ratio_axis(axis: Axis, bottom: float) -> str:
     return "".join(parts) + svg.line(axis.at(1), 4, axis.at(1), bottom, stroke=svg.INK, width=2)
 
 
-def _ratio_row(heat: Heat, axis: Axis, y: float) -> str:
-    parts = [svg.text(_NAMES - 12, y + 4, heat.kernel, size=12, anchor="end")]
-    if heat.ratio is not None:
-        x1, x2 = sorted((axis.at(1), axis.at(heat.ratio)))
-        colour = GREEN if heat.ratio >= 1 else VERMILION
+def _ratio_row(raced: Round, axis: Axis, y: float) -> str:
+    parts = [svg.text(_NAMES - 12, y + 4, raced.kernel, size=12, anchor="end")]
+    if raced.ratio is not None:
+        x1, x2 = sorted((axis.at(1), axis.at(raced.ratio)))
+        colour = GREEN if raced.ratio >= 1 else VERMILION
         bar = svg.rectangle(x1, y - 3, max(x2 - x1, 0.5), 6, fill=colour)
-        parts.append(svg.group(bar, title=_ratio_words(heat)))
+        parts.append(svg.group(bar, title=_ratio_words(raced)))
     # Ourselves last, on top.
-    for lane in sorted(heat.home, key=lambda lane: lane.contestant == OURS):
-        ratio = heat.ratio_to(lane)
+    for result in sorted(raced.home, key=lambda result: result.contestant == OURS):
+        ratio = raced.ratio_to(result)
         if ratio is not None:
-            tip = f"{heat.kernel}, {lane.contestant}: {_time(lane)}, {ratio:.2f} × ours"
-            parts.append(svg.group(mark(lane.contestant, axis.at(ratio), y), title=tip))
+            tip = f"{raced.kernel}, {result.contestant}: {_time(result)}, {ratio:.2f} × ours"
+            parts.append(svg.group(mark(result.contestant, axis.at(ratio), y), title=tip))
     return "".join(parts)
 
 
-def _ratio_words(heat: Heat) -> str:
-    if heat.ratio is None or heat.best is None:
-        return f"{heat.kernel}: no peer"
-    return f"{heat.kernel}: {heat.ratio:.2f} × {heat.best.contestant}, the best peer"
+def _ratio_words(raced: Round) -> str:
+    if raced.ratio is None or raced.best is None:
+        return f"{raced.kernel}: no peer"
+    return f"{raced.kernel}: {raced.ratio:.2f} × {raced.best.contestant}, the best peer"
 
 
 # -- the roofline ----------------------------------------------------------------------------------
 
 
-def roofline_svg(heats: Sequence[Heat], ceilings: Ceilings) -> str:
+def roofline_svg(rounds: Sequence[Round], ceilings: Ceilings) -> str:
     """Speed over arithmetic intensity, both by the kernels' own counts, under the machine's
     ceilings (Williams, Waterman, Patterson 2009).
     """
-    shown = [heat for heat in heats if heat.home and heat.flops]
-    points = [(heat, lane) for heat in shown for lane in heat.home]
+    shown = [raced for raced in rounds if raced.home and raced.flops]
+    points = [(raced, result) for raced in shown for result in raced.home]
     points.sort(key=lambda point: point[1].contestant == OURS)
-    speeds = [heat.flops / lane.median_s for heat, lane in points]
-    plane = Plane.around([heat.intensity for heat in shown], speeds, ceilings)
+    speeds = [raced.flops / result.median_s for raced, result in points]
+    plane = Plane.around([raced.intensity for raced in shown], speeds, ceilings)
     body = plane.to_svg()
-    body += "".join(_point(heat, lane, plane) for heat, lane in points)
+    body += "".join(_point(raced, result, plane) for raced, result in points)
     body += _names(shown, plane)
     return framed(
         body,
         WIDTH,
         HEIGHT,
-        title=f"Roofline: {_group(heats)}",
+        title=f"Roofline: {_group(rounds)}",
         summary=f"{ceilings}",
-        description="; ".join(_point_words(heat, lane) for heat, lane in points[-40:]),
+        description="; ".join(_point_words(raced, result) for raced, result in points[-40:]),
         legend=[
             *(legend_item(name) for name in contestants(shown)),
             LegendItem(svg.line(0, 7, 26, 7, stroke=svg.INK, width=2), "memory and arithmetic"),
@@ -114,34 +116,34 @@ def roofline_svg(heats: Sequence[Heat], ceilings: Ceilings) -> str:
     )  # fmt: skip
 
 
-def _point(heat: Heat, lane: Lane, plane: Plane) -> str:
-    place = plane.at(heat.intensity, heat.flops / lane.median_s)
-    return svg.group(mark(lane.contestant, *place), title=_point_words(heat, lane))
+def _point(raced: Round, result: Result, plane: Plane) -> str:
+    place = plane.at(raced.intensity, raced.flops / result.median_s)
+    return svg.group(mark(result.contestant, *place), title=_point_words(raced, result))
 
 
-def _point_words(heat: Heat, lane: Lane) -> str:
-    share = heat.roofline(lane)
-    told = "" if share is None else f", {share:.0%} of the roofline"
-    speed = heat.flops / lane.median_s / 1e9
-    return f"{heat.kernel}, {lane.contestant}: {speed:.3g} GFLOP/s{told}"
+def _point_words(raced: Round, result: Result) -> str:
+    share = raced.roofline(result)
+    share_words = "" if share is None else f", {share:.0%} of the roofline"
+    speed = raced.flops / result.median_s / 1e9
+    return f"{raced.kernel}, {result.contestant}: {speed:.3g} GFLOP/s{share_words}"
 
 
-def _names(heats: Sequence[Heat], plane: Plane) -> str:
+def _names(rounds: Sequence[Round], plane: Plane) -> str:
     """The kernels' names beside our own points, as far as there is room; each point's tooltip has
     it anyway.
     """
     taken: list[tuple[float, float, float, float]] = []
     parts: list[str] = []
-    for heat in heats:
-        if heat.ours is None:
+    for raced in rounds:
+        if raced.ours is None:
             continue
-        x, y = plane.at(heat.intensity, heat.flops / heat.ours.median_s)
+        x, y = plane.at(raced.intensity, raced.flops / raced.ours.median_s)
         left, top = x + 9, y - 6
-        box = (left, top, left + svg.text_width(heat.kernel, 11), top + 12)
+        box = (left, top, left + svg.text_width(raced.kernel, 11), top + 12)
         if box[2] > plane.x.end or any(_meet(box, other) for other in taken):
             continue
         taken.append(box)
-        parts.append(svg.text(left, top + 10, heat.kernel, size=11, halo=True))
+        parts.append(svg.text(left, top + 10, raced.kernel, size=11, halo=True))
     return "".join(parts)
 
 
@@ -151,8 +153,8 @@ def _meet(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     )  # fmt: skip
 
 
-def _group(heats: Sequence[Heat]) -> str:
-    first = heats[0]
+def _group(rounds: Sequence[Round]) -> str:
+    first = rounds[0]
     ranks = f"{first.ranks} rank{'s' if first.ranks > 1 else ''}"
     return f"{first.element}, {ranks}, {first.threads} thread{'s' if first.threads > 1 else ''}"
 
@@ -161,5 +163,5 @@ def _times(value: float) -> str:
     return f"{value:g} ×" if value >= 1 else f"1/{1 / value:g} ×"
 
 
-def _time(lane: Lane) -> str:
-    return f"{lane.median_s * 1e3:.3f} ms"
+def _time(result: Result) -> str:
+    return f"{result.median_s * 1e3:.3f} ms"

@@ -1,6 +1,6 @@
 """`avial-lab bench KERNEL… --against …`: the race as a command.
 
-Arguments -> the table, or JSON, on stdout; every heat on stderr as it ends.
+Arguments -> the table, or JSON, on stdout; every round on stderr as it ends.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from avial_lab.benchmarks import PEERS, Course, race
-from avial_lab.benchmarks.html_report import sheet_html
-from avial_lab.benchmarks.json_report import sheet_facts
+from avial_lab.benchmarks import PEERS, Configuration, race
+from avial_lab.benchmarks.html_report import report_html
+from avial_lab.benchmarks.json_report import report_facts
 from avial_lab.benchmarks.kernel_suite import POLYBENCH, SIZES, kernel_names
 from avial_lab.benchmarks.made import made_by
-from avial_lab.benchmarks.table import Heat, Sheet
+from avial_lab.benchmarks.table import Report, Round
 from avial_lab.compiler.options import CompileOptions, arguments
 from avial_lab.core.errors import BindError
 from avial_lab.program.tuning import TUNE, checked_budget
 
 
 def race_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the race can be told."""
+    """Declare the arguments of a race."""
     parser.add_argument(
         "kernels", nargs="*", metavar="KERNEL", help="kernels of this repository; default: all"
     )
@@ -76,12 +76,12 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def race_command(options: argparse.Namespace) -> int:
-    """Race, and print the sheet; 0 where every contestant came home with the right answer."""
+    """Race, and print the report; 0 where every contestant has a correct result."""
     names = _kernels(options)
     check_json(options)
     # What makes no sense is said before anybody races.
     own = CompileOptions.of(without=options.without, strict=options.strict, blas=options.blas)
-    course = Course(
+    configuration = Configuration(
         size=options.size,
         elements=tuple(filter(None, options.element.split(","))),
         against=options.against,
@@ -91,20 +91,20 @@ def race_command(options: argparse.Namespace) -> int:
         strict=own.strict,
         blas=own.blas,
         tune=None if options.tune is None else checked_budget(options.tune),
-        told=_tell,
+        on_round=_print_round,
     )
-    sheet = race(names, course)
+    report = race(names, configuration)
     if options.html is not None:
-        write_file(options.html, sheet_html(sheet))
+        write_file(options.html, report_html(report))
     if options.json == "-":
-        print(_json(sheet, options))
+        print(_json(report, options))
     else:
         if options.json:
-            write_file(Path(options.json), _json(sheet, options))
-        print(sheet)
-    if not sheet.whole:
+            write_file(Path(options.json), _json(report, options))
+        print(report)
+    if not report.whole:
         return 130  # as a shell says it of what was interrupted
-    return 1 if sheet.faults else 0
+    return 1 if report.faults else 0
 
 
 def check_json(options: argparse.Namespace) -> None:
@@ -127,8 +127,8 @@ def _kernels(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chosen)) or there
 
 
-def _json(sheet: Sheet, options: argparse.Namespace) -> str:
-    return json.dumps(sheet_facts(sheet, made_by(options.given)), indent=2)
+def _json(report: Report, options: argparse.Namespace) -> str:
+    return json.dumps(report_facts(report, made_by(options.given)), indent=2)
 
 
 def write_file(path: Path, text: str) -> None:
@@ -139,16 +139,16 @@ def write_file(path: Path, text: str) -> None:
         raise BindError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _tell(heat: Heat) -> None:
-    """One heat in one line: a long race is watched."""
+def _print_round(raced: Round) -> None:
+    """One round in one line: a long race is watched."""
     times = ", ".join(
-        f"{lane.contestant} {lane.median_s * 1e3:.3f} ms"
-        if lane.seconds
-        else f"{lane.contestant} !"
-        for lane in heat.lanes
+        f"{result.contestant} {result.median_s * 1e3:.3f} ms"
+        if result.seconds
+        else f"{result.contestant} !"
+        for result in raced.results
     )
-    where = f"{heat.kernel} {heat.element}, {heat.ranks} × {heat.threads}"
-    ratio = "" if heat.ratio is None else f"; {heat.ratio:.2f} ×"
+    where = f"{raced.kernel} {raced.element}, {raced.ranks} × {raced.threads}"
+    ratio = "" if raced.ratio is None else f"; {raced.ratio:.2f} ×"
     print(f"{where}: {times}{ratio}", file=sys.stderr, flush=True)
 
 

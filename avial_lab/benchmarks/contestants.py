@@ -1,6 +1,6 @@
-"""Who races in a heat, and how each is built.
+"""Who races in a round, and how each is built.
 
-Start -> entrants by name -> teams: something that runs when it is asked, and tells its seconds.
+Start -> contestants by name -> runners, which run on request and return their seconds.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 from avial_lab.benchmarks.builders import NUMBA_HINT, CallEntry, CEntry, Entry, NumbaEntry, OwnEntry
 from avial_lab.benchmarks.c_peers import mpi_compilers, mpi_source, peer_folder, peer_source
 from avial_lab.benchmarks.kernel_suite import KernelProgram
-from avial_lab.benchmarks.mpi_builders import CallCrew, CCrew, CrewEntry, OwnCrew
-from avial_lab.benchmarks.mpi_workers import Crew
+from avial_lab.benchmarks.mpi_builders import CallGroup, CGroup, GroupEntry, OwnGroup
+from avial_lab.benchmarks.mpi_workers import MpiGroup
 from avial_lab.benchmarks.table import ALONE, OURS
-from avial_lab.benchmarks.worker import Booth
+from avial_lab.benchmarks.worker import BenchmarkWorker
 from avial_lab.core.c_compiler import c_compilers
 from avial_lab.program import compilation
 
 PEERS = ("c", "numba", "numpy")
-"""Whom we may be raced against: `c` is every C compiler that is here, with and without fast math;
+"""The peers to race against: `c` is every C compiler that is here, with and without fast math;
 `numpy` has SciPy beside it where that is installed and has something to say.
 """
 
 
-class Team(Protocol):
+class RemoteRunner(Protocol):
     """A contestant, built and run once."""
 
     compile_s: float
@@ -42,7 +42,7 @@ class Team(Protocol):
 
 @dataclass(frozen=True)
 class Start:
-    """What a heat starts from."""
+    """What a round starts from."""
 
     program: KernelProgram
     ranks: int
@@ -60,27 +60,27 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Entrant:
+class Contestant:
     name: str
-    enter: Callable[[], Team]
+    enter: Callable[[], RemoteRunner]
 
 
-def entrants(start: Start) -> Iterator[Entrant]:
-    """Everybody, ourselves first."""
-    yield Entrant(OURS, lambda: _own_team(start))
+def contestants(start: Start) -> Iterator[Contestant]:
+    """All contestants, our own first."""
+    yield Contestant(OURS, lambda: _own_runner(start))
     if start.ranks * start.threads > 1:
         alone = replace(start, ranks=1, threads=1, tune=None)  # it is tuned by then
-        yield Entrant(ALONE, lambda: _own_team(alone))
+        yield Contestant(ALONE, lambda: _own_runner(alone))
     if start.ranks > 1:
-        for name, entry in _crews(start):
-            yield Entrant(name, lambda entry=entry: _crew(start, entry))
+        for name, entry in _groups(start):
+            yield Contestant(name, lambda entry=entry: _group_of(start, entry))
     else:
         for name, entry in _peers(start):
-            yield Entrant(name, lambda entry=entry: _booth(start, entry))
+            yield Contestant(name, lambda entry=entry: _worker_of(start, entry))
 
 
 def missing_peers(against: Sequence[str], ranks: Sequence[int]) -> Iterator[str]:
-    """Whoever cannot race here, in words."""
+    """The peers that are missing here, in words."""
     if "c" in against:
         found = {compiler.name for compiler in c_compilers()}
         if not found:
@@ -100,7 +100,7 @@ def _installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _own_team(start: Start) -> Team:
+def _own_runner(start: Start) -> RemoteRunner:
     compiled = compilation.compile(
         start.program.text,
         arrays=start.program.arrays,
@@ -114,22 +114,22 @@ def _own_team(start: Start) -> Team:
     )
     if start.tune is not None:
         compiled = compiled.tune(start.tune, threads=start.threads)
-    team: Team
+    runner: RemoteRunner
     if start.ranks > 1:
-        team = _crew(start, OwnCrew(compiled.binary, start.threads))
+        runner = _group_of(start, OwnGroup(compiled.binary, start.threads))
     else:
-        team = _booth(start, OwnEntry(compiled.binary, start.threads))
+        runner = _worker_of(start, OwnEntry(compiled.binary, start.threads))
     # As it was when it was compiled, which the cache may have spared us now.
-    team.compile_s += sum(compiled.seconds.values())
-    return team
+    runner.compile_s += sum(compiled.seconds.values())
+    return runner
 
 
-def _booth(start: Start, entry: Entry) -> Booth:
-    return Booth(entry, start.program.before, threads=start.threads, places=start.places)
+def _worker_of(start: Start, entry: Entry) -> BenchmarkWorker:
+    return BenchmarkWorker(entry, start.program.before, threads=start.threads, places=start.places)
 
 
-def _crew(start: Start, entry: CrewEntry) -> Crew:
-    return Crew(
+def _group_of(start: Start, entry: GroupEntry) -> MpiGroup:
+    return MpiGroup(
         entry,
         start.program.before,
         ranks=start.ranks,
@@ -138,7 +138,7 @@ def _crew(start: Start, entry: CrewEntry) -> Crew:
     )
 
 
-def _crews(start: Start) -> Iterator[tuple[str, CrewEntry]]:
+def _groups(start: Start) -> Iterator[tuple[str, GroupEntry]]:
     """The peers on several ranks, of kernels that have such."""
     kernel, element = start.program.kernel, start.program.element
     peers = peer_folder(kernel) / "peers_mpi.py"
@@ -147,9 +147,9 @@ def _crews(start: Start) -> Iterator[tuple[str, CrewEntry]]:
     if "c" in start.against:
         source = mpi_source(kernel, element, start.program.sizes)
         for compiler in mpi_compilers(integers=element.startswith("i")):
-            yield compiler.name, CCrew(peers, compiler, source, kernel.function)
+            yield compiler.name, CGroup(peers, compiler, source, kernel.function)
     if "numpy" in start.against:
-        yield "mpi4py", CallCrew(peers)
+        yield "mpi4py", CallGroup(peers)
 
 
 def _peers(start: Start) -> Iterator[tuple[str, Entry]]:

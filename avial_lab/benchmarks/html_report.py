@@ -1,12 +1,12 @@
 """A race as a page in one file: pictures, tables, machine; it works from a disk, and asks nobody.
 
-Sheet -> HTML.
+Report -> HTML.
 """
 
 from __future__ import annotations
 
 from avial_lab.benchmarks.charts import ratios_svg, roofline_svg
-from avial_lab.benchmarks.table import OURS, Heat, Lane, Mean, Sheet, contestants, means
+from avial_lab.benchmarks.table import OURS, Mean, Report, Result, Round, contestants, means
 from avial_lab.core.table import Table
 from avial_lab.plot import svg
 from avial_lab.plot.page.page import page_html
@@ -15,46 +15,52 @@ Group = tuple[int, int, str]
 """ranks, threads, element type."""
 
 
-def sheet_html(sheet: Sheet) -> str:
+def report_html(report: Report) -> str:
     """The page."""
-    groups: dict[Group, list[Heat]] = {}
-    for heat in sheet.heats:
-        groups.setdefault((heat.ranks, heat.threads, heat.element), []).append(heat)
-    found = list(means(sheet.heats))
-    body = _head(sheet, found)
-    for number, (group, heats) in enumerate(groups.items(), 1):
+    groups: dict[Group, list[Round]] = {}
+    for raced in report.rounds:
+        groups.setdefault((raced.ranks, raced.threads, raced.element), []).append(raced)
+    found = list(means(report.rounds))
+    body = _head(report, found)
+    for number, (group, rounds) in enumerate(groups.items(), 1):
         own = [mean for mean in found if (mean.ranks, mean.threads, mean.element) == group]
-        body += _section(number, group, heats, own)
-    body += _made(sheet, len(groups) + 1)
+        body += _section(number, group, rounds, own)
+    body += _made(report, len(groups) + 1)
     return page_html("Race – avial_lab", body)
 
 
-def _head(sheet: Sheet, found: list[Mean]) -> str:
-    kernels = len({heat.kernel for heat in sheet.heats})
-    words = f"{kernels} kernel{'s' if kernels != 1 else ''}, {sheet.size}, {sheet.machine}"
+def _head(report: Report, found: list[Mean]) -> str:
+    kernels = len({raced.kernel for raced in report.rounds})
+    words = f"{kernels} kernel{'s' if kernels != 1 else ''}, {report.size}, {report.machine}"
     best = "".join(
         f"<div><dt>{svg.escape(_group_words((m.ranks, m.threads, m.element)))}</dt>"
         f"<dd>{m.ratio:.2f} ×</dd></div>"
         for m in found
         if not m.against
     )
-    told = "".join(f"<p>{svg.escape(note)}</p>" for note in sheet.remarks)
+    remarks = "".join(f"<p>{svg.escape(note)}</p>" for note in report.remarks)
     return (
         f"<h1>Race</h1><p class='lead'>{svg.escape(words)}</p>"
         f"<p>How many times faster {OURS} is than the best peer of each kernel, in the geometric "
         "mean:</p>"
-        f"<dl class='facts'>{best}</dl>{told}"
+        f"<dl class='facts'>{best}</dl>{remarks}"
     )
 
 
-def _section(number: int, group: Group, heats: list[Heat], found: list[Mean]) -> str:
+def _section(number: int, group: Group, rounds: list[Round], found: list[Mean]) -> str:
     pictures = ""
-    if any(heat.ours for heat in heats):
-        pictures += _picture(ratios_svg(heats))
-    ceilings = heats[0].ceilings
-    if ceilings is not None and any(heat.home and heat.flops for heat in heats):
-        pictures += _picture(roofline_svg(heats, ceilings))
-    tables = [_times(heats), _shares(heats), _mean_table(found), _compile(heats), _faults(heats)]
+    if any(raced.ours for raced in rounds):
+        pictures += _picture(ratios_svg(rounds))
+    ceilings = rounds[0].ceilings
+    if ceilings is not None and any(raced.home and raced.flops for raced in rounds):
+        pictures += _picture(roofline_svg(rounds, ceilings))
+    tables = [
+        _times(rounds),
+        _shares(rounds),
+        _mean_table(found),
+        _compile(rounds),
+        _faults(rounds),
+    ]
     written = "".join(f"<div class='table'>{t.to_html()}</div>" for t in tables if t.rows)
     return (
         f"<section id='race-{number}'><h2 tabindex='-1'><span class='step'>{number}</span>"
@@ -70,45 +76,45 @@ def _group_words(group: Group) -> str:
     )
 
 
-def _times(heats: list[Heat]) -> Table:
-    names = contestants(heats)
+def _times(rounds: list[Round]) -> Table:
+    names = contestants(rounds)
     head = ("kernel", *names, "best peer", "×", "GFLOP/s", "GB/s")
-    rows = tuple(_time_row(heat, names) for heat in heats)
+    rows = tuple(_time_row(raced, names) for raced in rounds)
     title = "Median of each contestant's runs, milliseconds; × is the best peer's over ours"
     return Table(title, head, rows, frozenset(head[1:]) - {"best peer"})
 
 
-def _time_row(heat: Heat, names: tuple[str, ...]) -> tuple[str, ...]:
-    lanes = {lane.contestant: lane for lane in heat.lanes}
-    ours, best = heat.ours, heat.best
+def _time_row(raced: Round, names: tuple[str, ...]) -> tuple[str, ...]:
+    results = {result.contestant: result for result in raced.results}
+    ours, best = raced.ours, raced.best
     rates = ("–", "–")
     if ours is not None:
         rates = (
-            f"{heat.flops / ours.median_s / 1e9:.2f}",
-            f"{heat.bytes / ours.median_s / 1e9:.2f}",
+            f"{raced.flops / ours.median_s / 1e9:.2f}",
+            f"{raced.bytes / ours.median_s / 1e9:.2f}",
         )
     return (
-        heat.kernel,
-        *(_time(lanes.get(name)) for name in names),
+        raced.kernel,
+        *(_time(results.get(name)) for name in names),
         "–" if best is None else best.contestant,
-        "–" if heat.ratio is None else f"{heat.ratio:.2f}",
+        "–" if raced.ratio is None else f"{raced.ratio:.2f}",
         *rates,
     )
 
 
-def _time(lane: Lane | None) -> str:
-    if lane is None:
+def _time(result: Result | None) -> str:
+    if result is None:
         return "–"
-    return f"{lane.median_s * 1e3:.3f}" if lane.seconds else "fault"
+    return f"{result.median_s * 1e3:.3f}" if result.seconds else "fault"
 
 
-def _shares(heats: list[Heat]) -> Table:
-    names = contestants(heats)
+def _shares(rounds: list[Round]) -> Table:
+    names = contestants(rounds)
     rows = []
-    for heat in heats:
-        lanes = {lane.contestant: lane for lane in heat.lanes}
-        shares = [heat.roofline(lanes.get(name)) for name in names]
-        rows.append((heat.kernel, *("–" if s is None else f"{s:.0%}" for s in shares)))
+    for raced in rounds:
+        results = {result.contestant: result for result in raced.results}
+        shares = [raced.roofline(results.get(name)) for name in names]
+        rows.append((raced.kernel, *("–" if s is None else f"{s:.0%}" for s in shares)))
     return Table("Fraction of the roofline", ("kernel", *names), tuple(rows), frozenset(names))
 
 
@@ -123,33 +129,33 @@ def _mean_table(found: list[Mean]) -> Table:
     return Table("Their time over ours", head, rows, numbers)
 
 
-def _compile(heats: list[Heat]) -> Table:
-    names = contestants(heats)
+def _compile(rounds: list[Round]) -> Table:
+    names = contestants(rounds)
     rows = []
-    for heat in heats:
-        lanes = {lane.contestant: lane for lane in heat.home}
-        times = (f"{lanes[n].compile_s:.2f}" if n in lanes else "–" for n in names)
-        rows.append((heat.kernel, *times))
+    for raced in rounds:
+        results = {result.contestant: result for result in raced.home}
+        times = (f"{results[n].compile_s:.2f}" if n in results else "–" for n in names)
+        rows.append((raced.kernel, *times))
     title = "Seconds to compile, which are in no other time"
     return Table(title, ("kernel", *names), tuple(rows), frozenset(names))
 
 
-def _faults(heats: list[Heat]) -> Table:
+def _faults(rounds: list[Round]) -> Table:
     rows = tuple(
-        (heat.kernel, lane.contestant, lane.fault)
-        for heat in heats
-        for lane in heat.lanes
-        if lane.fault
+        (raced.kernel, result.contestant, result.fault)
+        for raced in rounds
+        for result in raced.results
+        if result.fault
     )
     return Table("Contestants without a result", ("kernel", "contestant", "why"), rows)
 
 
-def _made(sheet: Sheet, number: int) -> str:
-    machine = sheet.machine
+def _made(report: Report, number: int) -> str:
+    machine = report.machine
     rows = [("processor", machine.processor), ("architecture", machine.architecture)]
     rows += [("cores", str(machine.cores)), ("threads", str(machine.threads))]
     rows += [(f"L{cache.level}", str(cache).partition(" ")[2]) for cache in machine.caches]
-    rows += [("ceilings", str(ceilings)) for ceilings in sheet.ceilings]
+    rows += [("ceilings", str(ceilings)) for ceilings in report.ceilings]
     table = Table("Machine", ("what", "here"), tuple(rows))
     return (
         f"<section id='machine'><h2 tabindex='-1'><span class='step'>{number}</span>Machine</h2>"

@@ -1,12 +1,12 @@
 """A race as plain data, for another program to read.
 
-Sheet -> what `avial-lab bench --json` prints. Its form is stable: what is there stays and keeps its
-meaning; more may come, and then `version` grows.
+Report -> what `avial-lab bench --json` prints. Its form is stable: fields keep their names (`heats`
+are rounds, `lanes` their results) and meanings; more may come, and then `version` grows.
 
     format        "avial-lab race"
     version       2
     size          PolyBench's data size
-    whole         false where the race was stopped before its last heat
+    whole         false where the race was stopped before its last round
     made          {command, commit, date, versions}, since 2
     machine       processor, architecture, cores, threads, caches [{level, nbytes, shared_by}]
     ceilings      [{threads, element, flops_per_s, vector_bits, bytes_per_s,
@@ -33,26 +33,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from avial_lab.benchmarks.table import Heat, Lane, Mean, Sheet, means
+from avial_lab.benchmarks.table import Mean, Report, Result, Round, means
 from avial_lab.machine.roofline import Ceilings
 
 FORMAT = "avial-lab race"
 VERSION = 2
 
 
-def sheet_facts(sheet: Sheet, made: Mapping[str, Any]) -> dict[str, Any]:
-    """The sheet as JSON has it; `made`: how (`made.made_by`)."""
+def report_facts(report: Report, made: Mapping[str, Any]) -> dict[str, Any]:
+    """The report as JSON has it; `made`: how (`made.made_by`)."""
     return {
         "format": FORMAT,
         "version": VERSION,
-        "size": sheet.size,
-        "whole": sheet.whole,
+        "size": report.size,
+        "whole": report.whole,
         "made": dict(made),
-        "machine": sheet.machine.facts(),
-        "ceilings": [_ceilings_facts(ceilings) for ceilings in sheet.ceilings],
-        "heats": [_heat_facts(heat) for heat in sheet.heats],
-        "means": [_mean_facts(mean) for mean in means(sheet.heats)],
-        "notes": list(sheet.remarks),
+        "machine": report.machine.facts(),
+        "ceilings": [_ceilings_facts(ceilings) for ceilings in report.ceilings],
+        "heats": [_round_facts(raced) for raced in report.rounds],
+        "means": [_mean_facts(mean) for mean in means(report.rounds)],
+        "notes": list(report.remarks),
     }
 
 
@@ -69,37 +69,37 @@ def _ceilings_facts(ceilings: Ceilings) -> dict[str, Any]:
     }
 
 
-def _heat_facts(heat: Heat) -> dict[str, Any]:
+def _round_facts(raced: Round) -> dict[str, Any]:
     return {
-        "kernel": heat.kernel,
-        "element": heat.element,
-        "sizes": dict(heat.sizes),
-        "ranks": heat.ranks,
-        "threads": heat.threads,
-        "flops": heat.flops,
-        "bytes": heat.bytes,
-        "best_peer": None if heat.best is None else heat.best.contestant,
-        "ratio": heat.ratio,
-        "least_ratio": heat.least_ratio,
-        "lanes": [_lane_facts(heat, lane) for lane in heat.lanes],
+        "kernel": raced.kernel,
+        "element": raced.element,
+        "sizes": dict(raced.sizes),
+        "ranks": raced.ranks,
+        "threads": raced.threads,
+        "flops": raced.flops,
+        "bytes": raced.bytes,
+        "best_peer": None if raced.best is None else raced.best.contestant,
+        "ratio": raced.ratio,
+        "least_ratio": raced.least_ratio,
+        "lanes": [_result_facts(raced, result) for result in raced.results],
     }
 
 
-def _lane_facts(heat: Heat, lane: Lane) -> dict[str, Any]:
-    median_s = lane.median_s if lane.seconds else None
+def _result_facts(raced: Round, result: Result) -> dict[str, Any]:
+    median_s = result.median_s if result.seconds else None
     return {
-        "contestant": lane.contestant,
-        "ours": lane.is_ours,
-        "seconds": list(lane.seconds),
+        "contestant": result.contestant,
+        "ours": result.is_ours,
+        "seconds": list(result.seconds),
         "median_s": median_s,
-        "least_s": min(lane.seconds, default=None),
-        "compile_s": lane.compile_s if lane.seconds else None,
-        "ratio": heat.ratio_to(lane),
-        "flops_per_s": None if median_s is None else heat.flops / median_s,
-        "bytes_per_s": None if median_s is None else heat.bytes / median_s,
-        "roofline": heat.roofline(lane),
-        "fault": lane.fault or None,
-        "note": lane.note or None,
+        "least_s": min(result.seconds, default=None),
+        "compile_s": result.compile_s if result.seconds else None,
+        "ratio": raced.ratio_to(result),
+        "flops_per_s": None if median_s is None else raced.flops / median_s,
+        "bytes_per_s": None if median_s is None else raced.bytes / median_s,
+        "roofline": raced.roofline(result),
+        "fault": result.fault or None,
+        "note": result.note or None,
     }
 
 

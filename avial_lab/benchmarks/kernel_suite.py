@@ -6,7 +6,9 @@ truth. The kernels stand beside the package in the repository and are not instal
 
 from __future__ import annotations
 
+import ast
 import importlib
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -154,6 +156,18 @@ def kernel_program(
 def kernel_names(folder: Path = _FOLDER) -> tuple[str, ...]:
     """The kernels there are, by default beside this package."""
     return tuple(sorted(path.parent.name for path in folder.glob("*/kernel.mlir")))
+
+
+def kernel_sentences(folder: Path = _FOLDER) -> dict[str, str]:
+    """What each kernel computes: the first sentence of its module, which is not run for that."""
+    return {name: _sentence(folder / name / "kernel.py") for name in kernel_names(folder)}
+
+
+def _sentence(path: Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    sentence = re.match(r".*?\.(?= [A-Z]|$)", paragraph)
+    return sentence[0] if sentence else paragraph
 
 
 def _place(

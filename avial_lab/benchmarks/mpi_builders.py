@@ -1,7 +1,7 @@
 """Who races on several ranks, and what each rank does.
 
-CrewEntry, arguments, communicator -> a post on every rank, which sets its own part of the arrays
-back, runs once, and tells how long that took.
+GroupEntry, arguments, communicator -> a runner on every rank, which sets its own part of the arrays
+back, runs once, and returns how long that took.
 
 What is timed is the same for all: every rank holds its part of the arguments before the clock
 starts, all start together from a barrier, and the time ends when the last rank has its part of the
@@ -36,7 +36,7 @@ Comm = Any
 """mpi4py's communicator, which is imported on ranks only."""
 
 
-class Post(ABC):
+class RankRunner(ABC):
     """One rank's end of a contestant. `note`: what is to be known of its runs."""
 
     note = ""
@@ -50,11 +50,11 @@ class Post(ABC):
         """What its entry's `merged` takes."""
 
 
-class CrewEntry(ABC):
+class GroupEntry(ABC):
     """A contestant that is still to be built on every rank; travels as a pickle."""
 
     @abstractmethod
-    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post: ...
+    def rank_runner(self, arguments: Mapping[str, Any], comm: Comm) -> RankRunner: ...
 
     @abstractmethod
     def seconds(self, answers: Sequence[Any]) -> float:
@@ -69,14 +69,14 @@ class CrewEntry(ABC):
 
 
 @dataclass(frozen=True)
-class OwnCrew(CrewEntry):
+class OwnGroup(GroupEntry):
     """Our own binary; `threads` of each rank."""
 
     binary: Binary = field(repr=False)
     threads: int
 
-    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post:
-        return _OwnPost(arguments, self.binary, comm.rank, self.threads)
+    def rank_runner(self, arguments: Mapping[str, Any], comm: Comm) -> RankRunner:
+        return _OwnRankRunner(arguments, self.binary, comm.rank, self.threads)
 
     def seconds(self, answers: Sequence[Outcome]) -> float:
         return trace_of(self.binary.manifest, answers).makespan_s
@@ -89,7 +89,7 @@ class OwnCrew(CrewEntry):
         return arrays
 
 
-class _OwnPost(Post):
+class _OwnRankRunner(RankRunner):
     def __init__(
         self, arguments: Mapping[str, Any], binary: Binary, rank: int, threads: int
     ) -> None:
@@ -110,7 +110,7 @@ class _OwnPost(Post):
 
 
 @dataclass(frozen=True)
-class PeerCrew(CrewEntry, ABC):
+class PeerGroup(GroupEntry, ABC):
     """A peer whose arrays are dealt as the kernel's `peers_mpi.py` says."""
 
     peers: Path
@@ -127,28 +127,28 @@ class PeerCrew(CrewEntry, ABC):
 
 
 @dataclass(frozen=True)
-class CCrew(PeerCrew):
+class CGroup(PeerGroup):
     """`peer_mpi.c`: a function `symbol` in C that sends its own messages."""
 
     compiler: CCompiler
     source: str = field(repr=False)
     symbol: str
 
-    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post:
+    def rank_runner(self, arguments: Mapping[str, Any], comm: Comm) -> RankRunner:
         library = loaded(self.compiler.compiled(self.source))
 
         def build(now: Mapping[str, Any]) -> Callable[[], float]:
             place = {"comm": np.int64(comm.py2f()), "rank": np.int32(comm.rank)}
             return clocked(library, self.symbol, place | {"ranks": np.int32(comm.size)} | dict(now))
 
-        return _PeerPost(arguments, peers_module(self.peers), comm, build)
+        return _PeerRankRunner(arguments, peers_module(self.peers), comm, build)
 
 
 @dataclass(frozen=True)
-class CallCrew(PeerCrew):
+class CallGroup(PeerGroup):
     """`arrays` of `peers_mpi.py`: NumPy and mpi4py."""
 
-    def post(self, arguments: Mapping[str, Any], comm: Comm) -> Post:
+    def rank_runner(self, arguments: Mapping[str, Any], comm: Comm) -> RankRunner:
         module = peers_module(self.peers)
 
         def build(now: Mapping[str, Any]) -> Callable[[], float]:
@@ -160,10 +160,10 @@ class CallCrew(PeerCrew):
 
             return timed
 
-        return _PeerPost(arguments, module, comm, build)
+        return _PeerRankRunner(arguments, module, comm, build)
 
 
-class _PeerPost(Post):
+class _PeerRankRunner(RankRunner):
     """A rank of a peer, with its own part of the arrays."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""A contestant on several ranks: one mpiexec for a whole heat, whose ranks run when they are asked.
+"""A contestant on several ranks: one mpiexec per round, whose ranks run on request.
 
-CrewEntry, arguments, ranks, threads -> seconds for each run, and the arrays the last run left.
+GroupEntry, arguments, ranks, threads -> seconds for each run, and the arrays the last run left.
 
 Each rank has a socket to the parent and sleeps in it between two runs: in MPI it would keep a core
 busy, which another contestant needs.
@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 import psutil
 
-from avial_lab.benchmarks.mpi_builders import Comm, CrewEntry
-from avial_lab.benchmarks.worker import LIMIT_S, Ask, Built, booth_environment
+from avial_lab.benchmarks.mpi_builders import Comm, GroupEntry
+from avial_lab.benchmarks.worker import LIMIT_S, Ask, Built, worker_environment
 from avial_lab.core.errors import AvialError
 from avial_lab.core.toolchain import tool
 from avial_lab.machine.host import pinned_environment, pins
@@ -56,12 +56,12 @@ class Rank:
     file: BufferedRWPair
 
 
-class Crew:
+class MpiGroup:
     """The parent's end; a context manager, whose ranks are gone on the way out."""
 
     def __init__(
         self,
-        entry: CrewEntry,
+        entry: GroupEntry,
         arguments: Mapping[str, Any],
         *,
         ranks: int,
@@ -69,9 +69,9 @@ class Crew:
         places: Sequence[str],
         limit_s: float = LIMIT_S,
     ) -> None:
-        """As a Booth; `threads` are of each rank."""
+        """As a BenchmarkWorker; `threads` are of each rank."""
         self.entry, self.arguments, self.limit_s = entry, arguments, limit_s
-        self.folder = private_folder("avial-crew-")
+        self.folder = private_folder("avial-group-")
         self.log = self.folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
         self.ranks: list[Rank] = []
@@ -122,7 +122,7 @@ class Crew:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=booth_environment(threads, (), places) | environment_of(ranks, places),
+                env=worker_environment(threads, (), places) | environment_of(ranks, places),
                 start_new_session=True,
             )
             self.ranks = self._met(listening, ranks)
@@ -159,7 +159,7 @@ class Crew:
             raise
 
     def _answers(self) -> list[Any]:
-        """One of every rank, taken as they come: who waits in MPI for one that fell gives none."""
+        """One of every rank, as they come; a rank that waits in MPI for a failed one gives none."""
         answers: dict[int, Any] = {}
         deadline = time.monotonic() + self.limit_s
         with selectors.DefaultSelector() as waiting:
@@ -221,7 +221,7 @@ def main(door: str) -> None:
             try:
                 _serve(file, MPI.COMM_WORLD)
             except EOFError:
-                pass  # the parent has heard enough
+                pass  # the parent has closed the connection
             except Exception as error:  # the boundary of the process: it travels as data
                 if not isinstance(error, AvialError):
                     traceback.print_exc()
@@ -233,13 +233,13 @@ def main(door: str) -> None:
 def _serve(file: BufferedRWPair, comm: Comm) -> None:
     entry, arguments = pickle.load(file)
     start = time.perf_counter()
-    post = entry.post(arguments, comm)
+    rank_runner = entry.rank_runner(arguments, comm)
     compile_s = time.perf_counter() - start
-    post.run()
-    _send(file, Built(compile_s, post.note))
+    rank_runner.run()
+    _send(file, Built(compile_s, rank_runner.note))
     while True:
         question = pickle.load(file)
-        _send(file, post.run() if question is Ask.RUN else post.left())
+        _send(file, rank_runner.run() if question is Ask.RUN else rank_runner.left())
 
 
 def _send(file: BufferedRWPair, answer: object) -> None:

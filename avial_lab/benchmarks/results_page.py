@@ -128,8 +128,8 @@ def _shown(name: str, facts: Facts) -> Lines:
 def _notes(facts: Facts) -> Sequence[str]:
     if facts["format"] != worth_table.FORMAT:
         return facts.get("notes") or ()
-    sheet = worth_of(facts)
-    return (*sheet.faults, *sheet.remarks)
+    report = worth_of(facts)
+    return (*report.faults, *report.remarks)
 
 
 def _origin(name: str, facts: Facts) -> Lines:
@@ -167,7 +167,7 @@ def _cell(text: str) -> str:
 
 
 def _race_title(facts: Facts) -> str:
-    return f"{_kernels(len({heat['kernel'] for heat in facts['heats']}))}, {facts['size']}"
+    return f"{_kernels(len({raced['kernel'] for raced in facts['heats']}))}, {facts['size']}"
 
 
 def _kernels(count: int) -> str:
@@ -177,14 +177,14 @@ def _kernels(count: int) -> str:
 def _race(facts: Facts) -> Lines:
     """A table for each number of ranks, number of threads and element type."""
     groups: dict[tuple[int, int, str], list[Facts]] = {}
-    for heat in facts["heats"]:
-        key = (heat["ranks"], heat["threads"], heat["element"])
-        groups.setdefault(key, []).append(heat)
+    for raced in facts["heats"]:
+        key = (raced["ranks"], raced["threads"], raced["element"])
+        groups.setdefault(key, []).append(raced)
     head = ("kernel", "ours, ms", "best peer, ms", "", "×", "compile, s")
-    for (ranks, threads, element), heats in groups.items():
+    for (ranks, threads, element), rounds in groups.items():
         yield ""
         yield f"{element}, {_plural(ranks, 'rank')} of {_plural(threads, 'thread')}:"
-        yield from _table(head, [_heat(heat) for heat in heats])
+        yield from _table(head, [_round(raced) for raced in rounds])
     for mean in facts["means"]:
         if mean["against"] is None:
             yield ""
@@ -199,29 +199,29 @@ def _plural(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _heat(heat: Facts) -> tuple[str, ...]:
-    lanes = {lane["contestant"]: lane for lane in heat["lanes"]}
-    ours, best = lanes.get("avial"), lanes.get(heat["best_peer"])
+def _round(raced: Facts) -> tuple[str, ...]:
+    results = {result["contestant"]: result for result in raced["lanes"]}
+    ours, best = results.get("avial"), results.get(raced["best_peer"])
     return (
-        heat["kernel"],
+        raced["kernel"],
         _milliseconds(ours),
         _milliseconds(best),
-        heat["best_peer"] or "",
-        "–" if heat["ratio"] is None else f"{heat['ratio']:.2f}",
+        raced["best_peer"] or "",
+        "–" if raced["ratio"] is None else f"{raced['ratio']:.2f}",
         "–" if not ours or ours["compile_s"] is None else f"{ours['compile_s']:.2f}",
     )
 
 
-def _milliseconds(lane: Facts | None) -> str:
-    if lane is None:
+def _milliseconds(result: Facts | None) -> str:
+    if result is None:
         return "–"
-    return lane["fault"] or f"{lane['median_s'] * 1e3:.3g}"
+    return result["fault"] or f"{result['median_s'] * 1e3:.3g}"
 
 
 def _passes_title(facts: Facts) -> str:
-    sheet = worth_of(facts)
-    raced = sum(not timed.skipped for timed in sheet.programs)
-    return f"{_plural(raced, 'program')}, {sheet.size}, {sheet.ranks} × {sheet.threads}"
+    report = worth_of(facts)
+    raced = sum(not timed.skipped for timed in report.programs)
+    return f"{_plural(raced, 'program')}, {report.size}, {report.ranks} × {report.threads}"
 
 
 def _passes(facts: Facts) -> Lines:

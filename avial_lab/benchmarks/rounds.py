@@ -1,6 +1,6 @@
-"""One heat: everybody builds, is checked, and then all take turns.
+"""One round: every contestant builds and is checked, then all run alternately.
 
-Start, Answer -> Heat. Who falls is a lane that says why, and the others go on.
+Start, Answer -> Round. A contestant that fails is a result with the fault; the others go on.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from avial_lab.benchmarks.contestants import Start, Team, entrants
-from avial_lab.benchmarks.table import Heat, Lane
+from avial_lab.benchmarks.contestants import RemoteRunner, Start, contestants
+from avial_lab.benchmarks.table import Result, Round
 from avial_lab.benchmarks.verification import Answer
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import AvialError
@@ -21,7 +21,7 @@ from avial_lab.machine.roofline import Ceilings
 LEAST_RUNS = 5
 MOST_RUNS = 25
 
-_TURN_S = 0.5
+_ENOUGH_S = 0.5
 """So much of each contestant's time is worth more than the fewest runs."""
 
 _FAR_BEHIND = 20.0
@@ -41,24 +41,26 @@ stood still.
 """
 
 
-def run_heat(start: Start, answer: Answer, ceilings: Ceilings) -> Heat:
-    """The kernel at one size, raced by everybody with the same ranks and threads."""
+def run_round(start: Start, answer: Answer, ceilings: Ceilings) -> Round:
+    """The kernel at one size, raced by all contestants with the same ranks and threads."""
     program = start.program
     kernel, element, sizes = program.kernel, program.element, dict(program.sizes)
     with contextlib.ExitStack() as stack:
-        lanes: dict[str, Lane] = {}
-        teams: dict[str, Team] = {}
-        for entrant in entrants(start):
+        results: dict[str, Result] = {}
+        runners: dict[str, RemoteRunner] = {}
+        for contestant in contestants(start):
             try:
-                team = stack.enter_context(contextlib.closing(entrant.enter()))
-                answer.check(team.arrays())
+                runner = stack.enter_context(contextlib.closing(contestant.enter()))
+                answer.check(runner.arrays())
             except AvialError as error:
-                lanes[entrant.name] = Lane(entrant.name, fault=_in_one_line(error))
+                results[contestant.name] = Result(contestant.name, fault=_in_one_line(error))
             else:
-                lanes[entrant.name] = Lane(entrant.name, compile_s=team.compile_s, note=team.note)
-                teams[entrant.name] = team
-        lanes |= take_turns(teams, lanes)
-    return Heat(
+                results[contestant.name] = Result(
+                    contestant.name, compile_s=runner.compile_s, note=runner.note
+                )
+                runners[contestant.name] = runner
+        results |= run_alternately(runners, results)
+    return Round(
         kernel.name,
         element,
         sizes,
@@ -66,25 +68,27 @@ def run_heat(start: Start, answer: Answer, ceilings: Ceilings) -> Heat:
         start.threads,
         kernel.flops(sizes),  # pyright: ignore[reportAttributeAccessIssue]
         kernel.swept_bytes(sizes, dtype_of_element(element)),  # pyright: ignore
-        tuple(lanes.values()),
+        tuple(results.values()),
         ceilings,
     )
 
 
-def take_turns(teams: Mapping[str, Team], lanes: Mapping[str, Lane]) -> dict[str, Lane]:
-    """The lanes with the seconds of each contestant's runs, one of everybody's after the other:
+def run_alternately(
+    runners: Mapping[str, RemoteRunner], results: Mapping[str, Result]
+) -> dict[str, Result]:
+    """The results with the seconds of each contestant's runs, one per contestant in each pass:
     whatever else this machine does meanwhile comes to all of them. Their order is another one each
     time: what the one before left in the caches comes to all of them, too.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in teams}
+    seconds: dict[str, list[float]] = {name: [] for name in runners}
     faults: dict[str, str] = {}
-    waiting = dict(teams)
+    waiting = dict(runners)
     draw = random.Random(0)
     while waiting:
-        for name, team in draw.sample(list(waiting.items()), len(waiting)):
+        for name, runner in draw.sample(list(waiting.items()), len(waiting)):
             time.sleep(_PAUSE_S)
             try:
-                seconds[name].append(_turn(team))
+                seconds[name].append(_timed_run(runner))
             except AvialError as error:
                 faults[name] = _in_one_line(error)
                 del waiting[name]
@@ -94,22 +98,22 @@ def take_turns(teams: Mapping[str, Team], lanes: Mapping[str, Lane]) -> dict[str
         for name in [name for name in waiting if _is_far_behind(name, seconds)]:
             del waiting[name]
     return {
-        name: replace(lane, fault=faults[name])
+        name: replace(result, fault=faults[name])
         if name in faults
-        else replace(lane, seconds=tuple(seconds[name]), note=_told(lane, seconds[name]))
-        for name, lane in lanes.items()
-        if name in teams
+        else replace(result, seconds=tuple(seconds[name]), note=_note(result, seconds[name]))
+        for name, result in results.items()
+        if name in runners
     }
 
 
-def _turn(team: Team) -> float:
+def _timed_run(runner: RemoteRunner) -> float:
     """Seconds of a run by threads that are awake."""
-    first = team.run()
-    return team.run() if first < _SHORT_S else first
+    first = runner.run()
+    return runner.run() if first < _SHORT_S else first
 
 
 def _has_run_enough(seconds: Sequence[float]) -> bool:
-    return len(seconds) >= MOST_RUNS or (len(seconds) >= LEAST_RUNS and sum(seconds) >= _TURN_S)
+    return len(seconds) >= MOST_RUNS or (len(seconds) >= LEAST_RUNS and sum(seconds) >= _ENOUGH_S)
 
 
 def _is_far_behind(name: str, seconds: Mapping[str, Sequence[float]]) -> bool:
@@ -117,10 +121,10 @@ def _is_far_behind(name: str, seconds: Mapping[str, Sequence[float]]) -> bool:
     return len(own) >= 2 and min(own) > max(_LONG_S, _FAR_BEHIND * fastest)
 
 
-def _told(lane: Lane, seconds: Sequence[float]) -> str:
+def _note(result: Result, seconds: Sequence[float]) -> str:
     """Its note, with the number of runs where they are few."""
     few = f"{len(seconds)} runs only, being far slower" if len(seconds) < LEAST_RUNS else ""
-    return "; ".join(filter(None, (lane.note, few)))
+    return "; ".join(filter(None, (result.note, few)))
 
 
 def _in_one_line(error: AvialError) -> str:

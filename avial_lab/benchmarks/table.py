@@ -1,6 +1,6 @@
 """What a race says: times, ratios, and how far from the machine's ceilings.
 
-Lanes, Ceilings -> Sheet -> text. As plain data: facts.py; as a page: sheet_page.py.
+Results, Ceilings -> Report -> text. As plain data: facts.py; as a page: sheet_page.py.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ALONE = "avial 1×1"
 
 
 @dataclass(frozen=True)
-class Lane:
-    """One contestant's part in one heat.
+class Result:
+    """One contestant's part in one round.
 
     seconds: of every run, in order. compile_s: apart from them. fault: why there are no times.
     note: what is to be known of those there are.
@@ -49,8 +49,8 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Heat:
-    """One kernel at one size, raced by everybody with the same ranks and threads.
+class Round:
+    """One kernel at one size, raced by all contestants with the same ranks and threads.
 
     flops, bytes: the kernel's own counts; bytes are the traffic when nothing stays in a cache
     between two sweeps over the arrays.
@@ -63,7 +63,7 @@ class Heat:
     threads: int
     flops: int
     bytes: int
-    lanes: tuple[Lane, ...]
+    results: tuple[Result, ...]
     ceilings: Ceilings | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -73,20 +73,20 @@ class Heat:
         return brief(self, f"of {self.kernel} ({self.element}; {sizes}) on {ranks}: {ratio}")
 
     @property
-    def home(self) -> tuple[Lane, ...]:
-        """The lanes that have times."""
-        return tuple(lane for lane in self.lanes if lane.seconds)
+    def home(self) -> tuple[Result, ...]:
+        """The results that have times."""
+        return tuple(result for result in self.results if result.seconds)
 
     @property
-    def ours(self) -> Lane | None:
-        """Our own lane, where it came home."""
-        return next((lane for lane in self.home if lane.contestant == OURS), None)
+    def ours(self) -> Result | None:
+        """Our own result, if it has times."""
+        return next((result for result in self.home if result.contestant == OURS), None)
 
     @property
-    def best(self) -> Lane | None:
+    def best(self) -> Result | None:
         """The fastest peer."""
-        peers = [lane for lane in self.home if not lane.is_ours]
-        return min(peers, key=lambda lane: lane.median_s, default=None)
+        peers = [result for result in self.home if not result.is_ours]
+        return min(peers, key=lambda result: result.median_s, default=None)
 
     @property
     def ratio(self) -> float | None:
@@ -96,22 +96,22 @@ class Heat:
     @property
     def least_ratio(self) -> float | None:
         """As `ratio`, of everybody's fastest run: what other work on the machine disturbs less."""
-        least = [min(lane.seconds) for lane in self.home if not lane.is_ours]
+        least = [min(result.seconds) for result in self.home if not result.is_ours]
         return min(least) / min(self.ours.seconds) if self.ours and least else None
 
-    def ratio_to(self, lane: Lane) -> float | None:
-        """How many times faster than the contestant in that lane we are; None without times."""
-        if self.ours is None or not lane.seconds:
+    def ratio_to(self, result: Result) -> float | None:
+        """How many times faster than that result's contestant we are; None without times."""
+        if self.ours is None or not result.seconds:
             return None
-        return lane.median_s / self.ours.median_s
+        return result.median_s / self.ours.median_s
 
-    def roofline(self, lane: Lane | None) -> float | None:
-        """That lane's speed as a fraction of what the ceilings allow; above 1 where caches hold
+    def roofline(self, result: Result | None) -> float | None:
+        """That result's speed as a fraction of what the ceilings allow; above 1 where caches hold
         what is counted as traffic, or a time loop is tiled.
         """
-        if lane is None or not lane.seconds or self.ceilings is None:
+        if result is None or not result.seconds or self.ceilings is None:
             return None
-        return self.ceilings.seconds(self.flops, self.bytes) / lane.median_s
+        return self.ceilings.seconds(self.flops, self.bytes) / result.median_s
 
     @property
     def intensity(self) -> float:
@@ -121,7 +121,7 @@ class Heat:
 
 @dataclass(frozen=True)
 class Mean:
-    """What the ratios of some heats with the same ranks, threads and element type come to.
+    """What the ratios of some rounds with the same ranks, threads and element type come to.
 
     against: a contestant, or empty for the best peer of each kernel. ratio: the geometric mean.
     """
@@ -146,11 +146,11 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """All heats of a race. `notes`: what was left out, and why. `whole`: nobody stopped it."""
+class Report:
+    """All rounds of a race. `notes`: what was left out, and why. `whole`: nobody stopped it."""
 
     size: str
-    heats: tuple[Heat, ...]
+    rounds: tuple[Round, ...]
     ceilings: tuple[Ceilings, ...]
     machine: Machine
     notes: tuple[str, ...] = ()
@@ -159,48 +159,50 @@ class Sheet:
     @property
     def faults(self) -> tuple[str, ...]:
         return tuple(
-            f"{heat.kernel}: {lane.contestant}: {lane.fault}"
-            for heat in self.heats
-            for lane in heat.lanes
-            if lane.fault
+            f"{raced.kernel}: {result.contestant}: {result.fault}"
+            for raced in self.rounds
+            for result in raced.results
+            if result.fault
         )
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The lanes' notes, each once, and the sheet's own."""
-        own = [f"{x.contestant}: {x.note}" for heat in self.heats for x in heat.lanes if x.note]
+        """The results' notes, each once, and the report's own."""
+        own = [
+            f"{x.contestant}: {x.note}" for raced in self.rounds for x in raced.results if x.note
+        ]
         return (*dict.fromkeys(own), *self.notes)
 
     def __str__(self) -> str:
-        lines = [*text_table(self.heats), "", *compile_table(self.heats), ""]
-        lines += map(str, means(self.heats))
+        lines = [*text_table(self.rounds), "", *compile_table(self.rounds), ""]
+        lines += map(str, means(self.rounds))
         lines += [str(self.machine)]
         lines += [f"ceilings, {ceilings}" for ceilings in self.ceilings]
         return "\n".join([*lines, *self.faults, *self.remarks])
 
     def __repr__(self) -> str:
-        kernels = listed(list(dict.fromkeys(heat.kernel for heat in self.heats)))
-        return brief(self, f"of {count(len(self.heats), 'heat')} at size {self.size}: {kernels}")
+        kernels = listed(list(dict.fromkeys(raced.kernel for raced in self.rounds)))
+        return brief(self, f"of {count(len(self.rounds), 'raced')} at size {self.size}: {kernels}")
 
 
-def contestants(heats: Iterable[Heat]) -> tuple[str, ...]:
+def contestants(rounds: Iterable[Round]) -> tuple[str, ...]:
     """Everybody who was there, ourselves first."""
-    names = dict.fromkeys(lane.contestant for heat in heats for lane in heat.lanes)
+    names = dict.fromkeys(result.contestant for raced in rounds for result in raced.results)
     return tuple(sorted(names, key=lambda name: name not in (OURS, ALONE)))
 
 
-def means(heats: Iterable[Heat]) -> Iterator[Mean]:
+def means(rounds: Iterable[Round]) -> Iterator[Mean]:
     """Of like with like: against the best peer first, then against each contestant."""
     ratios: dict[tuple[int, int, str], dict[str, dict[str, float]]] = {}
-    for heat in heats:
-        key = (heat.ranks, heat.threads, heat.element)
+    for raced in rounds:
+        key = (raced.ranks, raced.threads, raced.element)
         by_peer = ratios.setdefault(key, {"": {}})
-        if heat.ratio is not None:
-            by_peer[""][heat.kernel] = heat.ratio
-        for lane in heat.lanes:
-            ratio = heat.ratio_to(lane)
-            if ratio is not None and lane.contestant != OURS:
-                by_peer.setdefault(lane.contestant, {})[heat.kernel] = ratio
+        if raced.ratio is not None:
+            by_peer[""][raced.kernel] = raced.ratio
+        for result in raced.results:
+            ratio = raced.ratio_to(result)
+            if ratio is not None and result.contestant != OURS:
+                by_peer.setdefault(result.contestant, {})[raced.kernel] = ratio
     for key, by_peer in ratios.items():
         for against, of in by_peer.items():
             if of:
@@ -209,11 +211,11 @@ def means(heats: Iterable[Heat]) -> Iterator[Mean]:
                 yield Mean(*key, against, mean, len(of), worst, of[worst])
 
 
-def text_table(heats: Sequence[Heat]) -> list[str]:
-    """A line for each heat, medians in milliseconds; `×` is the best peer's over ours, `×least` the
-    same of everybody's fastest run.
+def text_table(rounds: Sequence[Round]) -> list[str]:
+    """A line for each round, medians in milliseconds; `×` is the best peer's over ours, `×least`
+    that of the fastest runs.
     """
-    names = contestants(heats)
+    names = contestants(rounds)
     head = [
         "kernel",
         "type",
@@ -226,17 +228,17 @@ def text_table(heats: Sequence[Heat]) -> list[str]:
         "GB/s",
         "roofline",
     ]
-    return columns([head, *(_row(heat, names) for heat in heats)])
+    return columns([head, *(_row(raced, names) for raced in rounds)])
 
 
-def compile_table(heats: Sequence[Heat]) -> list[str]:
-    """Seconds to build, a line for each heat."""
-    names = contestants(heats)
+def compile_table(rounds: Sequence[Round]) -> list[str]:
+    """Seconds to build, a line for each round."""
+    names = contestants(rounds)
     rows = [["compile, s", "type", "ranks", "threads", *names]]
-    for heat in heats:
-        lanes = {lane.contestant: lane for lane in heat.home}
-        times = [f"{lanes[n].compile_s:.2f}" if n in lanes else "-" for n in names]
-        rows.append([heat.kernel, heat.element, str(heat.ranks), str(heat.threads), *times])
+    for raced in rounds:
+        results = {result.contestant: result for result in raced.home}
+        times = [f"{results[n].compile_s:.2f}" if n in results else "-" for n in names]
+        rows.append([raced.kernel, raced.element, str(raced.ranks), str(raced.threads), *times])
     return columns(rows)
 
 
@@ -252,26 +254,26 @@ def columns(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0, 1)) -> l
     ]
 
 
-def _row(heat: Heat, names: Sequence[str]) -> list[str]:
-    lanes = {lane.contestant: lane for lane in heat.lanes}
-    ours, ratio, roofline = heat.ours, heat.ratio, heat.roofline(heat.ours)
+def _row(raced: Round, names: Sequence[str]) -> list[str]:
+    results = {result.contestant: result for result in raced.results}
+    ours, ratio, roofline = raced.ours, raced.ratio, raced.roofline(raced.ours)
     rates = ["-", "-"]
     if ours is not None:
-        rates = [f"{work / ours.median_s / 1e9:.2f}" for work in (heat.flops, heat.bytes)]
+        rates = [f"{work / ours.median_s / 1e9:.2f}" for work in (raced.flops, raced.bytes)]
     return [
-        heat.kernel,
-        heat.element,
-        str(heat.ranks),
-        str(heat.threads),
-        *(_time(lanes.get(name)) for name in names),
+        raced.kernel,
+        raced.element,
+        str(raced.ranks),
+        str(raced.threads),
+        *(_time(results.get(name)) for name in names),
         "-" if ratio is None else f"{ratio:.2f}",
-        "-" if heat.least_ratio is None else f"{heat.least_ratio:.2f}",
+        "-" if raced.least_ratio is None else f"{raced.least_ratio:.2f}",
         *rates,
         "-" if roofline is None else f"{roofline:.0%}",
     ]
 
 
-def _time(lane: Lane | None) -> str:
-    if lane is None:
+def _time(result: Result | None) -> str:
+    if result is None:
         return "-"
-    return f"{lane.median_s * 1e3:.3f}" if lane.seconds else "fault"
+    return f"{result.median_s * 1e3:.3f}" if result.seconds else "fault"

@@ -25,7 +25,7 @@ from avial_lab.benchmarks.c_peers import (
     strict_compiler,
 )
 from avial_lab.benchmarks.kernel_suite import Kernel, KernelProgram, kernel_program
-from avial_lab.benchmarks.worker import Booth
+from avial_lab.benchmarks.worker import BenchmarkWorker
 from avial_lab.core.c_compiler import CCompiler
 from avial_lab.core.cache import Cache, digest
 from avial_lab.core.errors import AvialError, CheckError
@@ -205,11 +205,11 @@ def _natively(start: KernelProgram) -> tuple[Arrays, Arrays]:
 
 def _left_by(entry: CEntry | BoundEntry, start: KernelProgram) -> Arrays:
     root = str(peer_folder(start.kernel).parent.parent)
-    booth = Booth(entry, start.before, threads=1, places=[root])
+    worker = BenchmarkWorker(entry, start.before, threads=1, places=[root])
     try:
-        return booth.arrays()
+        return worker.arrays()
     finally:
-        booth.close()
+        worker.close()
 
 
 def _tolerance(kernel: Kernel) -> Any:  # noqa: ANN401 - a function of kernels/, which we do not import

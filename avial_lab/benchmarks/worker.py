@@ -1,7 +1,7 @@
 """A process of its own for each contestant: it builds one entry and runs it when it is asked.
 
 Entry, arguments, threads -> Built; then seconds for each run, and the arrays the last run left. A
-contestant that crashes takes its booth down and not the race, and its threads meet no other's.
+contestant that crashes takes its worker down and not the race, and its threads meet no other's.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Built:
     note: str = ""
 
 
-class Booth:
+class BenchmarkWorker:
     """The parent's end; a context manager, whose process is gone on the way out."""
 
     def __init__(
@@ -66,14 +66,14 @@ class Booth:
         """`places` are added to sys.path: where `kernels` is imported from. Building and one run
         may take `limit_s` each.
         """
-        # A booth that stands still does not see that nobody asks any more.
+        # A stopped worker does not see that its parent has ended.
         self._guardian = Guardian()
         cores = pins(threads)
         self._asked = AskedProcess(
-            booth_program(cores),
+            worker_program(cores),
             limit_s=limit_s,
-            environment=booth_environment(threads, cores, places),
-            own_group=True,  # Ctrl-C comes to the race, which then ends its booths
+            environment=worker_environment(threads, cores, places),
+            own_group=True,  # Ctrl-C comes to the race, which then ends its workers
         )
         self.process = self._asked.process
         self._guardian.watch(self.process.pid)
@@ -115,7 +115,7 @@ class Booth:
             os.killpg(self.process.pid, number)
 
 
-def booth_environment(threads: int, cores: Sequence[int], places: Sequence[str]) -> dict[str, str]:
+def worker_environment(threads: int, cores: Sequence[int], places: Sequence[str]) -> dict[str, str]:
     """The same number of threads for everybody, whatever library they come from, pinned alike.
 
     How threads wait is left as a user has it: spinning for some milliseconds, then asleep.
@@ -127,14 +127,14 @@ def booth_environment(threads: int, cores: Sequence[int], places: Sequence[str])
     return os.environ | limits | others | pinned_environment(cores) | {"PYTHONPATH": path}
 
 
-def booth_program(cores: Sequence[int]) -> str:
+def worker_program(cores: Sequence[int]) -> str:
     """What Python runs there; pinned before any library counts cores or starts a thread."""
     pin = f"import os; os.sched_setaffinity(0, {set(cores)}); " if cores else ""
     return f"{pin}from avial_lab.benchmarks import worker; worker.main()"
 
 
 def main() -> None:
-    """The booth's own end: build what comes first, then answer."""
+    """The worker's own end: build what comes first, then answer."""
     np.seterr(all="ignore")
     answer_all(_begin)
 

@@ -16,7 +16,7 @@ from avial_lab.benchmarks.contestants import PEERS
 from avial_lab.benchmarks.kernel_suite import POLYBENCH
 from avial_lab.benchmarks.made import made_by
 from avial_lab.benchmarks.subjects import subject_names
-from avial_lab.benchmarks.worth import Course, worth
+from avial_lab.benchmarks.worth import Configuration, worth
 from avial_lab.benchmarks.worth_table import Timed, worth_facts
 from avial_lab.compiler.catalogue import OPTIONAL
 from avial_lab.compiler.options import CompileOptions
@@ -25,7 +25,7 @@ from avial_lab.machine.host import busy
 
 
 def worth_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what timing passes can be told beside what a race can be."""
+    """Declare the arguments of timing passes, beside those of a race."""
     parser.add_argument(
         "--passes",
         action="store_true",
@@ -46,28 +46,28 @@ def worth_command(options: argparse.Namespace) -> int:
     check_json(options)
     own = CompileOptions.of(without=options.without)
     asked = (*options.kernels, *(POLYBENCH if options.polybench else ()))
-    course = Course(
+    configuration = Configuration(
         size=options.size,
         elements=tuple(filter(None, options.element.split(","))),
         ranks=options.ranks[0],
         threads=options.threads[0],
         seconds=options.seconds,
         passes=own.without or OPTIONAL,
-        told=_tell,
+        on_timed=_print_timed,
     )
     names, doubts = subject_names(asked), busy()
-    sheet = worth(names, course)
-    sheet = replace(sheet, notes=(*doubts, *sheet.notes))
-    text = json.dumps(worth_facts(sheet, made_by(options.given)), indent=2)
+    report = worth(names, configuration)
+    report = replace(report, notes=(*doubts, *report.notes))
+    text = json.dumps(worth_facts(report, made_by(options.given)), indent=2)
     if options.json == "-":
         print(text)
     else:
         if options.json:
             write_file(Path(options.json), text)
-        print(sheet)
-    if sheet.interrupted:
+        print(report)
+    if report.interrupted:
         return 130  # as a shell says it of what was interrupted
-    return 1 if sheet.faults else 0
+    return 1 if report.faults else 0
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -97,13 +97,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _tell(timed: Timed) -> None:
+def _print_timed(timed: Timed) -> None:
     """One program in one line: a long session is watched."""
     gains = sorted((r for r in timed.races if not r.fault), key=lambda r: r.gain, reverse=True)
     words = ", ".join(f"{race.left_out} {race.gain:.2f}" for race in gains)
     if timed.unreached:
         words = f"{words or 'no race'}; {len(timed.unreached)} passes not reached"
-    told = timed.skipped or words or "the same without any pass"
-    print(f"{timed.program} {timed.element}: {told}", file=sys.stderr, flush=True)
+    outcome = timed.skipped or words or "the same without any pass"
+    print(f"{timed.program} {timed.element}: {outcome}", file=sys.stderr, flush=True)
     for fault in timed.faults:
         print(fault, file=sys.stderr, flush=True)

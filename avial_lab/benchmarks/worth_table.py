@@ -216,13 +216,13 @@ def text_table(rows: Sequence[Row]) -> list[str]:
 # -- as plain data ---------------------------------------------------------------------------------
 
 
-def worth_facts(sheet: Worth, made: Mapping[str, Any]) -> dict[str, Any]:
-    """The sheet as JSON has it; `made`: how (`made.made_by`)."""
-    return {"format": FORMAT, "version": VERSION, "made": dict(made), **asdict(sheet)}
+def worth_facts(report: Worth, made: Mapping[str, Any]) -> dict[str, Any]:
+    """The report as JSON has it; `made`: how (`made.made_by`)."""
+    return {"format": FORMAT, "version": VERSION, "made": dict(made), **asdict(report)}
 
 
 def worth_of(facts: Mapping[str, Any]) -> Worth:
-    """The sheet that these facts are of."""
+    """The report that these facts are of."""
     return Worth(
         facts["size"],
         facts["ranks"],

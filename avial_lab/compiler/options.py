@@ -27,7 +27,8 @@ from avial_lab.compiler.renamed import name_now
 from avial_lab.core.errors import OptionError, ScheduleError
 from avial_lab.core.words import brief, shortened
 from avial_lab.planning.distribution import CYCLIC, Division
-from avial_lab.planning.schedule import Policy, Sync
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import Sync
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

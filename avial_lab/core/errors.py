@@ -81,9 +81,9 @@ class AvialError(Exception):
         if self.span is not None:
             parts.append(self.span.excerpt())
         if self.hint is not None:
-            parts.append(f"Hint: {_cut(self.hint, _HINT_WIDTH)}")
+            parts.append(f"Hint: {cut(self.hint, _HINT_WIDTH)}")
         left = MOST - len(_OURS) - 1 - sum(len(part) + 1 for part in parts)
-        return "\n".join([_cut(self.message, left), *parts])
+        return "\n".join([cut(self.message, left), *parts])
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.message, self.span, self.hint)
@@ -93,7 +93,7 @@ class AvialError(Exception):
         return f"{type(self).__name__}: {self}".splitlines()
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
     """`text` without its middle where it is longer than that: both ends say what is wrong."""
     if len(text) <= most:
         return text

@@ -38,7 +38,11 @@ TYPES = (
 TASK_WORDS = ("reads(", "writes(", "after ")
 
 CELL = re.compile(r"\s*%%avial(?!\S)(?P<options>[^\n]*)")
-LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?%avial(?!\S)(?P<options>[^\n]*)$")
+LINE = re.compile(r"(?:[\w, ]+=\s*)?%avial(?!\S)(?P<options>[^\n]*)$")
+"""Of a line without the blanks that it begins with."""
+
+_NEAR = 500
+"""Characters before the cursor that are looked at for the word that is being typed."""
 _ATTRIBUTE = re.compile(r'\b(arch|node)\s*=\s*"([^"\n]*)$')
 _VALUE = re.compile(r"%[\w$.\-]*$")
 _WORD = re.compile(r"[A-Za-z_][\w$.]*$")
@@ -124,7 +128,7 @@ def complete(text: str, offset: int, session: Session) -> tuple[str, list[Word]]
     cell = CELL.match(text)
     begun = text[text.rfind("\n", 0, offset) + 1 : offset]
     if cell is None:
-        line = LINE.match(begun)
+        line = LINE.match(begun.lstrip())
         if line is None:
             return None
         fragment, words = complete_line(line["options"].lstrip(), line_parser(), session.values)
@@ -142,30 +146,32 @@ def complete(text: str, offset: int, session: Session) -> tuple[str, list[Word]]
 
 def _in_program(text: str, start: int, offset: int, session: Session) -> tuple[str, list[Word]]:
     before = text[start:offset]
-    attribute = _ATTRIBUTE.search(before)
+    near = before[-_NEAR:]
+    attribute = _ATTRIBUTE.search(near)
     if attribute:
         known = session.architectures() if attribute[1] == "arch" else session.nodes()
         return _that_begin(attribute[2], known, "attribute")
     around = surroundings(before, len(before))
     if around.in_text:
         return "", []
-    value = _VALUE.search(before)
+    value = _VALUE.search(near)
     if value:
-        around = surroundings(before, value.start())
+        around = surroundings(before, len(before) - len(value[0]))
         names = _values(around, session)
         return value[0], [(name, what) for name, what in names if name.startswith(value[0])]
-    shaped = _SHAPED.search(before)
+    shaped = _SHAPED.search(near)
     if shaped:
         return _that_begin(shaped[1], TYPES, "type")
-    word = _WORD.search(before)
+    word = _WORD.search(near)
     fragment = word[0] if word else ""
     before = before[: len(before) - len(fragment)]
-    if _TARGET.search(before):
+    near = before[-_NEAR:]
+    if _TARGET.search(near):
         return _that_begin(fragment, ("arch = ", "node = "), "keyword")
     around = surroundings(before, len(before))
     if around.op is None:
         return fragment, [(name, "operation") for name in _operations(fragment)]
-    if _TYPE_AHEAD.search(before):
+    if _TYPE_AHEAD.search(near):
         return _that_begin(fragment, TYPES, "type")
     return _that_begin(fragment, _words_of(around.op), "keyword")
 

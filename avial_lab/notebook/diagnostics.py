@@ -12,7 +12,7 @@ from typing import Any
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
 from avial_lab.compiler.frontends.notation.source import TOKEN
-from avial_lab.core.errors import AvialError, CellSpan
+from avial_lab.core.errors import MOST, AvialError, CellSpan, cut
 
 Diagnostic = dict[str, Any]
 """`{line, column, length, source, title, message, hint}`: line and column from 1, both and the
@@ -60,8 +60,8 @@ def _diagnostic(error: AvialError, span: CellSpan) -> Diagnostic:
         "length": _utf16(token[0]) if token else 1,
         "source": source,
         "title": type(error).__name__,
-        "message": error.message,
-        "hint": error.hint or "",
+        "message": cut(error.message, MOST),
+        "hint": cut(error.hint or "", MOST),
     }
 
 

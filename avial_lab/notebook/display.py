@@ -286,6 +286,12 @@ def program_table(programs: Sequence[Program]) -> Table:
     return Table("Programs", head, rows, frozenset({"tasks", "levels", "ranks"}), note)
 
 
+def kernel_table(sentences: Mapping[str, str]) -> Table:
+    """The kernels there are, with what each computes."""
+    note = "%avial load NAME writes one into the next cell."
+    return Table("Kernels", ("kernel", "computes"), tuple(sentences.items()), frozenset(), note)
+
+
 def _headline(program: Program) -> str:
     return f"{program.name}: {program.status}"
 
@@ -342,6 +348,6 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
 RENDERERS_BY_NAME: dict[tuple[str, str], Callable[[Any], Bundle]] = {
     ("avial_lab.runtime.launch.cluster", "Cluster"): show_printed,
     ("avial_lab.runtime.launch.cluster", "ClusterStatus"): show_printed,
-    ("avial_lab.benchmarks.table", "Sheet"): show_printed,
+    ("avial_lab.benchmarks.table", "Report"): show_printed,
 }
 """By module and name: types that are shown only once somebody has loaded them."""

@@ -18,6 +18,9 @@ from avial_lab.notebook.magics import AvialMagics, line_parser
 from avial_lab.notebook.operations import WORDS, describe_operation
 from avial_lab.notebook.surroundings import surroundings
 
+_NEAR = r".{0,500}"
+"""Of a line: what is further away is not looked at, nor shown."""
+
 _WORD = re.compile(r"--?[A-Za-z][\w-]*|%?[\w$.]+")
 
 
@@ -47,7 +50,7 @@ def describe(text: str, offset: int, session: Session) -> str | None:
     start = text.rfind("\n", 0, offset) + 1
     line = text[start:].partition("\n")[0]
     word = next((m for m in _WORD.finditer(line) if m.start() <= offset - start <= m.end()), None)
-    options = cell if cell and offset <= cell.end() else LINE.match(line)
+    options = cell if cell and offset <= cell.end() else LINE.match(line.lstrip())
     if options is not None:
         parser = session.magics.avial.parser if options is cell else line_parser()
         found = describe_option(options["options"], word[0], parser) if word else None
@@ -75,5 +78,7 @@ def _value(program: str, offset: int, name: str, session: Session) -> str:
     if isinstance(array, np.ndarray) and (what == "buffer" or around.op == "avial.schedule"):
         extents = " x ".join(map(str, array.shape))
         return f"**`{name}`**: the array `{name[1:]}` of this notebook: {extents} of {array.dtype}"
-    made = re.search(rf"^.*{re.escape(name)}(?![\w$.-])[^=\n]*=.*$", program, re.MULTILINE)
+    made = re.search(
+        rf"^{_NEAR}{re.escape(name)}(?![\w$.-])[^=\n]{{0,500}}={_NEAR}", program, re.MULTILINE
+    )
     return f"**`{name}`**: {what}" + (f"\n\n```mlir\n{made[0].strip()}\n```" if made else "")

@@ -7,7 +7,10 @@ A line of options (and a cell) -> one call of `avial_lab.compile`, `Program.run`
 from __future__ import annotations
 
 import argparse
+import inspect
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial
@@ -23,7 +26,7 @@ from IPython.display import display
 from traitlets import Float
 
 import avial_lab
-from avial_lab.benchmarks.kernel_suite import SIZES, kernel_program
+from avial_lab.benchmarks.kernel_suite import SIZES, kernel_program, kernel_sentences
 from avial_lab.compiler.options import arguments, given
 from avial_lab.core.errors import AvialError, CheckError, InternalError
 from avial_lab.core.words import format_bytes
@@ -34,11 +37,12 @@ from avial_lab.notebook.clusters import (
     leave_at_restart,
     start_cluster,
 )
-from avial_lab.notebook.display import PARTS, Note, View, program_table
+from avial_lab.notebook.display import PARTS, Note, View, kernel_table, program_table
 from avial_lab.notebook.live import watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
+from avial_lab.program.session import use_cluster
 from avial_lab.program.tuning import TUNE
 from avial_lab.runtime.launch.registry import clusters, stop_clusters
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
@@ -73,12 +77,19 @@ class AvialMagics(Magics):
         self._shell = shell
         self.programs: dict[str, Program] = {}
         self._drafts: dict[str, dict[str, str]] = {}  # typed in a stepper, by program and stage
-        self.cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
+        self._session_cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
         self.starting: BackgroundStart | None = None  # the last one; over, or still going on
-        self.tell: Callable[[], None] = lambda: (
-            None
-        )  # something about them changed; from any thread
+        self.tell: Callable[[], None] = lambda: None  # they have changed; from any thread
         leave_at_restart(shell, lambda: self.cluster)
+
+    @property
+    def cluster(self) -> avial_lab.Cluster | avial_lab.OneProcess | None:
+        return self._session_cluster
+
+    @cluster.setter
+    def cluster(self, cluster: avial_lab.Cluster | avial_lab.OneProcess | None) -> None:
+        self._session_cluster = cluster
+        use_cluster(cluster)  # what Python's `program.run()` takes
 
     @magic_arguments()
     @argument("-o", "--out", metavar="NAME", help="bind the program to this Python variable")
@@ -118,8 +129,11 @@ class AvialMagics(Magics):
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial step [NAME] [--stage=S]        step through it, compare, edit a stage
           %avial report [NAME] FILE.html        everything about it in one page
+          %avial load                          the kernels there are
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
+          %avial doctor                        what is installed here, and whether it works
+          %avial help                          this
           %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference] [--background]
           %avial cluster status | stop [--all] | list | connect [ID]
                                                list: all on this machine; connect: to one that a
@@ -184,6 +198,8 @@ class AvialMagics(Magics):
             return
         with watched(program, self._shell) as progress:
             run(progress=progress)
+        if options.check and not parts_of(getattr(options, "show", None)):
+            display(Note(f"{program.name}: {program.status}"))
 
     def _expect_error(self, options: argparse.Namespace, cell: str) -> None:
         """The cell must fail, and so."""
@@ -218,6 +234,8 @@ class AvialMagics(Magics):
 
     def _line(self, line: str) -> None:
         """`%avial COMMAND …`."""
+        if set(line.split()) & {"-h", "--help"}:
+            line = "help"
         options = _parse(line_parser(), line)
         commands = {
             "list": self._list,
@@ -227,12 +245,23 @@ class AvialMagics(Magics):
             "step": self._step,
             "report": self._report,
             "load": self._load,
+            "doctor": self._doctor,
+            "help": self._help,
             "cluster": self._cluster,
         }
         commands[options.command or "list"](options)
 
     def _list(self, _: argparse.Namespace) -> None:
-        display(program_table(tuple(self.programs.values())))
+        there = {id(program): program for program in self.known_programs().values()}
+        display(program_table(tuple(there.values())))
+
+    def _help(self, _: argparse.Namespace) -> None:
+        text = inspect.cleandoc(self.avial.__doc__ or "").removeprefix("::").lstrip("\n")
+        display(Note("%avial and %%avial", text))
+
+    def _doctor(self, _: argparse.Namespace) -> None:
+        """In a process of its own, which tries MPI and the compiler."""
+        subprocess.run([sys.executable, "-m", "avial_lab", "doctor"], check=False)
 
     def _show_again(self, options: argparse.Namespace) -> None:
         display(View(self._program(options.name), parts_of(options.show)))
@@ -293,6 +322,9 @@ class AvialMagics(Magics):
 
     def _load(self, options: argparse.Namespace) -> None:
         """A kernel's text in the next cell, its arrays and numbers among the variables."""
+        if options.kernel is None:
+            display(kernel_table(kernel_sentences()))
+            return
         kernel = kernel_program(
             options.kernel,
             size=options.size,
@@ -311,6 +343,7 @@ class AvialMagics(Magics):
         self._settle()
         if options.action == "start":
             self.stop_cluster()
+            options.cpu, options.gpu = _engines(options.cpu, options.gpu)
             if options.background:
                 self.start_in_background(
                     cpu=options.cpu,
@@ -419,6 +452,13 @@ def _known(noun: str, name: str, names: Iterable[str]) -> str:
     raise AvialError(f"there is no {noun} '{name}'", hint=hint)
 
 
+def _engines(cpu: int | None, gpu: int | None) -> tuple[int, int]:
+    """How many engines of each kind: those asked for and no others; two and one by default."""
+    if cpu is None and gpu is None:
+        return 2, 1
+    return (1 if cpu is None else cpu), gpu or 0
+
+
 def _identifier(name: str) -> str:
     if not name.isidentifier():
         raise UsageError(f"--out takes the name of a variable, not '{name}'")
@@ -437,7 +477,8 @@ def line_parser() -> MagicArgumentParser:
     """What reads a line `%avial …`, and what is offered while it is typed."""
     parser = MagicArgumentParser(prog="%avial")
     commands = parser.add_subparsers(dest="command")
-    commands.add_parser("list")
+    for name in ("list", "doctor", "help"):
+        commands.add_parser(name)
     show = commands.add_parser("show")
     show.add_argument("--show", metavar="LIST")
     run = commands.add_parser("run")
@@ -456,7 +497,7 @@ def line_parser() -> MagicArgumentParser:
     stages.add_argument("stage", nargs="?")
     report.add_argument("file", metavar="FILE.html")
     load = commands.add_parser("load")
-    load.add_argument("kernel")
+    load.add_argument("kernel", nargs="?")
     load.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")
     load.add_argument("--element", metavar="TYPE")
     load.add_argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR")
@@ -465,8 +506,8 @@ def line_parser() -> MagicArgumentParser:
     cluster.add_argument("action", choices=("start", "status", "stop", "list", "connect"))
     cluster.add_argument("id", nargs="?", default="")
     cluster.add_argument("--all", action="store_true")
-    cluster.add_argument("--cpu", type=int, default=2, metavar="N")
-    cluster.add_argument("--gpu", type=int, default=1, metavar="N")
+    cluster.add_argument("--cpu", type=int, metavar="N")
+    cluster.add_argument("--gpu", type=int, metavar="N")
     cluster.add_argument("--profile")
     cluster.add_argument("--or-reference", action="store_true")
     cluster.add_argument("--background", action="store_true")

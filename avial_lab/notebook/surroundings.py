@@ -7,6 +7,7 @@ Text, offset -> Surroundings. The text need not be right: nothing here parses, b
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from avial_lab.compiler.frontends.notation.source import TOKEN
@@ -77,6 +78,7 @@ class _Reader:
         self.statement = _Statement()
         self.around: list[_Statement] = []
         self.scopes: list[dict[str, str]] = [{}]
+        self.visible: Counter[str] = Counter()  # in how many of the scopes a name is
 
     def gap(self, blanks: str) -> None:
         """A line that ends outside parentheses, and not after a comma, ends the statement."""
@@ -109,7 +111,7 @@ class _Reader:
         if statement.op is None:
             statement.results.append(name)
         elif statement.label:
-            self.scopes[-1][name] = "argument"
+            self._add(name, "argument")
         else:
             statement.operands.append(name)
 
@@ -117,22 +119,31 @@ class _Reader:
         """Names that the statement brings with it are visible inside: buffers, loop variables."""
         statement = self.statement
         what = "buffer" if statement.op == "avial.schedule" else "argument"
-        known = {name for scope in self.scopes for name in scope}
-        self.scopes.append({name: what for name in statement.operands if name not in known})
+        inside = {name: what for name in statement.operands if not self.visible[name]}
+        self.scopes.append({})
+        for name in inside:
+            self._add(name, what)
         self.around.append(statement)
         self.statement = _Statement()
 
     def _close(self) -> None:
         if not self.around:
             return
-        self.scopes.pop()
+        self.visible.subtract(self.scopes.pop().keys())
         self.statement = self.around.pop()
 
     def _end(self) -> None:
         what = _RESULT_OF.get(self.statement.op or "", "value")
-        self.scopes[-1].update(dict.fromkeys(self.statement.results, what))
+        for name in self.statement.results:
+            self._add(name, what)
         self.statement = _Statement()
+
+    def _add(self, name: str, what: str) -> None:
+        """Whatever it was in this scope before."""
+        if name not in self.scopes[-1]:
+            self.visible[name] += 1
+        self.scopes[-1][name] = what
 
 
 def _in_comment(line: str) -> bool:
-    return "//" in re.sub(r'"(?:[^"\\]|\\.)*"', "", line)
+    return "//" in re.sub(r'"(?:[^"\\]|\\.)*"?', "", line)

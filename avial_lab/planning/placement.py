@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.candidates import fitting_devices
-from avial_lab.planning.policies.round_robin import place_by_levels
-from avial_lab.planning.schedule import PhaseRun, Piece, Placement, Policy, Schedule, Sync
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import PhaseRun, Piece, Placement, Schedule, Sync
 from avial_lab.planning.steps import rank_programs
 from avial_lab.planning.task_graph import TaskGraph, TaskKind
 from avial_lab.planning.transfers import derive_transfers
@@ -16,9 +16,6 @@ from avial_lab.trace import Move
 
 BY_HAND = "by hand"
 """The reason of a placement that no policy decided."""
-
-_PLACED_BY = {Policy.LEVELS: place_by_levels}
-"""Device and order of every task, by policy."""
 
 
 def schedule_tasks(
@@ -32,7 +29,7 @@ def schedule_tasks(
 
     Raises ScheduleError for a target that no device satisfies.
     """
-    placements = _PLACED_BY[policy](graph, topology)
+    placements = policy.place(graph, topology)
     _check_order(graph, [placement.task for placement in placements])
     return _scheduled(graph, topology, placements, policy, sync)
 

@@ -17,18 +17,9 @@ from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes, listed
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary, graph_text
+from avial_lab.planning.policies import Policy
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.trace import EventKind, Move
-
-
-class Policy(enum.Enum):
-    """How tasks are placed: `levels` goes round-robin over the fitting devices in each level.
-
-    A policy decides device and order of every task of a program of tasks alone. The iterations of
-    loops are placed by their division (`planning/distribution.py`).
-    """
-
-    LEVELS = "levels"
 
 
 class Sync(enum.Enum):

@@ -8,6 +8,7 @@ a dark page.
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from avial_lab.core.words import escape
@@ -46,20 +47,30 @@ def _advance(char: str) -> int:
     return 1000 if unicodedata.east_asian_width(char) in "WF" else 640
 
 
+_MOST_SHOWN = 1_000
+"""Characters at either end of a text that is shortened: no picture has room for more."""
+
+
 def shorten(text: str, width: float, size: float, *, bold: bool = False) -> str:
     """`text` cut in the middle to fit `width` pixels; names often differ only at their end.
 
     >>> shorten("update_left_halo_of_block_17", 110, 12)
     'update_l…block_17'
     """
-    if text_width(text, size, bold=bold) <= width:
+    if len(text) > 2 * _MOST_SHOWN:  # what is in its middle is never shown
+        text = f"{text[:_MOST_SHOWN]}…{text[-_MOST_SHOWN:]}"
+    elif text_width(text, size, bold=bold) <= width:
         return text
-    for keep in range(len(text) - 1, 2, -1):
+
+    def cut(keep: int) -> str:
         head = (keep + 1) // 2
-        candidate = f"{text[:head]}…{text[len(text) - keep + head :]}"
-        if text_width(candidate, size, bold=bold) <= width:
-            return candidate
-    return text[:1] + "…"
+        return f"{text[:head]}…{text[len(text) - keep + head :]}"
+
+    # The more is kept, the wider it is.
+    wide = bisect_right(
+        range(3, len(text)), width, key=lambda keep: text_width(cut(keep), size, bold=bold)
+    )
+    return cut(wide + 2) if wide else text[:1] + "…"
 
 
 def number(value: float) -> str:

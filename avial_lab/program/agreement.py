@@ -15,7 +15,8 @@ import numpy as np
 from avial_lab.core.buffers import Storage, read_box
 from avial_lab.core.element_types import element_of_dtype, is_numpys
 from avial_lab.core.errors import CheckError
-from avial_lab.core.regions import Box
+from avial_lab.core.regions import Box, union
+from avial_lab.planning.task_graph import TaskGraph
 
 
 def agreement(
@@ -24,9 +25,13 @@ def agreement(
     expected: Mapping[str, np.ndarray],
     reordered: Mapping[str, int],
     nudged: Callable[[], Mapping[str, np.ndarray]] | None = None,
+    written: Mapping[str, int] | None = None,
 ) -> str:
     """Say that `arrays` equal `expected` (by storage, as the reference leaves them), bit for bit.
     One NaN is as good as another: which one an operation on two hands on is LLVM's choice.
+
+    All elements are compared; those counted are the ones that the program may write, `written` of
+    each storage, without which all are.
 
     `reordered`: storages whose floating-point values are sums of so many terms, added in another
     order. Their elements may be k · eps · scale apart, where scale is the largest finite number of
@@ -69,11 +74,20 @@ def agreement(
         elif wrong.size:
             raise _difference(storage, got, want, wrong, "")
         else:
-            elements += got.size
+            elements += got.size if written is None else written.get(storage.name, 0)
     told = f"equal to the sequential reference, bit for bit ({elements:,} elements)"
     if near and not elements:
         told = "equal to the sequential reference"
     return "; ".join([told, *near])
+
+
+def written_elements(graph: TaskGraph) -> dict[str, int]:
+    """How many elements of each storage some task may write; bytes of one that arrays share."""
+    regions: dict[str, list[Box]] = {}
+    for task in graph.tasks:
+        for access in task.writes:
+            regions.setdefault(access.storage, []).extend(access.region)
+    return {name: sum(box.size for box in union(boxes)) for name, boxes in regions.items()}
 
 
 def rounded_elsewhere(array: np.ndarray) -> np.ndarray:

@@ -12,6 +12,9 @@ from difflib import SequenceMatcher
 
 from avial_lab.artifact.stages import Inside, Lines, Stage
 
+MOST_COMPARED = 1_000
+"""Lines of which each is compared with each."""
+
 
 def carried_over(
     before: Inside, old: str, stages: Sequence[Stage], edited: str, after: Inside
@@ -44,10 +47,22 @@ def edited_origins(old: str, origins: Sequence[Lines], new: str) -> list[Lines]:
     >>> edited_origins("a\nb\nc", [(1,), (2,), (3,)], "a\nB\nc\nd")
     [(1,), (2,), (3,), ()]
     """
-    theirs = new.splitlines()
+    ours, theirs = old.splitlines(), new.splitlines()
+    first = _alike(ours, theirs)
+    last = _alike(ours[first:][::-1], theirs[first:][::-1])
     result: list[Lines] = [()] * len(theirs)
-    matcher = SequenceMatcher(None, old.splitlines(), theirs, autojunk=False)
+    result[:first] = origins[:first]
+    result[len(theirs) - last :] = origins[len(ours) - last : len(ours)]
+    changed, by = ours[first : len(ours) - last], theirs[first : len(theirs) - last]
+    # Of thousands of lines those that are everywhere (`}`) are not compared with each other.
+    matcher = SequenceMatcher(None, changed, by, autojunk=len(by) > MOST_COMPARED)
     for kind, i, i_end, j, j_end in matcher.get_opcodes():
         if kind == "equal" or (kind == "replace" and i_end - i == j_end - j):
-            result[j:j_end] = origins[i:i_end]
+            result[first + j : first + j_end] = origins[first + i : first + i_end]
     return result
+
+
+def _alike(some: Sequence[str], others: Sequence[str]) -> int:
+    """How many lines are the same before the first that is not."""
+    pairs = enumerate(zip(some, others, strict=False))
+    return next((k for k, (a, b) in pairs if a != b), min(len(some), len(others)))

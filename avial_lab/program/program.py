@@ -55,13 +55,14 @@ from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.schedule import Piece, Schedule
 from avial_lab.planning.task_graph import TaskGraph
-from avial_lab.program.agreement import agreement, rounded_elsewhere
+from avial_lab.program.agreement import agreement, rounded_elsewhere, written_elements
 from avial_lab.program.cached_build import build
 from avial_lab.program.command_line import command_line_of
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.edited_origins import carried_over
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.reproducer import reproducer
+from avial_lab.program.session import cluster_for
 from avial_lab.program.tuned import tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.runtime.launch import mpiexec
@@ -308,7 +309,8 @@ class Program:
         """Run the program on its arrays, in place, and return what happened when; without `trace`
         no times are taken, and it has no events.
 
-        Without a cluster the ranks are started for this run alone by `mpiexec`. With `check` the
+        Without a cluster it runs on the session's (`avial_lab.cluster()`) where that has ranks
+        enough; else the ranks are started for this run alone by `mpiexec`. With `check` the
         reference runs first, on copies; a difference raises CheckError (the arrays then hold the
         run's values). In place of a cluster OneProcess runs the reference itself, on the arrays;
         its trace has neither ranks nor events.
@@ -320,6 +322,8 @@ class Program:
         and how it ended.
         """
         self.printed = Printed()
+        if cluster is None:
+            cluster = cluster_for(self.binary.manifest.ranks)
         if isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         before = self._memory() if check else {}
@@ -357,6 +361,7 @@ class Program:
             expected.data,
             built.reordered,
             nudged=lambda: self._nudged(before, timeout).data,
+            written=written_elements(self.graph),
         )
 
     def _nudged(self, before: Mapping[str, np.ndarray], timeout: float | None) -> Referenced:

@@ -41,6 +41,10 @@ class OneProcess:
     def __str__(self) -> str:
         return self.status
 
+    @property
+    def is_stopped(self) -> bool:
+        return False
+
     def stop(self) -> None:
         """There is nothing to stop."""
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from avial_lab.benchmarks.charts import ratios_svg, roofline_svg
-from avial_lab.benchmarks.html_report import sheet_html
-from avial_lab.benchmarks.table import Heat, Lane, Sheet
+from avial_lab.benchmarks.html_report import report_html
+from avial_lab.benchmarks.table import Report, Result, Round
 from avial_lab.machine.host import CacheLevel, Machine
 from avial_lab.machine.roofline import Ceilings
 from avial_lab.plot.run.plane import Axis
@@ -21,14 +21,16 @@ MACHINE = Machine("A <b>processor</b>", "x86_64", 2, 2, (CacheLevel(2, 1 << 20, 
 EVIL = "<script>alert(1)</script> & \"'"
 
 
-def heat(kernel: str, *lanes: Lane, flops: int = 4_000_000, nbytes: int = 1_000_000) -> Heat:
-    return Heat(kernel, "f32", {"N": 10}, 1, 2, flops, nbytes, lanes, CEILINGS)
+def raced(kernel: str, *results: Result, flops: int = 4_000_000, nbytes: int = 1_000_000) -> Round:
+    return Round(kernel, "f32", {"N": 10}, 1, 2, flops, nbytes, results, CEILINGS)
 
 
 HEATS = (
-    heat("gemm", Lane("avial", (0.001,), 0.3), Lane("gcc", (0.002,)), Lane("numba", fault=EVIL)),
-    heat("mvt", Lane("avial", (0.004,)), Lane("gcc", (0.001,)), flops=100_000),
-    heat("lu", Lane("avial", fault=EVIL), Lane("gcc", (0.001,))),
+    raced(
+        "gemm", Result("avial", (0.001,), 0.3), Result("gcc", (0.002,)), Result("numba", fault=EVIL)
+    ),
+    raced("mvt", Result("avial", (0.004,)), Result("gcc", (0.001,)), flops=100_000),
+    raced("lu", Result("avial", fault=EVIL), Result("gcc", (0.001,))),
 )
 
 
@@ -36,7 +38,7 @@ HEATS = (
 def page() -> str:
     wide = replace(HEATS[0], threads=1)
     notes = (f"left out: {EVIL}",)
-    return sheet_html(Sheet("SMALL", (*HEATS, wide), (CEILINGS,), MACHINE, notes))
+    return report_html(Report("SMALL", (*HEATS, wide), (CEILINGS,), MACHINE, notes))
 
 
 class Reader(HTMLParser):
@@ -83,18 +85,18 @@ def tips(picture: str) -> list[str]:
 
 
 def test_ratios_are_told() -> None:
-    told = tips(ratios_svg(HEATS))
-    assert "gemm, gcc: 2.000 ms, 2.00 × ours" in told
-    assert "mvt, gcc: 1.000 ms, 0.25 × ours" in told
-    assert not any(tip.startswith("lu") for tip in told)
+    shown = tips(ratios_svg(HEATS))
+    assert "gemm, gcc: 2.000 ms, 2.00 × ours" in shown
+    assert "mvt, gcc: 1.000 ms, 0.25 × ours" in shown
+    assert not any(tip.startswith("lu") for tip in shown)
     assert "no time for avial_lab: lu" in ratios_svg(HEATS)
 
 
 def test_the_roofline_has_everybody() -> None:
-    told = tips(roofline_svg(HEATS, CEILINGS))
-    assert "gemm, avial: 4 GFLOP/s, 10% of the roofline" in told
-    assert "lu, gcc: 4 GFLOP/s, 10% of the roofline" in told
-    assert sum(": " in tip and "GFLOP/s" in tip for tip in told) == 5
+    shown = tips(roofline_svg(HEATS, CEILINGS))
+    assert "gemm, avial: 4 GFLOP/s, 10% of the roofline" in shown
+    assert "lu, gcc: 4 GFLOP/s, 10% of the roofline" in shown
+    assert sum(": " in tip and "GFLOP/s" in tip for tip in shown) == 5
 
 
 def test_axes_are_logarithmic() -> None:

@@ -15,8 +15,8 @@ import pytest
 import kernels
 from avial_lab.benchmarks.c_peers import mpi_compilers, mpi_source
 from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
-from avial_lab.benchmarks.mpi_builders import CallCrew, CCrew, CrewEntry, Post
-from avial_lab.benchmarks.mpi_workers import Crew
+from avial_lab.benchmarks.mpi_builders import CallGroup, CGroup, GroupEntry, RankRunner
+from avial_lab.benchmarks.mpi_workers import MpiGroup
 from avial_lab.benchmarks.verification import Answer
 from avial_lab.core.errors import AvialError, CheckError
 from avial_lab.runtime.launch.processes import is_alive
@@ -31,7 +31,7 @@ def start_of(name: str, **numbers: int) -> KernelProgram:
     return kernel_program(name, size="MINI", numbers=numbers)
 
 
-def c_crew(start: KernelProgram, old: str = "", new: str = "") -> CCrew:
+def c_group(start: KernelProgram, old: str = "", new: str = "") -> CGroup:
     compilers = mpi_compilers()
     if not compilers:
         pytest.skip("there is no mpicc")
@@ -39,12 +39,12 @@ def c_crew(start: KernelProgram, old: str = "", new: str = "") -> CCrew:
     assert old in source
     folder = kernels.load(start.kernel.name).folder
     text = source.replace(old, new) if old else source
-    return CCrew(folder / "peers_mpi.py", compilers[0], text, start.kernel.function)
+    return CGroup(folder / "peers_mpi.py", compilers[0], text, start.kernel.function)
 
 
-def crew_of(start: KernelProgram, entry: CrewEntry, ranks: int) -> Crew:
+def group_of(start: KernelProgram, entry: GroupEntry, ranks: int) -> MpiGroup:
     root = str(kernels.load(start.kernel.name).folder.parent.parent)
-    return Crew(entry, start.before, ranks=ranks, threads=1, places=[root], limit_s=60)
+    return MpiGroup(entry, start.before, ranks=ranks, threads=1, places=[root], limit_s=60)
 
 
 # -- what a rank holds -----------------------------------------------------------------------------
@@ -77,9 +77,9 @@ def test_all_six_are_there() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_c_equals_the_truth(name: str) -> None:
     start = start_of(name)
-    with closing(crew_of(start, c_crew(start), 3)) as crew:
-        assert crew.run() > 0
-        Answer(start).check(crew.arrays())
+    with closing(group_of(start, c_group(start), 3)) as group:
+        assert group.run() > 0
+        Answer(start).check(group.arrays())
 
 
 @pytest.mark.mpi
@@ -91,8 +91,8 @@ def test_c_equals_the_truth_elsewhere(name: str, ranks: int, element: str) -> No
     if element not in kernels.load(name).elements:
         pytest.skip(f"{name} has no {element} version")
     start = kernel_program(name, size="MINI", element=element)
-    with closing(crew_of(start, c_crew(start), ranks)) as crew:
-        Answer(start).check(crew.arrays())
+    with closing(group_of(start, c_group(start), ranks)) as group:
+        Answer(start).check(group.arrays())
 
 
 @pytest.mark.mpi
@@ -100,47 +100,47 @@ def test_c_equals_the_truth_elsewhere(name: str, ranks: int, element: str) -> No
 def test_python_equals_the_truth(name: str) -> None:
     start = start_of(name)
     peers = kernels.load(name).folder / "peers_mpi.py"
-    with closing(crew_of(start, CallCrew(peers), 2)) as crew:
-        crew.run()
-        Answer(start).check(crew.arrays())
+    with closing(group_of(start, CallGroup(peers), 2)) as group:
+        group.run()
+        Answer(start).check(group.arrays())
 
 
 @pytest.mark.mpi
 def test_as_many_rows_as_ranks() -> None:
     start = start_of("jacobi-2d", N=3)
-    with closing(crew_of(start, c_crew(start), 3)) as crew:
-        Answer(start).check(crew.arrays())
+    with closing(group_of(start, c_group(start), 3)) as group:
+        Answer(start).check(group.arrays())
 
 
 @pytest.mark.mpi
 def test_a_lost_halo_is_found() -> None:
     start = start_of("jacobi-2d")
-    lost = c_crew(start, "MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);",
+    lost = c_group(start, "MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);",
                   "MPI_Waitall(4, requests, MPI_STATUSES_IGNORE), from[0][5] = 9;")  # fmt: skip
-    with closing(crew_of(start, lost, 2)) as crew, pytest.raises(CheckError, match="wrong: "):
-        Answer(start).check(crew.arrays())
+    with closing(group_of(start, lost, 2)) as group, pytest.raises(CheckError, match="wrong: "):
+        Answer(start).check(group.arrays())
 
 
 # -- how they end ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Told(CrewEntry):
+class Recorded(GroupEntry):
     """Every rank tells its process and its cores, or raises, or ends."""
 
     ends: str = ""
 
-    def post(self, arguments: Any, comm: Any) -> Post:
-        return _ToldPost(self.ends, comm)
+    def rank_runner(self, arguments: Any, comm: Any) -> RankRunner:
+        return _RecordedRankRunner(self.ends, comm)
 
     def seconds(self, answers: Any) -> float:
         return 1.0
 
     def merged(self, answers: Any, arguments: Any) -> dict[str, np.ndarray]:
-        return {"told": np.array(answers, object)}
+        return {"recorded": np.array(answers, object)}
 
 
-class _ToldPost(Post):
+class _RecordedRankRunner(RankRunner):
     def __init__(self, ends: str, comm: Any) -> None:
         self.ends, self.comm = ends, comm
 
@@ -165,11 +165,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> str:
     return root
 
 
-def told_crew(here: str, ends: str = "") -> Crew:
+def recorded_group(here: str, ends: str = "") -> MpiGroup:
     from tests.benchmarks import test_mpi_workers  # as the ranks will import it
 
-    entry = test_mpi_workers.Told(ends)
-    return Crew(entry, {}, ranks=2, threads=1, places=[here], limit_s=60)
+    entry = test_mpi_workers.Recorded(ends)
+    return MpiGroup(entry, {}, ranks=2, threads=1, places=[here], limit_s=60)
 
 
 def lives(pid: int) -> bool:
@@ -178,14 +178,14 @@ def lives(pid: int) -> bool:
 
 @pytest.mark.mpi
 def test_ranks_have_cores_of_their_own_and_go(here: str) -> None:
-    with closing(told_crew(here)) as crew:
-        (first, own), (second, other) = crew.arrays()["told"].tolist()
+    with closing(recorded_group(here)) as group:
+        (first, own), (second, other) = group.arrays()["recorded"].tolist()
         if len(os.sched_getaffinity(0)) > 1:
             assert len(own) == len(other) == 1
             assert own != other
     assert not lives(first)
     assert not lives(second)
-    assert not crew.folder.exists()
+    assert not group.folder.exists()
 
 
 @pytest.mark.mpi
@@ -195,11 +195,11 @@ def test_ranks_have_cores_of_their_own_and_go(here: str) -> None:
 def test_a_fall_is_told(here: str, ends: str, said: str) -> None:
     """The other rank waits in a barrier, and is ended too."""
     with pytest.raises(AvialError, match=said):
-        told_crew(here, ends)
+        recorded_group(here, ends)
 
 
 @pytest.mark.mpi
 def test_fewer_rows_than_ranks_are_refused() -> None:
     start = start_of("gemm", NI=2)
     with pytest.raises(AvialError, match="C has fewer rows than there are ranks"):
-        crew_of(start, c_crew(start), 3)
+        group_of(start, c_group(start), 3)

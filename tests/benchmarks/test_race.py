@@ -17,14 +17,14 @@ import psutil
 import pytest
 
 from avial_lab import benchmarks as race_module
-from avial_lab.benchmarks import Answer, Course, contestants, race
-from avial_lab.benchmarks import rounds as heats
+from avial_lab.benchmarks import Answer, Configuration, contestants, race
+from avial_lab.benchmarks import rounds as rounds_of
 from avial_lab.benchmarks.builders import CEntry, OwnEntry
 from avial_lab.benchmarks.c_peers import peer_folder, peer_source
-from avial_lab.benchmarks.json_report import sheet_facts
+from avial_lab.benchmarks.json_report import report_facts
 from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
-from avial_lab.benchmarks.table import ALONE, Heat, Lane, Sheet, means
-from avial_lab.benchmarks.worker import Booth
+from avial_lab.benchmarks.table import ALONE, Report, Result, Round, means
+from avial_lab.benchmarks.worker import BenchmarkWorker
 from avial_lab.cli.main import main
 from avial_lab.core.c_compiler import any_compiler
 from avial_lab.core.errors import AvialError, BindError, CheckError
@@ -42,22 +42,24 @@ MACHINE = Machine(
 )
 
 
-def heat(kernel: str, *lanes: Lane) -> Heat:
-    return Heat(
+def raced(kernel: str, *results: Result) -> Round:
+    return Round(
         kernel, "f64", {"N": 10}, ranks=1, threads=1, flops=2_000_000, bytes=100_000,
-        lanes=lanes, ceilings=CEILINGS,
+        results=results, ceilings=CEILINGS,
     )  # fmt: skip
 
 
 HEATS = (
-    heat(
+    raced(
         "gemm",
-        Lane("avial", (0.001, 0.0005, 0.0006), compile_s=0.25),
-        Lane("gcc", (0.0003, 0.0003, 0.01)),
-        Lane("numpy", (0.002,)),
+        Result("avial", (0.001, 0.0005, 0.0006), compile_s=0.25),
+        Result("gcc", (0.0003, 0.0003, 0.01)),
+        Result("numpy", (0.002,)),
     ),
-    heat("mvt", Lane("avial", (0.001,)), Lane("gcc", fault="wrong: x1[0] is 1.0, not 2.0 ± 0.1")),
-    heat("lu", Lane("avial", (0.001,)), Lane("gcc", (0.002,))),
+    raced(
+        "mvt", Result("avial", (0.001,)), Result("gcc", fault="wrong: x1[0] is 1.0, not 2.0 ± 0.1")
+    ),
+    raced("lu", Result("avial", (0.001,)), Result("gcc", (0.002,))),
 )
 
 
@@ -66,8 +68,8 @@ HEATS = (
 
 def test_the_table() -> None:
     notes = ("left out: C (neither gcc nor clang is installed)",)
-    sheet = Sheet("SMALL", HEATS, (CEILINGS,), MACHINE, notes)
-    assert str(sheet).splitlines() == [
+    report = Report("SMALL", HEATS, (CEILINGS,), MACHINE, notes)
+    assert str(report).splitlines() == [
         "kernel  type  ranks  threads  avial    gcc  numpy     ×  ×least  GFLOP/s  GB/s  roofline",
         "gemm    f64       1        1  0.600  0.300  2.000  0.50    0.60     3.33  0.17       33%",
         "mvt     f64       1        1  1.000  fault      -     -       -     2.00  0.10       20%",
@@ -99,7 +101,9 @@ def test_medians_and_the_best_peer() -> None:
 
 
 def test_our_own_on_one_rank_is_no_peer() -> None:
-    wide = heat("gemm", Lane("avial", (0.002,)), Lane(ALONE, (0.001,)), Lane("gcc", (0.004,)))
+    wide = raced(
+        "gemm", Result("avial", (0.002,)), Result(ALONE, (0.001,)), Result("gcc", (0.004,))
+    )
     assert wide.best is not None
     assert wide.best.contestant == "gcc"
     assert [(mean.against, mean.ratio) for mean in means([wide])] == [
@@ -114,8 +118,8 @@ def test_means_are_of_like_with_like() -> None:
 
 
 def test_facts_are_json() -> None:
-    sheet = Sheet("SMALL", HEATS, (CEILINGS,), MACHINE)
-    facts = json.loads(json.dumps(sheet_facts(sheet, {})))
+    report = Report("SMALL", HEATS, (CEILINGS,), MACHINE)
+    facts = json.loads(json.dumps(report_facts(report, {})))
     assert (facts["format"], facts["version"]) == ("avial-lab race", 2)
     gemm, mvt, _ = facts["heats"]
     ours, gcc, _ = gemm["lanes"]
@@ -178,15 +182,15 @@ def test_bad_questions_are_refused(
 
 
 def test_each_kernel_takes_the_first_type_it_has() -> None:
-    course = Course(size="MINI", against=(), elements=("f64", "i64"))
-    heats = race(["nussinov", "gesummv"], course).heats
-    assert [heat.element for heat in heats] == ["i64", "f64"]
+    configuration = Configuration(size="MINI", against=(), elements=("f64", "i64"))
+    rounds = race(["nussinov", "gesummv"], configuration).rounds
+    assert [raced.element for raced in rounds] == ["i64", "f64"]
 
 
 def test_an_unknown_kernel_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(race_module, "measure_ceilings", pytest.fail)
     with pytest.raises(BindError):
-        race(["gemm", "gem"], Course())
+        race(["gemm", "gem"], Configuration())
 
 
 # -- contestants -----------------------------------------------------------------------------------
@@ -214,10 +218,10 @@ def test_a_fall_is_told(old: str, new: str, said: str) -> None:
     start = kernel_program("gemm", size="MINI")
     root = str(peer_folder(start.kernel).parent.parent)
     with pytest.raises(AvialError, match=said):
-        Booth(entry(gemm_source(old, new)), start.before, threads=1, places=[root])
+        BenchmarkWorker(entry(gemm_source(old, new)), start.before, threads=1, places=[root])
 
 
-def test_a_booth_goes_with_a_race_that_is_killed(tmp_path: Path) -> None:
+def test_a_worker_goes_with_a_race_that_is_killed(tmp_path: Path) -> None:
     """It stands still between two turns: no end of a pipe, no signal but SIGKILL reaches it."""
     start = kernel_program("gemm", size="MINI")
     root = str(peer_folder(start.kernel).parent.parent)
@@ -226,61 +230,61 @@ def test_a_booth_goes_with_a_race_that_is_killed(tmp_path: Path) -> None:
     )
     text = f"""
 import pickle, sys
-from avial_lab.benchmarks.worker import Booth
+from avial_lab.benchmarks.worker import BenchmarkWorker
 entry, before, places = pickle.load(open({str(tmp_path / "start")!r}, "rb"))
-booth = Booth(entry, before, threads=1, places=places)
-print(booth.process.pid, flush=True)
+worker = BenchmarkWorker(entry, before, threads=1, places=places)
+print(worker.process.pid, flush=True)
 sys.stdin.read()
 """
     command = [sys.executable, "-c", text]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as racing:
         assert racing.stdout is not None
-        booth = psutil.Process(int(racing.stdout.readline()))
+        worker = psutil.Process(int(racing.stdout.readline()))
         racing.kill()
-    assert_gone([booth])
+    assert_gone([worker])
 
 
 def test_a_run_begins_with_the_arguments_as_they_were() -> None:
     """gemm adds to C: a second run on what the first one left would differ."""
     start = kernel_program("gemm", size="MINI")
     root = str(peer_folder(start.kernel).parent.parent)
-    booth = Booth(entry(gemm_source("", "")), start.before, threads=1, places=[root])
+    worker = BenchmarkWorker(entry(gemm_source("", "")), start.before, threads=1, places=[root])
     try:
-        assert booth.compile_s > 0
-        assert booth.run() > 0
-        Answer(start).check(booth.arrays())
+        assert worker.compile_s > 0
+        assert worker.run() > 0
+        Answer(start).check(worker.arrays())
     finally:
-        booth.close()
+        worker.close()
 
 
 def test_a_wrong_answer_is_not_timed() -> None:
     start = kernel_program("gemm", size="MINI")
     root = str(peer_folder(start.kernel).parent.parent)
     wrong = entry(gemm_source("C[i][j] *= beta;", "C[i][j] *= 2;"))
-    booth = Booth(wrong, start.before, threads=1, places=[root])
+    worker = BenchmarkWorker(wrong, start.before, threads=1, places=[root])
     try:
-        booth.run()
+        worker.run()
         with pytest.raises(CheckError, match=r"wrong: C\[0, 0\]"):
-            Answer(start).check(booth.arrays())
+            Answer(start).check(worker.arrays())
     finally:
-        booth.close()
+        worker.close()
 
 
 def test_a_small_race(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
-    told: list[Heat] = []
-    course = Course(size="MINI", against=("c", "numpy"), told=told.append)
-    sheet = race(["gesummv"], course)
-    (only,) = sheet.heats
-    assert told == [only]
-    assert {lane.contestant for lane in only.lanes} >= {"avial", "numpy"}
-    for lane in only.lanes:
-        assert not lane.fault
-        assert len(lane.seconds) >= heats.LEAST_RUNS
-        assert all(second > 0 for second in lane.seconds)
+    ended: list[Round] = []
+    configuration = Configuration(size="MINI", against=("c", "numpy"), on_round=ended.append)
+    report = race(["gesummv"], configuration)
+    (only,) = report.rounds
+    assert ended == [only]
+    assert {result.contestant for result in only.results} >= {"avial", "numpy"}
+    for result in only.results:
+        assert not result.fault
+        assert len(result.seconds) >= rounds_of.LEAST_RUNS
+        assert all(second > 0 for second in result.seconds)
 
 
-def test_a_wrong_peer_is_a_lane_without_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_peer_is_a_result_without_times(monkeypatch: pytest.MonkeyPatch) -> None:
     source = contestants.peer_source
 
     def broken(*arguments: Any, **options: Any) -> str:
@@ -290,17 +294,17 @@ def test_a_wrong_peer_is_a_lane_without_times(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
     monkeypatch.setattr(contestants, "peer_source", broken)
-    (only,) = race(["gesummv"], Course(size="MINI", against=("c",))).heats
-    ours, *peers = only.lanes
+    (only,) = race(["gesummv"], Configuration(size="MINI", against=("c",))).rounds
+    ours, *peers = only.results
     assert ours.seconds
     assert peers
-    for lane in peers:
-        assert lane.fault.startswith("wrong: y[0] is ")
-        assert not lane.seconds
+    for result in peers:
+        assert result.fault.startswith("wrong: y[0] is ")
+        assert not result.seconds
     assert only.ratio is None
 
 
-def own_booth(start: KernelProgram, *, threads: int = 1) -> Booth:
+def own_worker(start: KernelProgram, *, threads: int = 1) -> BenchmarkWorker:
     built = compilation.compile(
         start.text,
         arrays=start.arrays,
@@ -309,15 +313,15 @@ def own_booth(start: KernelProgram, *, threads: int = 1) -> Booth:
         ranks=1,
     )
     root = str(peer_folder(start.kernel).parent.parent)
-    return Booth(OwnEntry(built.binary, threads), start.before, threads=1, places=[root])
+    return BenchmarkWorker(OwnEntry(built.binary, threads), start.before, threads=1, places=[root])
 
 
 def test_threads_reach_our_own_program() -> None:
     start = kernel_program("gesummv", size="MINI")
-    with closing(own_booth(start)) as booth:
-        Answer(start).check(booth.arrays())
+    with closing(own_worker(start)) as worker:
+        Answer(start).check(worker.arrays())
     with pytest.raises(AvialError, match="100000 threads for a rank is an invalid value"):
-        own_booth(start, threads=100_000)
+        own_worker(start, threads=100_000)
 
 
 def test_our_own_options_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,38 +333,38 @@ def test_our_own_options_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
     monkeypatch.setattr(compilation, "compile", compile)
-    course = Course(size="MINI", against=(), without="all", strict=True, threads=(2,))
-    sheet = race(["gesummv"], course)
+    configuration = Configuration(size="MINI", against=(), without="all", strict=True, threads=(2,))
+    report = race(["gesummv"], configuration)
     assert [(o["without"], o["strict"], o["ranks"]) for o in asked] == [("all", True, 1)] * 2
-    assert [lane.fault for lane in sheet.heats[0].lanes] == ["enough"] * 2
-    assert sheet.notes[-2:] == ("avial without all", "avial with strict arithmetic")
+    assert [result.fault for result in report.rounds[0].results] == ["enough"] * 2
+    assert report.notes[-2:] == ("avial without all", "avial with strict arithmetic")
 
 
-def test_who_falls_in_a_run_is_a_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_fails_in_a_run_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others come home, and the race goes on."""
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
-    arrays, run = Booth.arrays, Booth.run
-    entered: list[Booth] = []
-    asked: list[Booth] = []
+    arrays, run = BenchmarkWorker.arrays, BenchmarkWorker.run
+    entered: list[BenchmarkWorker] = []
+    asked: list[BenchmarkWorker] = []
 
-    def checked(booth: Booth) -> dict[str, np.ndarray]:
-        entered.append(booth)
-        return arrays(booth)
+    def checked(worker: BenchmarkWorker) -> dict[str, np.ndarray]:
+        entered.append(worker)
+        return arrays(worker)
 
-    def fall(booth: Booth) -> float:
-        asked.append(booth)
-        if booth is entered[0] and asked.count(booth) > 1:
-            booth.process.kill()
-        return run(booth)
+    def fall(worker: BenchmarkWorker) -> float:
+        asked.append(worker)
+        if worker is entered[0] and asked.count(worker) > 1:
+            worker.process.kill()
+        return run(worker)
 
-    monkeypatch.setattr(Booth, "arrays", checked)
-    monkeypatch.setattr(Booth, "run", fall)
-    sheet = race(["gesummv"], Course(size="MINI", against=("numpy",)))
-    ours, *others = sheet.heats[0].lanes
+    monkeypatch.setattr(BenchmarkWorker, "arrays", checked)
+    monkeypatch.setattr(BenchmarkWorker, "run", fall)
+    report = race(["gesummv"], Configuration(size="MINI", against=("numpy",)))
+    ours, *others = report.rounds[0].results
     assert ours.fault == "its process ended with SIGKILL"
     assert not ours.seconds
-    assert all(lane.seconds for lane in others)
-    assert sheet.heats[0].ratio is None
+    assert all(result.seconds for result in others)
+    assert report.rounds[0].ratio is None
 
 
 class Fake:
@@ -384,10 +388,10 @@ class Fake:
 
 def test_everybody_runs_five_times_but_who_is_far_behind() -> None:
     said = {"avial": 0.2, "gcc": 0.001, "numpy": 1.5, "numba": 0.03}
-    lanes = {name: Lane(name) for name in said}
-    done = heats.take_turns({name: Fake(second) for name, second in said.items()}, lanes)
-    assert {name: len(lane.seconds) for name, lane in done.items()} == {
-        "avial": 5, "gcc": heats.MOST_RUNS, "numpy": 2, "numba": 17,
+    results = {name: Result(name) for name in said}
+    done = rounds_of.run_alternately({name: Fake(second) for name, second in said.items()}, results)
+    assert {name: len(result.seconds) for name, result in done.items()} == {
+        "avial": 5, "gcc": rounds_of.MOST_RUNS, "numpy": 2, "numba": 17,
     }  # fmt: skip
     assert done["numpy"].note == "2 runs only, being far slower"
     assert not done["gcc"].note
@@ -397,7 +401,7 @@ def test_nobody_always_runs_behind_the_same_one() -> None:
     """Who has filled the caches would decide."""
     ran: list[str] = []
 
-    class Told(Fake):
+    class Recorded(Fake):
         def __init__(self, name: str) -> None:
             super().__init__(0.03)
             self.name = name
@@ -407,7 +411,9 @@ def test_nobody_always_runs_behind_the_same_one() -> None:
             return super().run()
 
     names = ("avial", "gcc", "numpy")
-    heats.take_turns({name: Told(name) for name in names}, {name: Lane(name) for name in names})
+    rounds_of.run_alternately(
+        {name: Recorded(name) for name in names}, {name: Result(name) for name in names}
+    )
     rounds = [ran[k : k + 3] for k in range(0, len(ran), 3)]
     assert all(sorted(each) == sorted(names) for each in rounds)
     assert {(one, other) for one, other in pairwise(ran) if one != other} == set(
@@ -425,8 +431,8 @@ def test_a_short_run_is_told_by_the_next() -> None:
             self.runs += 1
             return self.second if self.runs % 2 else self.second / 2
 
-    lanes = {name: Lane(name) for name in ("avial", "gcc")}
-    done = heats.take_turns({"avial": Waking(0.01), "gcc": Fake(0.1)}, lanes)
+    results = {name: Result(name) for name in ("avial", "gcc")}
+    done = rounds_of.run_alternately({"avial": Waking(0.01), "gcc": Fake(0.1)}, results)
     assert set(done["avial"].seconds) == {0.005}
     assert set(done["gcc"].seconds) == {0.1}
 
@@ -436,23 +442,23 @@ def test_who_gives_no_answer_is_left() -> None:
     stuck = entry(gemm_source("C[i][j] *= beta;", "for (volatile int k = 0;; k++);"))
     root = str(peer_folder(start.kernel).parent.parent)
     with pytest.raises(AvialError, match=r"no answer in 3 s"):
-        Booth(stuck, start.before, threads=1, places=[root], limit_s=3)
+        BenchmarkWorker(stuck, start.before, threads=1, places=[root], limit_s=3)
 
 
 def test_an_interrupt_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(race_module, "measure_ceilings", lambda *_: CEILINGS)
     ran = [HEATS[0]]
 
-    def heat_or_interrupt(*_: object) -> Heat:
+    def round_or_interrupt(*_: object) -> Round:
         if ran:
             return ran.pop()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(race_module, "run_heat", heat_or_interrupt)
-    sheet = race(["gemm", "mvt"], Course(size="MINI"))
-    assert sheet.heats == (HEATS[0],)
-    assert sheet.notes[-1] == "interrupted after 1 of 2 heats"
-    assert not sheet.whole
+    monkeypatch.setattr(race_module, "run_round", round_or_interrupt)
+    report = race(["gemm", "mvt"], Configuration(size="MINI"))
+    assert report.rounds == (HEATS[0],)
+    assert report.notes[-1] == "interrupted after 1 of 2 rounds"
+    assert not report.whole
 
 
 @pytest.mark.slow
@@ -469,7 +475,7 @@ def test_ceilings_are_those_of_a_machine() -> None:
 def test_what_is_given_of_a_part_of_an_array_is_there_in_each_run(name: str) -> None:
     """The engine puts it into memory of its own, whose other elements are written wrong."""
     start = kernel_program(name, size="MINI")
-    with closing(own_booth(start)) as booth:
+    with closing(own_worker(start)) as worker:
         for _ in range(2):
-            booth.run()
-            Answer(start).check(booth.arrays())
+            worker.run()
+            Answer(start).check(worker.arrays())

@@ -11,11 +11,11 @@ import pytest
 from inline_snapshot import snapshot
 
 from avial_lab.benchmarks import results_page, self_bench
-from avial_lab.benchmarks.json_report import sheet_facts
+from avial_lab.benchmarks.json_report import report_facts
 from avial_lab.benchmarks.made import made_by
 from avial_lab.benchmarks.results_page import FOLDER, PAGE, page_of, write_page
 from avial_lab.benchmarks.self_bench import Figure, bench_self, self_facts
-from avial_lab.benchmarks.table import Heat, Lane, Sheet
+from avial_lab.benchmarks.table import Report, Result, Round
 from avial_lab.benchmarks.worth_table import Race, Timed, Worth, worth_facts
 from avial_lab.cli.main import main
 from avial_lab.core.errors import BindError
@@ -51,11 +51,11 @@ def test_no_committed_file_names_a_folder_of_its_machine() -> None:
 
 
 def test_a_race(tmp_path: Path) -> None:
-    lanes = (Lane("avial", (0.001,), 0.25), Lane("gcc", (0.002,)))
-    heat = Heat("gemm", "f64", {"N": 10}, 1, 2, 100, 100, lanes)
-    fallen = Heat("lu", "f64", {"N": 10}, 1, 2, 100, 100, (Lane("avial", fault="wrong: a | b"),))
-    sheet = Sheet("LARGE", (heat, fallen), (), MACHINE, ("left out: <SciPy>",))
-    put(tmp_path, "race", sheet_facts(sheet, MADE))
+    results = (Result("avial", (0.001,), 0.25), Result("gcc", (0.002,)))
+    raced = Round("gemm", "f64", {"N": 10}, 1, 2, 100, 100, results)
+    fallen = Round("lu", "f64", {"N": 10}, 1, 2, 100, 100, (Result("avial", fault="wrong: a | b"),))
+    report = Report("LARGE", (raced, fallen), (), MACHINE, ("left out: <SciPy>",))
+    put(tmp_path, "race", report_facts(report, MADE))
     assert body(page_of(tmp_path)) == snapshot("""\
 ## The race
 
@@ -84,7 +84,7 @@ def test_passes(tmp_path: Path) -> None:
     timed = Timed(
         "gemm", "f64", (("jam-for-stores", 0.001),), (Race("jam-for-stores", 1.0, 2.0, 1.0, 1.5),)
     )
-    sheet = Worth(
+    report = Worth(
         "LARGE",
         1,
         2,
@@ -94,7 +94,7 @@ def test_passes(tmp_path: Path) -> None:
         ("lu",),
         ("the time limit was reached",),
     )
-    put(tmp_path, "passes", worth_facts(sheet, MADE))
+    put(tmp_path, "passes", worth_facts(report, MADE))
     assert body(page_of(tmp_path)) == snapshot("""\
 ## What each optional pass is worth
 

@@ -15,7 +15,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from avial_lab.benchmarks.subjects import compile_seconds, foreign_names, subject, subject_names
-from avial_lab.benchmarks.worth import Course, code_of, worth
+from avial_lab.benchmarks.worth import Configuration, code_of, worth
 from avial_lab.benchmarks.worth_table import Race, Timed, Worth, worth_facts, worth_of
 from avial_lab.cli.main import main
 from avial_lab.compiler.catalogue import OPTIONAL
@@ -56,7 +56,7 @@ class FakeSubject:
             raise CheckError("wrong: C[0] is 1.0, not 2.0")
 
 
-class FakeTeam:
+class FakeRunner:
     compile_s, note = 0.0, ""
 
     def __init__(self, second: float) -> None:
@@ -80,78 +80,78 @@ class Stand:
     def __init__(self, **programs: Mapping[str, str]) -> None:
         self.subjects = {name: FakeSubject(name, codes) for name, codes in programs.items()}
         self.built: list[tuple[str, str]] = []
-        self.teams: list[FakeTeam] = []
+        self.runners: list[FakeRunner] = []
 
     def find(self, name: str, size: str, elements: object) -> Any:
         return self.subjects[name]
 
-    def build(self, of: Any, compiled: Any, ranks: int, threads: int) -> FakeTeam:
+    def build(self, of: Any, compiled: Any, ranks: int, threads: int) -> FakeRunner:
         self.built.append((of.name, code_of(compiled)))
-        self.teams.append(FakeTeam(self.seconds[code_of(compiled)]))
-        return self.teams[-1]
+        self.runners.append(FakeRunner(self.seconds[code_of(compiled)]))
+        return self.runners[-1]
 
-    def worth(self, **course: Any) -> Worth:
-        told = Course(passes=PASSES, find=self.find, build=self.build, **course)
-        return worth(tuple(self.subjects), told)
+    def worth(self, **configuration: Any) -> Worth:
+        chosen = Configuration(passes=PASSES, find=self.find, build=self.build, **configuration)
+        return worth(tuple(self.subjects), chosen)
 
 
 def test_a_slower_program_is_seen_and_an_equal_one_not_raced() -> None:
     stand = Stand(gemm={"jam-for-stores": "slow", "pack-operands": "same"})
-    sheet = stand.worth()
+    report = stand.worth()
     assert stand.built == [("gemm", "x"), ("gemm", "slow"), ("gemm", "same")]
-    rows = {row.name: row for row in sheet.rows}
+    rows = {row.name: row for row in report.rows}
     assert rows["jam-for-stores"].gains == {"gemm": 2.0}
     assert rows["pack-operands"].gains == {"gemm": 1.0}
     assert rows["tile-time"].changed == 0
     assert rows["jam-for-stores"].compile_s == 0.5  # in both places where it stands
-    assert sheet.whole
-    assert all(team.closed for team in stand.teams)
+    assert report.whole
+    assert all(runner.closed for runner in stand.runners)
 
 
 def test_the_same_code_is_raced_once() -> None:
     stand = Stand(gemm={"jam-for-stores": "slow", "pack-operands": "slow"})
-    sheet = stand.worth()
+    report = stand.worth()
     assert stand.built == [("gemm", "x"), ("gemm", "slow")]
-    assert [(r.left_out, r.gain) for r in sheet.programs[0].races] == [
+    assert [(r.left_out, r.gain) for r in report.programs[0].races] == [
         ("jam-for-stores", 2.0), ("pack-operands", 2.0),
     ]  # fmt: skip
 
 
 def test_a_wrong_answer_is_not_raced() -> None:
-    sheet = Stand(gemm={"jam-for-stores": "wrong", "tile-time": "refused"}).worth()
-    assert sheet.faults == (
+    report = Stand(gemm={"jam-for-stores": "wrong", "tile-time": "refused"}).worth()
+    assert report.faults == (
         "gemm without jam-for-stores: wrong: C[0] is 1.0, not 2.0",
         "gemm without tile-time: it cannot be; compiled",
     )
-    assert sheet.rows[0].mark == "faults alone"
+    assert report.rows[0].mark == "faults alone"
 
 
 def test_what_is_too_short_is_skipped_with_the_reason() -> None:
     stand = Stand(small={"": "short", "jam-for-stores": "slow"})
-    sheet = stand.worth()
-    assert sheet.remarks == ("skipped: small: over in 1.0 µs",)
-    assert {row.mark for row in sheet.rows} == {"not raced"}
+    report = stand.worth()
+    assert report.remarks == ("skipped: small: over in 1.0 µs",)
+    assert {row.mark for row in report.rows} == {"not raced"}
     assert stand.subjects["small"].compilations == [""]
 
 
 def test_a_program_that_is_wrong_with_all_passes_does_not_end_the_others() -> None:
-    sheet = Stand(bad={"": "wrong"}, good={"jam-for-stores": "slow"}).worth()
-    assert sheet.remarks == ("skipped: bad: wrong: C[0] is 1.0, not 2.0",)
-    assert sheet.rows[0].gains == {"good": 2.0}
+    report = Stand(bad={"": "wrong"}, good={"jam-for-stores": "slow"}).worth()
+    assert report.remarks == ("skipped: bad: wrong: C[0] is 1.0, not 2.0",)
+    assert report.rows[0].gains == {"good": 2.0}
 
 
 def test_what_the_time_was_over_for_is_told() -> None:
     ticks = iter((0, 1, 2, 3, 10, 11))
-    sheet = Stand(one={"jam-for-stores": "slow"}, two={}, three={}).worth(
+    report = Stand(one={"jam-for-stores": "slow"}, two={}, three={}).worth(
         seconds=9.0, clock=lambda: next(ticks)
     )
-    assert not sheet.whole
-    assert sheet.remarks == (
+    assert not report.whole
+    assert report.remarks == (
         "the time limit was reached",
         "not reached: one without tile-time, jam-for-loads",
         "not reached: two, three",
     )
-    assert [row.raced for row in sheet.rows] == [1, 1, 0, 0]
+    assert [row.raced for row in report.rows] == [1, 1, 0, 0]
 
 
 def test_an_interrupt_leaves_what_was_done() -> None:
@@ -160,15 +160,15 @@ def test_an_interrupt_leaves_what_was_done() -> None:
         two={"jam-for-stores": "slow", "tile-time": "interrupt"},
         z={},
     )
-    sheet = stand.worth()
-    assert sheet.rows[0].gains == {"one": 2.0, "two": 2.0}
-    assert sheet.unreached == ("z",)
-    assert sheet.remarks == (
+    report = stand.worth()
+    assert report.rows[0].gains == {"one": 2.0, "two": 2.0}
+    assert report.unreached == ("z",)
+    assert report.remarks == (
         "interrupted at two",
         "not reached: two without tile-time, jam-for-loads",
         "not reached: z",
     )
-    assert all(team.closed for team in stand.teams)
+    assert all(runner.closed for runner in stand.runners)
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -293,8 +293,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr()
     assert "block-contractions" in said.out
     assert "gemm f32: block-contractions" in said.err
-    sheet = worth_of(json.loads(file.read_text()))
-    assert {row.name: row.changed for row in sheet.rows} == {
+    report = worth_of(json.loads(file.read_text()))
+    assert {row.name: row.changed for row in report.rows} == {
         "block-contractions": 1,
         "widen-halos": 0,
     }

@@ -13,7 +13,8 @@ from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.requests import Build, Source
 from avial_lab.core.cache import Cache, digest, spelled
 from avial_lab.core.files import cache_folder
-from avial_lab.planning.schedule import Policy, Sync
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import Sync
 
 
 def test_what_was_put_is_got(tmp_path: Path) -> None:

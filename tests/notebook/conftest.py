@@ -19,6 +19,7 @@ from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.requests import Build, Built, Source
 from avial_lab.program.program import Program
+from avial_lab.program.session import use_cluster
 from tests.plot import by_hand
 
 
@@ -85,6 +86,7 @@ def page() -> Iterator[Page]:
     page = Page(shell)
     assert page.run("%load_ext avial_lab") is None
     yield page
+    use_cluster(None)
     InteractiveShell._instance = None
 
 

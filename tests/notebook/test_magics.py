@@ -14,6 +14,7 @@ from IPython.core.error import UsageError
 import avial_lab
 from avial_lab.core.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
 from avial_lab.program.program import Program
+from avial_lab.program.session import cluster_for
 from tests.notebook.conftest import Page, recorded_program
 
 CELL = "avial.schedule %a {\n}\n"
@@ -313,8 +314,13 @@ class Engines:
     """Stands for a cluster: starts at once, knows its topology."""
 
     def __init__(self, cpu: int, gpu: int) -> None:
+        self.cpu, self.gpu = cpu, gpu
         self.topology = avial_lab.Topology.local(cpu + gpu, gpus=gpu, arch="x86_64")
         self.stopped = False
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stopped
 
     @property
     def status(self) -> str:
@@ -352,9 +358,12 @@ def test_the_cluster_started_here_is_used_and_stopped(
     assert compiler.asked["topology"] is None
     page.run("%avial cluster start")
     assert started[0].stopped
+    assert (started[1].cpu, started[1].gpu) == (2, 1)
     page.run("%avial cluster stop")
     assert started[1].stopped
     assert "the cluster is stopped" in page.text
+    page.run("%avial cluster start --cpu=2")  # and none of what was not asked for
+    assert (started[2].cpu, started[2].gpu) == (2, 0)
 
 
 def test_without_mpi_a_lesson_goes_on_in_one_process(
@@ -378,3 +387,36 @@ def test_arrays_are_found_by_name_only() -> None:
     """A namespace holds anything; what no program names is not looked at."""
     namespace = avial_lab.Namespace({"a": np.zeros(3), "unrelated": object()})
     assert set(namespace) == {"a", "unrelated"}
+
+
+def test_the_cluster_of_the_session(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python finds the cluster that the magic started, and a run that names none takes it."""
+    monkeypatch.setattr(avial_lab.Cluster, "start", lambda cpu, gpu, **_: Engines(cpu, gpu))
+    assert "this session has no cluster" in str(page.run("import avial_lab; avial_lab.cluster()"))
+    page.run("%avial cluster start --cpu=2")
+    page.run("mine = avial_lab.cluster()")
+    assert isinstance(page.names["mine"], Engines)
+    assert cluster_for(2) is page.names["mine"]
+    assert cluster_for(3) is None
+    page.names["mine"].stop()  # type: ignore[attr-defined]
+    assert cluster_for(2) is None
+
+
+def test_the_kernels_there_are(page: Page) -> None:
+    assert page.run("%avial load") is None
+    assert "gemm             C = alpha · A · B + beta · C." in page.text
+
+
+def test_help_lists_commands_and_options(page: Page) -> None:
+    for line in ("%avial help", "%avial --help", "%avial cluster -h"):
+        assert page.run(line) is None
+        assert "%avial cluster start [--cpu=N]" in page.text
+        assert "--timeout SECONDS" in page.text
+
+
+def test_the_verdict_is_shown_where_no_picture_is(
+    page: Page, compiler: Compiler, runs: list[Any]
+) -> None:
+    assert page.run(f"%%avial --check --show=none --name=quiet\n{CELL}") is None
+    assert len(runs) == 1
+    assert page.text.startswith("quiet: ")

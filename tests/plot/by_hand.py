@@ -13,7 +13,8 @@ from avial_lab.core.errors import CellSpan
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.placement import schedule_phases
-from avial_lab.planning.schedule import Placement, Policy, Schedule, Step, StepKind, Sync, Transfer
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import Placement, Schedule, Step, StepKind, Sync, Transfer
 from avial_lab.planning.task_graph import (
     Access,
     Dependency,

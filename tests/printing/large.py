@@ -11,7 +11,7 @@ from avial_lab.artifact.explanation import Cell, Choice, Explanation, Tried
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.plan import EventTotal, Footprint, PhaseCount
 from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside, Stages
-from avial_lab.benchmarks.table import Heat, Lane, Sheet
+from avial_lab.benchmarks.table import Report, Result, Round
 from avial_lab.compiler.analysis.costs.weights import FUNCTION
 from avial_lab.compiler.catalogue import CATALOGUE, OPTIONAL
 from avial_lab.compiler.options import CompileOptions
@@ -192,12 +192,12 @@ def _of_tables() -> list[object]:
 
 def _others() -> list[object]:
     ceilings = Ceilings(2, "f64", 1e10, 1e10)
-    lane = Lane("avial", (1e-3,) * MANY, note=NAME)
-    heat = Heat("gemm", "f64", {"N": 9}, 1, 2, 9, 9, (lane,) * MANY, ceilings)
+    result = Result("avial", (1e-3,) * MANY, note=NAME)
+    raced = Round("gemm", "f64", {"N": 9}, 1, 2, 9, 9, (result,) * MANY, ceilings)
     machine = Machine("A processor", "x86_64", 2, 2, ())
     arrays = {"a": np.zeros(MANY)}
     return [
-        lane, heat, Sheet("SMALL", (heat,) * 99, (ceilings,), machine), ceilings, machine,
+        result, raced, Report("SMALL", (raced,) * 99, (ceilings,), machine), ceilings, machine,
         Table(NAME, (NAME,) * 99, ((NAME,) * 99,) * MANY), Note(NAME, CELL_TEXT),
         Film([np.zeros((50, 50))] * 500, title=NAME), Timing((1e-3,) * MANY, note=NAME),
         Roofline([Point(f"{NAME}{k}", "fast", 80, 8, 1e-6) for k in range(99)], ceilings),

@@ -11,7 +11,8 @@ from inline_snapshot import snapshot
 import avial_lab
 from avial_lab.core.errors import ScheduleError
 from avial_lab.lessons.demo import deck_text
-from avial_lab.planning.schedule import Policy, Sync
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import Sync
 from tests.compiler.lowering.test_lower import BY_HAND, HEAT
 
 SHARED = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from mlir import ir
 
@@ -140,6 +140,37 @@ def memrefs_of(op: ir.Operation) -> Iterator[ir.Value]:
         for block in region.blocks:
             for inner in block.operations:
                 yield from memrefs_of(inner.operation)
+
+
+def kept_dimensions(subview: ir.Operation) -> list[int]:
+    """The dimensions of its source that a memref.subview still has; those of extent 1 that its type
+    leaves out are dropped, of several side by side the last ones.
+
+        [1, n, 1, m] as memref<1x?x?xf32>: 0, 1, 3
+    """
+    sizes = list(ir.DenseI64ArrayAttr(subview.attributes["static_sizes"]))
+    shape = list(ir.MemRefType(subview.results[0].type).shape)
+    surplus = len(sizes) - len(shape)
+    kept: list[int] = []
+    for dim, size in enumerate(sizes):
+        ones = sizes[dim:].count(1)
+        following = shape[len(kept)] if len(kept) < len(shape) else DYNAMIC
+        if size == 1 and surplus and (following != 1 or surplus == ones):
+            surplus -= 1
+            continue
+        kept.append(dim)
+    return kept
+
+
+def reassociation_of(op: ir.Operation) -> list[list[int]]:
+    """The dimensions that are one on the other side of a collapse_shape or an expand_shape."""
+    groups = ir.ArrayAttr(op.attributes["reassociation"])
+    return [[ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)] for group in groups]
+
+
+def long_dimensions(group: Sequence[int], ones: Container[int]) -> list[int]:
+    """The dimensions of a group whose extent is not 1; the first of it where there are none."""
+    return [dim for dim in group if dim not in ones] or [group[0]]
 
 
 def is_memref(value: ir.Value) -> bool:

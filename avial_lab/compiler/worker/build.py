@@ -57,7 +57,8 @@ from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.placement import schedule_phases, schedule_tasks
-from avial_lab.planning.schedule import Policy, Schedule, Sync, check_no_policy
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import Schedule, Sync, check_no_policy
 from avial_lab.planning.task_graph import TaskGraph, build_dag
 
 

@@ -1,1 +1,32 @@
-"""How tasks are placed: a policy a module."""
+"""How tasks are placed: a policy is a member of `Policy` and a module of its name here.
+
+Each module has `place(graph, topology)`: every task with its device, in an order that respects the
+graph.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from avial_lab.machine.topology import Topology
+    from avial_lab.planning.schedule import Placement
+    from avial_lab.planning.task_graph import TaskGraph
+
+
+class Policy(enum.Enum):
+    """How tasks are placed: `levels` goes round-robin over the fitting devices in each level.
+
+    A policy decides device and order of every task of a program of tasks alone. The iterations of
+    loops are placed by their division (`planning/distribution.py`).
+    """
+
+    LEVELS = "levels"
+
+    @property
+    def place(self) -> Callable[[TaskGraph, Topology], tuple[Placement, ...]]:
+        """What places the tasks: the function of the policy's module, loaded when it is used."""
+        return import_module(f"{__name__}.{self.value.replace('-', '_')}").place

@@ -45,6 +45,7 @@ class MLIRLexer(RegexLexer):
             (r"//.*?$", Comment.Single),
             (r'"(?:[^"\\\n]|\\.)*"(?=\s*\()', Name.Function),
             (r'"(?:[^"\\\n]|\\.)*"', String.Double),
+            (r'"(?:[^"\\\n]|\\.)*\\?$', String.Double),  # one that is not closed
             (r"%[\w$.\-]+(?:[:#]\d+)?", Name.Variable),
             (r"@[\w$.\-]+", Name.Label),
             (r'@"[^"\n]*"', Name.Label),

@@ -622,13 +622,22 @@ class View {
   }
 
   shorten(words, room, font) {
-    if (this.width(words, font) <= room) return words;
-    for (let keep = words.length - 1; keep > 2; keep--) {
+    const most = 1000; // at either end: no picture has room for more
+    if (words.length > 2 * most) words = `${words.slice(0, most)}…${words.slice(-most)}`;
+    else if (this.width(words, font) <= room) return words;
+    const cut = (keep) => {
       const head = Math.ceil(keep / 2);
-      const cut = `${words.slice(0, head)}…${words.slice(words.length - keep + head)}`;
-      if (this.width(cut, font) <= room) return cut;
+      return `${words.slice(0, head)}…${words.slice(words.length - keep + head)}`;
+    };
+    // The more is kept, the wider it is.
+    let fits = 2;
+    let not = words.length;
+    while (not - fits > 1) {
+      const keep = (fits + not) >> 1;
+      if (this.width(cut(keep), font) <= room) fits = keep;
+      else not = keep;
     }
-    return `${words.slice(0, 1)}…`;
+    return fits > 2 ? cut(fits) : `${words.slice(0, 1)}…`;
   }
 
   // -- tasks within loops

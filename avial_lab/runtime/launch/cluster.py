@@ -240,6 +240,11 @@ class Cluster:
         atexit.unregister(self._at_exit)
         self._engines.result().leave()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was stopped, here or from outside, and runs nothing any more."""
+        return self._stopped
+
     def __enter__(self) -> Cluster:
         return self
 

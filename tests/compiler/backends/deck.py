@@ -13,16 +13,8 @@ from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.schedule import (
-    Piece,
-    Placement,
-    Policy,
-    Schedule,
-    Step,
-    StepKind,
-    Sync,
-    Transfer,
-)
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import Piece, Placement, Schedule, Step, StepKind, Sync, Transfer
 from avial_lab.planning.task_graph import TaskGraph
 
 _CPU_TASK = """

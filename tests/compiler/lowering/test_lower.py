@@ -153,7 +153,7 @@ def test_divisions(division: str, ranks: int) -> None:
     arrays = {name: rng.random((40, 20)) for name in "AB"}
     program = avial_lab.compile(HEAT, arrays=arrays, ranks=ranks, division=division)
     program.run(check=True)
-    assert "bit for bit (1,600 elements)" in (program.check_report or "")
+    assert "bit for bit (1,368 elements)" in (program.check_report or "")
     placed = program.stages["placed"].text
     assert ("avial.block = 5" in placed) == (division == "cyclic(5)")
     assert ("avial.columns = 2" in placed) == (division == "grid" and ranks == 4)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.linear import ONE, Linear, Variable, Window, unknown
-from avial_lab.compiler.ir.views import DYNAMIC, view_chain
+from avial_lab.compiler.ir.views import (
+    DYNAMIC,
+    kept_dimensions,
+    long_dimensions,
+    reassociation_of,
+    view_chain,
+)
 from avial_lab.core.buffers import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -38,8 +44,7 @@ def open_extents(forms: IndexForms, op: ir.Operation) -> Sequence[Linear] | None
             return [forms.of(next(sizes)) if n == DYNAMIC else Linear(n) for n in shape]
         case "memref.subview":
             sizes = _cut(forms, op)[1]
-            shape = list(ir.MemRefType(op.results[0].type).shape)
-            return [sizes[dim] for dim in sorted(_kept_dimensions(sizes, shape))]
+            return [sizes[dim] for dim in kept_dimensions(op)]
         case "memref.reinterpret_cast":
             return _cut(forms, op)[1]
         case "memref.transpose":
@@ -49,7 +54,7 @@ def open_extents(forms: IndexForms, op: ir.Operation) -> Sequence[Linear] | None
             return _mixed(forms, op, "static_output_shape", iter(list(op.operands)[1:]))
         case "memref.collapse_shape":
             known = forms.extents(op.operands[0])
-            return [_product([known[dim] for dim in group]) for group in _groups(op)]
+            return [_product([known[dim] for dim in group]) for group in reassociation_of(op)]
     return None
 
 
@@ -78,12 +83,6 @@ def _cut(forms: IndexForms, op: ir.Operation) -> tuple[list[Linear], list[Linear
         _mixed(forms, op, f"static_{name}", dynamic) for name in ("offsets", "sizes", "strides")
     )
     return offsets, sizes, strides
-
-
-def _groups(op: ir.Operation) -> list[list[int]]:
-    """The dimensions that are one on the other side of a collapse_shape or an expand_shape."""
-    groups = ir.ArrayAttr(op.attributes["reassociation"])
-    return [[ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)] for group in groups]
 
 
 # -- views: from the index space of the result to that of the source -------------------------------
@@ -124,7 +123,7 @@ def _through_subview(
     if any(stride.terms for stride in strides):
         forms.lose(*strides)
         return None
-    kept = _kept_dimensions(sizes, list(ir.MemRefType(op.results[0].type).shape))
+    kept = kept_dimensions(op)
     mapped: list[Linear] = []
     spans: list[Window] = []
     precise = True
@@ -145,28 +144,6 @@ def _through_subview(
     return mapped, spans, precise
 
 
-def _kept_dimensions(sizes: Sequence[Linear], result: Sequence[int]) -> set[int]:
-    """The source's dimensions that the result of a rank-reducing subview still has."""
-    surplus = len(sizes) - len(result)
-    kept: set[int] = set()
-    place = 0
-    for dim, size in enumerate(sizes):
-        one = not size.terms and size.constant == 1
-        fits = place < len(result) and (
-            result[place] == DYNAMIC or (not size.terms and size.constant == result[place])
-        )
-        if surplus and one and not (fits and result[place] == 1 and surplus < _ones(sizes[dim:])):
-            surplus -= 1
-            continue
-        kept.add(dim)
-        place += 1
-    return kept
-
-
-def _ones(sizes: Sequence[Linear]) -> int:
-    return sum(not size.terms and size.constant == 1 for size in sizes)
-
-
 def _through_transpose(
     _forms: IndexForms, op: ir.Operation, indices: Sequence[Linear], windows: Sequence[Window]
 ) -> Mapped:
@@ -183,7 +160,7 @@ def _through_expansion(
     """Several dimensions of the view are one of the source, the last of them the fastest."""
     sizes = forms.extents(op.results[0])
     mapped: list[Linear] = []
-    for group in _groups(op):
+    for group in reassociation_of(op):
         if any(sizes[dim].terms for dim in group[1:]):
             forms.lose(*sizes)
             return None
@@ -205,15 +182,20 @@ def _through_collapse(
     mapped: list[Linear] = []
     spans: list[Window] = []
     precise = True
-    for group, index, window in zip(_groups(op), indices, windows, strict=True):
-        if len(group) == 1:
+    ones = {dim for dim, size in enumerate(sizes) if not size.terms and size.constant == 1}
+    for group, index, window in zip(reassociation_of(op), indices, windows, strict=True):
+        long = long_dimensions(group, ones)
+        if len(long) == 1:
             found: Mapped | None = [index], [window], True
         else:
-            found = taken_apart(forms, index, window, [sizes[dim] for dim in group])
+            found = taken_apart(forms, index, window, [sizes[dim] for dim in long])
         if found is None:
             return None
-        mapped.extend(found[0])
-        spans.extend(found[1])
+        places = dict(zip(long, zip(found[0], found[1], strict=True), strict=True))
+        for dim in group:
+            first, span = places.get(dim, (Linear(0), ONE))
+            mapped.append(first)
+            spans.append(span)
         precise = precise and found[2]
     return mapped, spans, precise
 

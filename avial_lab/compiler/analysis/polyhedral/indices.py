@@ -18,7 +18,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.polyhedral.affine import Affine, Names, extreme
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.ir.locations import name_of
-from avial_lab.compiler.ir.views import DYNAMIC, defining
+from avial_lab.compiler.ir.views import DYNAMIC, defining, long_dimensions, reassociation_of
 
 
 @dataclass(frozen=True)
@@ -420,10 +420,14 @@ def size_of(indices: Indices, value: ir.Value, dimension: int) -> Affine | None:
     if op.name in ("memref.cast", "memref.memory_space_cast", "memref.assume_alignment"):
         return size_of(indices, op.operands[0], dimension)
     if op.name == "memref.subview":
-        sizes = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
         offsets = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[1]
-        if len(sizes) == len(shape):
-            return indices.of(list(op.operands)[1 + offsets + place])
+        return indices.of(list(op.operands)[1 + offsets + place])  # what is dropped is no operand
+    if op.name == "memref.collapse_shape":
+        source = ir.MemRefType(op.operands[0].type).shape
+        ones = {dim for dim, size in enumerate(source) if size == 1}
+        long = long_dimensions(reassociation_of(op)[dimension], ones)
+        if len(long) == 1:
+            return size_of(indices, op.operands[0], long[0])
     if indices.inside_a_loop(value):
         return None
     return indices.size_parameter(value, name_of(value.location) or "view", dimension)

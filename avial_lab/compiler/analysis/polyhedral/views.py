@@ -18,7 +18,16 @@ from mlir import ir
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import Indices, size_of
 from avial_lab.compiler.ir.dialects.avial import CAST
-from avial_lab.compiler.ir.views import ALLOCATIONS, DYNAMIC, defining, handed_to, view_source
+from avial_lab.compiler.ir.views import (
+    ALLOCATIONS,
+    DYNAMIC,
+    defining,
+    handed_to,
+    kept_dimensions,
+    long_dimensions,
+    reassociation_of,
+    view_source,
+)
 
 Subscripts = tuple[Affine | None, ...]
 
@@ -144,11 +153,9 @@ def _mixed(
 def _subview(indices: Indices, op: ir.Operation, subscripts: Subscripts) -> Subscripts | None:
     dynamic = iter(list(op.operands)[1:])
     offsets = _mixed(indices, op, "static_offsets", dynamic)
-    sizes = _mixed(indices, op, "static_sizes", dynamic)
+    _mixed(indices, op, "static_sizes", dynamic)
     strides = _mixed(indices, op, "static_strides", dynamic)
-    kept = _kept_dimensions(op, sizes)
-    if kept is None:
-        return None
+    kept = kept_dimensions(op)
     remaining = iter(subscripts)
     mapped: list[Affine | None] = []
     for dim, (offset, stride) in enumerate(zip(offsets, strides, strict=True)):
@@ -160,30 +167,10 @@ def _subview(indices: Indices, op: ir.Operation, subscripts: Subscripts) -> Subs
     return tuple(mapped)
 
 
-def _kept_dimensions(op: ir.Operation, sizes: Subscripts) -> set[int] | None:
-    """The source's dimensions that the result still has; None where the type does not tell which.
-
-    A rank-reducing subview drops dimensions of size 1; where there are more of those than it drops,
-    the strides of the types would have to decide.
-    """
-    surplus = len(sizes) - len(op.results[0].type.shape)
-    ones = [dim for dim, size in enumerate(sizes) if size == Affine(1)]
-    if surplus == 0:
-        return set(range(len(sizes)))
-    return set(range(len(sizes))) - set(ones) if len(ones) == surplus else None
-
-
 def _transpose(_indices: Indices, op: ir.Operation, subscripts: Subscripts) -> Subscripts:
     order = [expr.position for expr in op.attributes["permutation"].value.results]
     place = {source: k for k, source in enumerate(order)}
     return tuple(subscripts[place[dim]] for dim in range(len(order)))
-
-
-def _groups(op: ir.Operation) -> list[list[int]]:
-    return [
-        [ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(op.attributes["reassociation"])
-    ]
 
 
 def _expand_shape(_indices: Indices, op: ir.Operation, subscripts: Subscripts) -> Subscripts:
@@ -191,17 +178,19 @@ def _expand_shape(_indices: Indices, op: ir.Operation, subscripts: Subscripts) -
     shape = op.results[0].type.shape
     return tuple(
         linear([subscripts[dim] for dim in group], [shape[dim] for dim in group])
-        for group in _groups(op)
+        for group in reassociation_of(op)
     )
 
 
 def _collapse_shape(_indices: Indices, op: ir.Operation, subscripts: Subscripts) -> Subscripts:
     shape = op.operands[0].type.shape
     mapped: list[Affine | None] = [None] * len(shape)
-    for index, group in zip(subscripts, _groups(op), strict=True):
-        parts = delinear(index, [shape[dim] for dim in group])
-        for dim, part in zip(group, parts, strict=True):
-            mapped[dim] = part
+    ones = {dim for dim, size in enumerate(shape) if size == 1}
+    for index, group in zip(subscripts, reassociation_of(op), strict=True):
+        long = long_dimensions(group, ones)
+        parts = dict(zip(long, delinear(index, [shape[dim] for dim in long]), strict=True))
+        for dim in group:
+            mapped[dim] = parts.get(dim, Affine(0))
     return tuple(mapped)
 
 

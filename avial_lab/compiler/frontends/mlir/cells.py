@@ -22,6 +22,7 @@ from avial_lab.compiler.frontends.mlir.memory_spaces import drop_memory_spaces
 from avial_lab.compiler.frontends.mlir.results import results_to_arguments, settle_open_results
 from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_roles
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
+from avial_lab.compiler.frontends.mlir.unit_extents import collapse_unit_extents
 from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Scalar
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.frontends.notation.limits import check_limits
@@ -102,6 +103,7 @@ def _program(
     function = scheduled_function(module)
     if elaboration.generic:
         canonicalize_operands(function)
+    collapse_unit_extents(module.operation)
     read_only = bind_arguments(function, binding, scalars)
     size_launches(launches)
     resolve_roles(function, elaboration, read_only)
@@ -125,6 +127,7 @@ def _plain(
     one_function(module, name)
     drop_memory_spaces(module)
     tensors = tensors_to_memory(module)
+    collapse_unit_extents(module.operation)
     function = program_function(module)
     results_to_arguments(function, handed_back=tensors)
     # C compiled by Polygeist hands sizes over that nobody looks at.

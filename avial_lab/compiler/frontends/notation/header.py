@@ -7,6 +7,7 @@ before it asks the compiler.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +17,7 @@ from avial_lab.compiler.frontends.notation.vocabulary import MODULE_OPS, QUOTED_
 
 _TOKEN = re.compile(
     r"""//[^\n]*                     # comment
-      | "(?:[^"\\\n]|\\.)*"          # string, or a quoted operation name
+      | "(?:[^"\\\n]|\\.)*"?         # string, or a quoted operation name; open: what is left
       | %[\w$.\-]+                   # value
       | @(?:[\w$.\-]+|"[^"\n]*")     # symbol
       | \^[\w$.\-]+                  # block
@@ -48,13 +49,15 @@ def program_names(text: str, *, function: str | None = None) -> tuple[str, ...]:
     tokens = _tokens(text)
     names: dict[str, None] = {}
     inside = _functions(tokens)
+    bodies = [body for _, body, _ in inside]
     plain = True
     for at, token in enumerate(tokens):
         if token not in _SCHEDULE:
             continue
         plain = False
-        start = next((start for start, body, end in inside if body <= at < end), None)
-        names.update(dict.fromkeys(_values(tokens, at if start is None else start)))
+        start, _, end = inside[bisect_right(bodies, at) - 1] if bodies else (0, 0, 0)
+        within = bool(bodies) and bodies[0] <= at < end
+        names.update(dict.fromkeys(_values(tokens, start if within else at)))
     if plain:
         for chosen in _meant(_heads(tokens, inside), function):
             names.update(dict.fromkeys(chosen.arguments))
@@ -191,19 +194,28 @@ def _until_closed(tokens: list[str]) -> Iterator[str]:
 
 def _functions(tokens: list[str]) -> list[tuple[int, int, int]]:
     """(where `func.func` stands, where its body begins, where it ends) for every function."""
-    found = []
+    found: list[tuple[int, int, int]] = []
+    closed = _closed(tokens)
+    end = 0
     for at, token in enumerate(tokens):
-        if token != "func.func":
+        if token != "func.func" or at < end:  # none stands in another
             continue
         begin = _body(tokens, at)
-        depth = 0
-        for end in range(begin, len(tokens)):
-            depth += {"{": 1, "}": -1}.get(tokens[end], 0)
-            if depth <= 0:
-                break
-        else:
-            end = len(tokens)
+        end = closed.get(begin, len(tokens))
         found.append((at, begin, end))
+        end = end if begin < len(tokens) else 0
+    return found
+
+
+def _closed(tokens: list[str]) -> dict[int, int]:
+    """Where each brace is closed that is."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for at, token in enumerate(tokens):
+        if token == "{":
+            opened.append(at)
+        elif token == "}" and opened:
+            found[opened.pop()] = at
     return found
 
 
@@ -216,6 +228,8 @@ def _body(tokens: list[str], at: int) -> int:
         depth += {"(": 1, ")": -1}.get(tokens[k], 0)
         if tokens[k] == "{" and depth == 0 and tokens[k - 1] != "attributes":
             return k
+        if tokens[k] == "func.func" and k > at:
+            break  # what came before is a declaration
     return len(tokens)
 
 
@@ -224,8 +238,11 @@ def _values(tokens: list[str], at: int) -> Iterator[str]:
     arguments.
     """
     depth = 0
-    for before, token in zip(tokens[at:], tokens[at + 1 :], strict=False):
+    for k in range(at + 1, len(tokens)):
+        before, token = tokens[k - 1], tokens[k]
         depth += {"(": 1, ")": -1}.get(token, 0)
+        if token in _SCHEDULE or token == "func.func":
+            return
         if token == "{" and (depth == 0 or before == "("):
             return
         if token.startswith("%"):

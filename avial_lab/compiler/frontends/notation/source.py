@@ -94,9 +94,7 @@ class Source:
         return self.line_starts[line - 1] + column - 1
 
     def check_characters(self) -> None:
-        """Refuse what MLIR's lexer would stumble over: control characters, half characters, strings
-        without an end.
-        """
+        """Refuse what MLIR's lexer would stumble over: control characters, half characters."""
         odd = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u2028\u2029\x85]", self.text)
         if odd:
             raise self.error(
@@ -104,17 +102,19 @@ class Source:
                 odd.start(),
                 hint="delete it",
             )
-        if self._brackets[1] is not None:
-            raise self.error("the string is never closed", self._brackets[1], hint="add the '\"'")
 
     def check_nesting(self) -> None:
-        """Refuse what is nested so deep that nobody who reads it recursively comes to its end."""
+        """Refuse what is nested so deep that nobody who reads it recursively comes to its end, and
+        strings without one, which are looked for again and again.
+        """
         if self._brackets[0] is not None:
             raise self.error(
                 f"brackets nest deeper than {_MAX_DEPTH}",
                 self._brackets[0],
                 hint="put inner parts into functions of their own",
             )
+        if self._brackets[1] is not None:
+            raise self.error("the string is never closed", self._brackets[1], hint="add the '\"'")
 
     @cached_property
     def _brackets(self) -> tuple[int | None, int | None]:

@@ -19,7 +19,8 @@ from avial_lab.core.buffers import Buffer, Storage, row_major
 from avial_lab.core.errors import PassError
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.placement import BY_HAND, schedule_tasks
-from avial_lab.planning.schedule import Policy, Schedule, Sync, Transfer
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.schedule import Schedule, Sync, Transfer
 from avial_lab.planning.task_graph import TaskGraph, build_dag
 
 

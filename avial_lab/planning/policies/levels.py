@@ -7,10 +7,8 @@ from avial_lab.planning.candidates import fitting_devices
 from avial_lab.planning.schedule import Placement
 from avial_lab.planning.task_graph import Task, TaskGraph
 
-# Placement ----------------------------------------------------------------------------------------
 
-
-def place_by_levels(graph: TaskGraph, topology: Topology) -> tuple[Placement, ...]:
+def place(graph: TaskGraph, topology: Topology) -> tuple[Placement, ...]:
     """Round-robin within each level over the devices that satisfy the target (Avial's slides,
     "Parallel Execution per Level"); tasks with different targets are counted apart, so that each
     kind of device is used evenly.

@@ -1,0 +1,103 @@
+"""Windows that drop extents of 1 say which: MLIR guesses by strides, and guesses wrong.
+
+Module -> the same, where no memref.subview leaves out some of its extents of 1 and keeps others,
+unless its strides are known, which tell them apart.
+
+MLIR 22 takes the first dimension of extent 1 as dropped whose stride could be one that is left out
+(llvm/llvm-project PR 217361); an open stride could be any. Its canonicalize and expand-strided-
+metadata then change which elements the window has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import memref
+
+from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.views import DYNAMIC, kept_dimensions, long_dimensions
+
+
+def collapse_unit_extents(module: ir.Operation) -> None:
+    """Drop them by collapse_shape, whose groups say what stays.
+
+    before:  %v = memref.subview %A[0, 1, 1, 1] [1, %n, 1, %m] [1, 1, 1, 1]
+                    : … to memref<1x?x?xf32, strided<[?, ?, 1], offset: ?>>
+    after:   %w = memref.subview %A[0, 1, 1, 1] [1, %n, 1, %m] [1, 1, 1, 1]
+                    : … to memref<1x?x1x?xf32, strided<[?, ?, ?, 1], offset: ?>>
+             %v = memref.collapse_shape %w [[0], [1, 2], [3]]
+    """
+    for op in operations_named(module, "memref.subview"):
+        kept = kept_dimensions(op)
+        if kept and _is_a_guess(op, len(kept)):
+            with op.context, op.location, ir.InsertionPoint(op):
+                _collapsed(op, kept)
+
+
+def _is_a_guess(op: ir.Operation, kept: int) -> bool:
+    """Whether strides have to tell which dimensions of extent 1 are dropped, and do not."""
+    sizes = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
+    if sizes.count(1) == len(sizes) - kept or kept == len(sizes):
+        return False
+    strides, _ = ir.MemRefType(op.operands[0].type).get_strides_and_offset()
+    return DYNAMIC in strides
+
+
+def _collapsed(op: ir.Operation, kept: Sequence[int]) -> None:
+    whole = _with_all_dimensions(op)
+    groups = _groups(kept, ir.MemRefType(whole.type).rank)
+    collapsed = memref.collapse_shape(_collapsed_type(whole.type, groups), whole, groups)
+    wanted = op.results[0].type
+    if collapsed.type != wanted:
+        collapsed = memref.cast(wanted, collapsed)
+    op.results[0].replace_all_uses_with(collapsed)
+    op.erase()
+
+
+def _with_all_dimensions(op: ir.Operation) -> ir.Value:
+    """The same window, with its extents of 1."""
+    source = ir.MemRefType(op.operands[0].type)
+    sizes, steps, starts = (
+        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
+        for name in ("sizes", "strides", "offsets")
+    )
+    strides, offset = source.get_strides_and_offset()
+    for start, stride in zip(starts, strides, strict=True):
+        offset = _plus(offset, _times(start, stride))
+    steps = [_times(step, stride) for step, stride in zip(steps, strides, strict=True)]
+    layout = ir.StridedLayoutAttr.get(offset, steps)
+    kind = ir.MemRefType.get(sizes, source.element_type, layout, source.memory_space)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    return ir.Operation.create(op.name, [kind], list(op.operands), attributes).result
+
+
+def _groups(kept: Sequence[int], rank: int) -> list[list[int]]:
+    """Each dimension that stays with the dropped ones behind it; the first with those before it."""
+    firsts = [0, *kept[1:]]
+    return [list(range(*ends)) for ends in zip(firsts, [*firsts[1:], rank], strict=True)]
+
+
+def _collapsed_type(kind: ir.Type, groups: Sequence[Sequence[int]]) -> ir.MemRefType:
+    """The type that MLIR infers: where the last of several is open, its stride is, too."""
+    whole = ir.MemRefType(kind)
+    shape, (strides, offset) = list(whole.shape), whole.get_strides_and_offset()
+    ones = {dim for dim, size in enumerate(shape) if size == 1}
+    long = [long_dimensions(group, ones)[-1] for group in groups]
+    open_ = [
+        shape[dim] == DYNAMIC and dim != group[0] for dim, group in zip(long, groups, strict=True)
+    ]
+    steps = [DYNAMIC if o else strides[dim] for o, dim in zip(open_, long, strict=True)]
+    layout = ir.StridedLayoutAttr.get(offset, steps)
+    extents = [shape[dim] for dim in long]
+    return ir.MemRefType.get(extents, whole.element_type, layout, whole.memory_space)
+
+
+def _times(a: int, b: int) -> int:
+    if 0 in (a, b):
+        return 0
+    return DYNAMIC if DYNAMIC in (a, b) else a * b
+
+
+def _plus(a: int, b: int) -> int:
+    return DYNAMIC if DYNAMIC in (a, b) else a + b

@@ -1,0 +1,37 @@
+"""Random windows of arrays, read and written, on one rank and on two, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import avial_lab
+from avial_lab.runtime.launch.cluster import Cluster
+from tests.differential.views import FORMS, ViewCase, Window, case, windows
+
+forms, counts = st.sampled_from(FORMS), st.integers(1, 2)
+
+
+def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
+    arrays = {name: array.copy() for name, array in found.arrays.items()}
+    program = avial_lab.compile(found.text, arrays=arrays, ranks=ranks)
+    program.run(cluster, check=True)
+    for name, values in found.want.items():
+        np.testing.assert_array_equal(np.asarray(program.arrays[name]), values, found.text)
+
+
+@pytest.mark.mpi
+@settings(max_examples=20, deadline=None)
+@given(windows, forms, counts)
+def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
+    check(case(window, form), seven_ranks, ranks)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None)
+@given(windows, forms, counts)
+def test_many_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
+    check(case(window, form), seven_ranks, ranks)
