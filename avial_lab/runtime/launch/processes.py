@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -58,6 +58,18 @@ def mpiexec_options() -> tuple[str, ...]:
 def _loopback() -> str:
     """The interface that leads nowhere but here; empty where there is none."""
     return next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), "")
+
+
+def stopped_among(processes: Mapping[int, psutil.Process], ranks: Iterable[int]) -> list[int]:
+    """The ranks whose processes, as far as they are on this machine, are suspended (SIGSTOP, or a
+    debugger).
+    """
+    found: list[int] = []
+    for rank in ranks:
+        with contextlib.suppress(KeyError, psutil.Error):
+            if processes[rank].status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+                found.append(rank)
+    return found
 
 
 def environment(ranks: int) -> dict[str, str]:

@@ -23,6 +23,7 @@ from avial_lab.compiler.frontends.mlir.results import results_to_arguments, sett
 from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_roles
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.frontends.mlir.unit_extents import collapse_unit_extents
+from avial_lab.compiler.frontends.mlir.unsigned_loops import count_unsigned_in_index
 from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Scalar
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.frontends.notation.limits import check_limits
@@ -109,6 +110,7 @@ def _program(
     if elaboration.generic:
         canonicalize_operands(function)
     collapse_unit_extents(module.operation)
+    count_unsigned_in_index(module.operation)
     read_only = bind_arguments(function, binding, scalars)
     size_launches(launches)
     resolve_roles(function, elaboration, read_only)
@@ -132,6 +134,7 @@ def _settle_plain(
     drop_memory_spaces(module)
     tensors = to_memory(module)
     collapse_unit_extents(module.operation)
+    count_unsigned_in_index(module.operation)
     function = program_function(module)
     results_to_arguments(function, handed_back=tensors)
     # C compiled by Polygeist hands sizes over that nobody looks at.
