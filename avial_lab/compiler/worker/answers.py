@@ -46,6 +46,7 @@ from avial_lab.compiler.worker.build import (
 from avial_lab.compiler.worker.inspect.inspect import look_at_text, look_inside
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.iteration_spaces import nests_on
+from avial_lab.compiler.worker.reference.fresh_tensors import tensors_to_fresh_memory
 from avial_lab.compiler.worker.reference.interpreter import reference
 from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
 from avial_lab.compiler.worker.resume import edited_build, is_program, resumed, watched_stages
@@ -128,12 +129,8 @@ def _of_lines(stage: StageInside, count: int) -> StageInside:
 
 
 def _reference(question: RunReference) -> Referenced:
-    module = parse(question.source)
-    if is_plain(module) or is_structured(module):
-        buffers, storages = caller_memory(program_function(module), question.source.binding)
-    else:
-        graph = graph_of(module, question.source)
-        buffers, storages = graph.buffers, graph.storages
+    module = parse(question.source, to_memory=tensors_to_fresh_memory)
+    buffers, storages = caller_memory(program_function(module), question.source.binding)
     step = None if question.journal is None else _mapped(question.journal)
     result = reference(
         module, buffers, storages, question.data, strict=question.strict, journal=step

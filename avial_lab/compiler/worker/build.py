@@ -26,11 +26,13 @@ from avial_lab.compiler.catalogue import WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
+from avial_lab.compiler.frontends.mlir.cells import ToMemory
+from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.ir.views import is_memref
-from avial_lab.compiler.lowering.arithmetic import arithmetic
+from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
 from avial_lab.compiler.lowering.lower import (
     lower_structured,
@@ -81,7 +83,9 @@ def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
     )
 
 
-def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
+def parse(
+    source: Source, *, dynamic: bool = False, to_memory: ToMemory = tensors_to_memory
+) -> ir.Module:
     return parse_cell(
         source.text,
         cell=source.cell,
@@ -90,6 +94,7 @@ def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
         scalars=source.scalars,
         function=source.function,
         dynamic=dynamic,
+        to_memory=to_memory,
     )
 
 
@@ -150,7 +155,7 @@ def build_program(question: Build) -> Built:
 
 
 def _contracts(question: Build) -> bool:
-    return ContractFma() in arithmetic(strict=question.options.strict)
+    return ContractFma() in settled(strict=question.options.strict)
 
 
 def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:
@@ -187,7 +192,7 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
     if not operations_named(module.operation, *FUNCTIONS):
         return ()
     chosen = module.operation.clone().operation
-    run_passes(chosen, arithmetic(strict=strict))
+    run_passes(chosen, settled(strict=strict))
     return functions_chosen(chosen)
 
 
@@ -451,7 +456,7 @@ def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
 
 def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
-    run_passes(whole, (*arithmetic(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
+    run_passes(whole, (*settled(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
     return whole
 
 

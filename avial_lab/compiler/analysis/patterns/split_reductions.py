@@ -40,6 +40,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import Access, Array, Loop, Sco
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, Unit, units_of
 from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.nesting import defined_in
+from avial_lab.compiler.ir.operations import integer_of
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
@@ -213,7 +214,7 @@ def _is_zero(value: ir.Value) -> bool:
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
         return False
     number = value.owner.operation.attributes["value"]
-    return isinstance(number, ir.FloatAttr | ir.IntegerAttr) and not number.value
+    return number.value == 0 if isinstance(number, ir.FloatAttr) else integer_of(number) == 0
 
 
 # -- where it is added -----------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from avial_lab.compiler.ir.program import symbol_of
 from avial_lab.compiler.ir.remarks import add_remark
 from avial_lab.compiler.passes.loops.facts.no_alias import NoAlias
 from avial_lab.compiler.passes.tasks.control_level import CONDITIONS
+from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.core.regions import turns
 
@@ -145,7 +146,7 @@ def _run(alone: ir.Operation) -> None:
         try:
             if isinstance(step, str):
                 manager = passmanager.PassManager("builtin.module")
-                manager.add(step)
+                manager.add(spelled(step))
                 manager.run(alone)
             else:
                 step(alone)

@@ -16,6 +16,7 @@ from mlir.dialects import arith, memref
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
 from avial_lab.compiler.analysis.polyhedral.reading import ScopReader
+from avial_lab.compiler.codegen.loops.exact_forms import exact_forms
 from avial_lab.compiler.codegen.loops.index_arithmetic import as_index
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.nesting import parent_of
@@ -250,6 +251,7 @@ def _is_variable(value: ir.Value) -> bool:
 
 
 def _lower_affine(function: ir.Operation) -> None:
+    exact_forms(function)
     manager = passmanager.PassManager("func.func")
     manager.add("lower-affine")
     manager.run(function)
