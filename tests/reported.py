@@ -10,7 +10,7 @@ from itertools import product
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 
-from avial_lab.compiler.analysis.polyhedral.footprints import Touch, touched_boxes
+from avial_lab.compiler.analysis.polyhedral.footprints import ArrayTouch, touched_boxes
 from avial_lab.compiler.analysis.polyhedral.scop import Array, Loop, Scop
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import run_passes
@@ -46,7 +46,7 @@ class Reporter:
     """A compiled touch function; call it with a part's ends and the parameters by name."""
 
     arrays: Sequence[Array]
-    touches: Sequence[Touch]
+    touches: Sequence[ArrayTouch]
     names: Sequence[str]
     engine: ExecutionEngine
     entry: int

@@ -25,7 +25,7 @@ def report_html(report: Report) -> str:
     for number, (group, rounds) in enumerate(groups.items(), 1):
         own = [mean for mean in found if (mean.ranks, mean.threads, mean.element) == group]
         body += _section(number, group, rounds, own)
-    body += _made(report, len(groups) + 1)
+    body += _machine_section(report, len(groups) + 1)
     return page_html("Race – avial_lab", body)
 
 
@@ -150,7 +150,7 @@ def _faults(rounds: list[Round]) -> Table:
     return Table("Contestants without a result", ("kernel", "contestant", "why"), rows)
 
 
-def _made(report: Report, number: int) -> str:
+def _machine_section(report: Report, number: int) -> str:
     machine = report.machine
     rows = [("processor", machine.processor), ("architecture", machine.architecture)]
     rows += [("cores", str(machine.cores)), ("threads", str(machine.threads))]

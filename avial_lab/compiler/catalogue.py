@@ -17,6 +17,26 @@ from avial_lab.compiler.pass_rows import Pipeline, Row, Size
 
 # -- from the text to tasks ------------------------------------------------------------------------
 
+EXACT = Pipeline(
+    "source",
+    "operations that MLIR's own rewrites have wrong, in words that those have right",
+    (
+        Row(
+            "index-to-arith",
+            what="Lowers arithmetic of the index dialect to arith.",
+            why="Before canonicalize, which compares differences without their wrap (llvm#216042), "
+            "and the lowering, which negates the least number (llvm PR 223127).",
+            at="avial_lab.compiler.passes.arithmetic.index_to_arith:IndexToArith",
+        ),
+        Row(
+            "drop-promises",
+            what="Removes flags (nsw, exact) from operations that folders merge.",
+            why="Before canonicalize, which makes them of other numbers (llvm PR 189164).",
+            at="avial_lab.compiler.passes.arithmetic.drop_promises:DropPromises",
+        ),
+    ),
+)
+
 ARITHMETIC = Pipeline(
     "source",
     "which arithmetic is used, in a run and in the reference alike",
@@ -73,6 +93,12 @@ PLAIN = Pipeline(
             why="Before the program is divided: fuse-phases, in stage placed, looks for time "
             "tiles, which are only built from perfect nests.",
             at="avial_lab.compiler.passes.loops.order.unroll_short:UnrollShort",
+        ),
+        Row(
+            "fold-index-casts",
+            what="Erases casts to fewer bits and back of values that fit.",
+            why="Before canonicalize, whose own patterns for it are off: they are wrong.",
+            at="avial_lab.compiler.passes.arithmetic.fold_index_casts:FoldIndexCasts",
         ),
         Row(
             "canonicalize",
@@ -154,6 +180,12 @@ NORMALISE = Pipeline(
             why="Before linear algebra becomes loops: the analyses read loops over memory.",
         ),
         Row(
+            "fold-index-casts",
+            what="Erases casts to fewer bits and back of values that fit.",
+            why="After inline-calls, which makes such pairs; before canonicalize, as above.",
+            at="avial_lab.compiler.passes.arithmetic.fold_index_casts:FoldIndexCasts",
+        ),
+        Row(
             "canonicalize",
             what="Folds constants and erases dead operations.",
             why="Sizes of inlined subviews become constants, and subviews out of bounds are "
@@ -211,8 +243,14 @@ NORMALISE = Pipeline(
             "index-loops",
             what="Changes loop variables from integer types to index.",
             why="Before raise-to-affine: variables of affine loops are of type index. The casts it "
-            "inserts are folded right below.",
+            "inserts are folded right below, by fold-index-casts.",
             at="avial_lab.compiler.passes.tasks.index_loops:IndexLoops",
+        ),
+        Row(
+            "fold-index-casts",
+            what="Erases casts to fewer bits and back of values that fit.",
+            why="After index-loops, which casts loop variables; before canonicalize, as above.",
+            at="avial_lab.compiler.passes.arithmetic.fold_index_casts:FoldIndexCasts",
         ),
         Row(
             "canonicalize",
@@ -754,6 +792,12 @@ HOST = Pipeline(
             why="Before the passes on loads and stores, which it creates.",
         ),
         Row(
+            "exact-affine",
+            what="Lowers affine expressions of values from memory to arith, exact for all values.",
+            why="Before lower-affine, which negates the least value (llvm PR 215696).",
+            at="avial_lab.compiler.passes.arithmetic.exact_affine:ExactAffine",
+        ),
+        Row(
             "lower-affine",
             what="Lowers affine loops and accesses to scf, memref and arith.",
             why="Before the passes on loads and stores: they handle those of memref only.",
@@ -769,14 +813,6 @@ HOST = Pipeline(
             what="Lowers memref.copy to loops over elements.",
             why="Before check-bounds and bools-to-bytes, which handle loads and stores.",
             at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
-        ),
-        Row(
-            "check-bounds",
-            what="Guards every access, and records those out of bounds.",
-            why="Once every access is a load or a store, and before bools-to-bytes and the others "
-            "create accesses that are not in the program.",
-            at="avial_lab.compiler.passes.tasks.check_bounds:CheckBounds",
-            when="the reference",
         ),
         Row(
             "bools-to-bytes",
@@ -969,6 +1005,12 @@ SELECT = Pipeline(
             why="First, on the output of stage mpi; the host part is lowered separately.",
             at="avial_lab.compiler.passes.gpu.select_gpu_tasks:SelectGpuTasks",
         ),
+        Row(
+            "exact-affine",
+            what="Lowers affine expressions of values from memory to arith, exact for all values.",
+            why="Last here; before lower-affine, which negates the least value (llvm PR 215696).",
+            at="avial_lab.compiler.passes.arithmetic.exact_affine:ExactAffine",
+        ),
     ),
 )
 
@@ -1089,8 +1131,15 @@ KERNELS = Pipeline(
 
 SEQUENTIAL = Pipeline(
     "reference",
-    "the sequential meaning of a program, then lowered as tasks on one rank",
+    "the sequential meaning of the text as it was read",
     (
+        Row(
+            "named-to-generic",
+            what="Writes named operations of linear algebra as generic ones, by their definition.",
+            why="Before the passes of stage source that decide which products are rounded with "
+            "their sums, which read bodies.",
+            at="avial_lab.compiler.worker.reference.linalg_loops:NamedToGeneric",
+        ),
         Row(
             "converge-to-loops",
             what="Lowers a converge that counts or tests a buffer to the loop it denotes.",
@@ -1106,19 +1155,113 @@ SEQUENTIAL = Pipeline(
             when="replicates and converges written by hand",
         ),
         Row(
-            "place-in-order",
-            what="Places all tasks on one rank, in program order.",
-            why="Instead of place-tasks; tasks-to-mpi and stage host follow.",
-            at="avial_lab.compiler.passes.placement.place_tasks:PlaceInOrder",
+            "task-steps",
+            what="Outlines each task to a function, called in program order.",
+            why="In place of the two above; what follows is about functions.",
+            at="avial_lab.compiler.worker.reference.task_steps:TaskSteps",
             when="tasks",
         ),
     ),
 )
 
+DEFINITIONS = Pipeline(
+    "reference",
+    "what each operation is, by its definition; with bounds checks",
+    (
+        Row(
+            "emulate-gpu",
+            what="Lowers GPU kernels to loops over blocks and threads.",
+            why="First: what stands in them goes through all that follows.",
+            at="avial_lab.compiler.passes.host.emulate_gpu:EmulateGpu",
+        ),
+        Row(
+            "expand-math",
+            what="Expands the functions that select-math selected.",
+            why="That code is what those functions are, for a run and here.",
+            at="avial_lab.compiler.passes.arithmetic.expand_math:ExpandMath",
+        ),
+        Row(
+            "linalg-by-definition",
+            what="Lowers linear algebra to loops around loads, bodies and stores.",
+            why="Before affine-by-definition: bodies may use affine forms.",
+            at="avial_lab.compiler.worker.reference.linalg_loops:LinalgByDefinition",
+        ),
+        Row(
+            "affine-by-definition",
+            what="Lowers affine loops, branches, accesses and maps to scf, memref and arith.",
+            why="Before check-bounds, which knows those of memref.",
+            at="avial_lab.compiler.worker.reference.affine_loops:AffineByDefinition",
+        ),
+        Row(
+            "lower-affine",
+            what="Lowers the affine operations that are left: vectors, parallel reductions.",
+            why="After affine-by-definition, which leaves them.",
+        ),
+        Row(
+            "scalars-by-definition",
+            what="Lowers divisions that round up or down to quotient and remainder; removes flags.",
+            why="Before the conversions of index and arith, whose code for them is wrong at the "
+            "least number (llvm PR 223127).",
+            at="avial_lab.compiler.worker.reference.scalars:ScalarsByDefinition",
+        ),
+        Row(
+            "reset-globals",
+            what="Resets globals to their initial values at the start of every run.",
+            why="Before copies-to-loops: it writes memref.copy.",
+            at="avial_lab.compiler.passes.host.reset_globals:ResetGlobals",
+        ),
+        Row(
+            "copies-to-loops",
+            what="Lowers memref.copy to loops over elements.",
+            why="Before check-bounds and bools-to-bytes, which know loads and stores.",
+            at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
+        ),
+        Row(
+            "check-bounds",
+            what="Guards every access, and records those outside of their array.",
+            why="As soon as every access is a load or a store, and before the others write "
+            "accesses that are not the program's.",
+            at="avial_lab.compiler.passes.tasks.check_bounds:CheckBounds",
+            when="not without bounds checks",
+        ),
+        Row(
+            "bools-to-bytes",
+            what="Stores arrays of i1 as arrays of bytes.",
+            why="Before the conversion to LLVM, which ends the process at a load of i1.",
+            at="avial_lab.compiler.passes.host.bools_to_bytes:BoolsToBytes",
+        ),
+        Row(
+            "expm1-to-libm",
+            what="Lowers expm1 to a call of libm.",
+            why="Before convert-math-to-llvm, which makes exp(x) - 1 of it.",
+            at="avial_lab.compiler.passes.host.expm1_to_libm:Expm1ToLibm",
+        ),
+        Row(
+            "ieee-min-max",
+            what="Lowers minima and maxima to LLVM's intrinsics, exact for NaN and the sign of "
+            "zero.",
+            why="Before arith-expand, which takes the second of two zeros, whichever that is.",
+            at="avial_lab.compiler.passes.host.ieee_min_max:IeeeMinMax",
+        ),
+        Row(
+            "free-allocations",
+            what="Frees what bodies allocate, and moves allocas out of loops.",
+            why="After the passes that allocate memory.",
+            at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
+        ),
+        Row(
+            "mpi-to-llvm",
+            what="Lowers messages to calls of MPI; steps record themselves in journal and trace.",
+            why="Last; there are no messages here, and the entry takes pointers behind it.",
+            at="avial_lab.compiler.passes.distribution.mpi_to_llvm:MpiToLlvm",
+        ),
+    ),
+)
+
 CATALOGUE: tuple[Pipeline, ...] = (
-    ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES, GROUP_PHASES,
+    EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES, GROUP_PHASES,
     TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT, OUTLINE,
-    KERNELS, SEQUENTIAL,
+    KERNELS, SEQUENTIAL, DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""
 

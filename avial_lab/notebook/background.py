@@ -63,7 +63,7 @@ class BackgroundStart:
 
     def _start(self) -> None:
         try:
-            cluster, _ = self._open(tell=self._told)
+            cluster, _ = self._open(tell=self._set_words)
         except AvialError as error:
             self.error = str(error)
         except Exception as error:  # the boundary of a thread: whoever waits gets it
@@ -73,6 +73,6 @@ class BackgroundStart:
         self._over.set()
         self._tell()
 
-    def _told(self, words: str) -> None:
+    def _set_words(self, words: str) -> None:
         self.words = words
         self._tell()

@@ -54,7 +54,7 @@ class Panel:
     def __init__(self, shell: InteractiveShell, magics: AvialMagics) -> None:
         self._shell, self._magics = shell, magics
         self._pages: list[Any] = []
-        self._told: dict[str, Any] = {}
+        self._last_sent: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._looking = False
         self._diagnostics = Diagnostics(self._tell_of_cell)
@@ -79,9 +79,9 @@ class Panel:
         """The state, if it is new; from any thread."""
         with self._lock:
             state = self._state()
-            if state == self._told:
+            if state == self._last_sent:
                 return
-            self._told = state
+            self._last_sent = state
         self._send({"kind": "state", **state})
         if self._passing() and not self._looking:
             self._looking = True

@@ -79,7 +79,7 @@ class Stepping:
         try:
             return answers[question["want"]](question)
         except AvialError as error:
-            return {"error": _told(error, question.get("text"))}
+            return {"error": _error_answer(error, question.get("text"))}
 
     def _text(self, question: Mapping[str, Any]) -> Answer:
         program = self.versions[question["version"]]
@@ -111,7 +111,7 @@ class Stepping:
         return {}
 
 
-def _told(error: AvialError, typed: str | None) -> Answer:
+def _error_answer(error: AvialError, typed: str | None) -> Answer:
     """An error as the view shows it: at its line, where that is a line of what was typed."""
     span = error.span
     if span is None or span.text != typed:

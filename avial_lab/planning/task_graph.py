@@ -322,7 +322,7 @@ class _Touched:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape = shape
-        self._plain = ("",) * len(shape)
+        self._no_anchor = ("",) * len(shape)
         self._maps: dict[tuple[str, ...], PieceMap[int]] = {}
 
     def add(self, access: Access, position: int) -> None:
@@ -337,7 +337,7 @@ class _Touched:
         own, region = self._counted(access)
         for anchor, pieces in self._maps.items():
             for box in region:
-                if anchor == own == self._plain:
+                if anchor == own == self._no_anchor:
                     yield from pieces.overlapping(box)
                 else:
                     for common, position in pieces.overlapping(_seen_from(anchor, own, box)):
@@ -352,7 +352,9 @@ class _Touched:
                     pieces.remove(_seen_from(anchor, own, box))
 
     def _counted(self, access: Access) -> tuple[tuple[str, ...], Region]:
-        return (access.anchor, access.relative) if access.anchor else (self._plain, access.region)
+        return (
+            (access.anchor, access.relative) if access.anchor else (self._no_anchor, access.region)
+        )
 
     def _covers(self, anchor: tuple[str, ...], own: tuple[str, ...], box: Box) -> bool:
         """Whether the box holds all there is in each dimension that another anchor counts."""

@@ -8,8 +8,11 @@ code.
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from avial_lab.core.errors import RenamedWarning
 
 if TYPE_CHECKING:
     from avial_lab.artifact.explanation import dependence_table, nest_text
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
         split_figure,
         timeline_figure,
     )
-    from avial_lab.plot.page.report import Told, report_html
+    from avial_lab.plot.page.report import Reported, report_html
     from avial_lab.plot.run.film import Film, film_figure, film_text
     from avial_lab.plot.run.messages import held_svg, messages_svg
     from avial_lab.plot.run.roofline import Point, Roofline, roofline_svg, roofline_text
@@ -48,7 +51,7 @@ _HOME = {  # in this package; with a dot in front, beside it
     "Film": "run.film",
     "Point": "run.roofline",
     "Roofline": "run.roofline",
-    "Told": "page.report",
+    "Reported": "page.report",
     "dag_dot": "graph.dot",
     "dag_figure": "page.figure",
     "dag_svg": "graph.dag",
@@ -93,7 +96,7 @@ __all__ = [
     "Film",
     "Point",
     "Roofline",
-    "Told",
+    "Reported",
     "dag_dot",
     "dag_figure",
     "dag_svg",
@@ -134,7 +137,15 @@ __all__ = [
 ]
 
 
+_RENAMED = {"Told": "Reported"}  # their old names work for one release
+
+
 def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        now = _RENAMED[name]
+        words = f"avial_lab.plot.{name} is called {now} now"
+        warnings.warn(words, RenamedWarning, stacklevel=2)
+        return __getattr__(now)
     if name in _HOME:
         return getattr(import_module(f".{_HOME[name]}", "avial_lab.plot"), name)
     raise AttributeError(f"module 'avial_lab.plot' has no attribute '{name}'")

@@ -63,7 +63,7 @@ def _asked_plainer(question: Build, fault: AvialError, timeout: float | None) ->
             built: Built = shared_compiler().ask(plainer, timeout_s=timeout)
         except AvialError:
             continue
-        return replace(built, fault=_told(question, fault, what))
+        return replace(built, fault=_fault_words(question, fault, what))
     raise fault
 
 
@@ -80,7 +80,7 @@ def _plainer(question: Build, fault: AvialError) -> Iterator[tuple[Build, str]]:
         yield replace(left_out, whole=whole), "as one task on one rank"
 
 
-def _told(question: Build, fault: AvialError, what: str) -> str:
+def _fault_words(question: Build, fault: AvialError, what: str) -> str:
     first = _first_line(fault)
     return (
         f"a fault in avial_lab ({first}): the program was compiled {what}{_saved(question, fault)}"

@@ -48,7 +48,7 @@ def parse_inputs(
             continue
         shape = _SHAPE.fullmatch(value)
         if shape is not None and shape["element"] in ITEMSIZE:
-            arrays[name] = _made(name, shape, rng)
+            arrays[name] = _made_up_array(name, shape, rng)
         else:
             arrays[name] = _loaded(name, Path(value))
     return arrays, scalars
@@ -165,7 +165,7 @@ def random_arguments(
             numbers[argument.name] = number
             chosen.append(f"{argument.name} = {number:.4g}")
             continue
-        named[argument.name] = _drawn(argument, rng)
+        named[argument.name] = _random_array(argument, rng)
         drawn.append(argument.name)
         chosen.append(f"{argument.name} = {_dimensions(argument.shape)}{argument.element}")
     return RandomArguments(
@@ -179,7 +179,7 @@ def _number(argument: Argument, rng: np.random.Generator) -> Scalar:
     return float(dtype_of_element(argument.element).type(rng.uniform(0.5, 1.5)))
 
 
-def _drawn(argument: Argument, rng: np.random.Generator) -> np.ndarray:
+def _random_array(argument: Argument, rng: np.random.Generator) -> np.ndarray:
     assert argument.shape is not None
     dtype, shape = dtype_of_element(argument.element), argument.shape
     try:
@@ -247,7 +247,7 @@ def _scalar(value: str) -> Scalar | None:
     return None
 
 
-def _made(name: str, shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
+def _made_up_array(name: str, shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
     try:
         return _values(shape, rng)
     except (MemoryError, ValueError):  # NumPy has two ways to say that it is too large

@@ -66,7 +66,7 @@ from avial_lab.program.session import cluster_for
 from avial_lab.program.tuned import tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.runtime.launch import mpiexec
-from avial_lab.runtime.launch.progress import Progress, Teller
+from avial_lab.runtime.launch.progress import Progress, ProgressReporter
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.outcome import DEATH_HINTS
@@ -329,8 +329,13 @@ class Program:
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
         options = Options(traced=trace, threads=Threads(threads, oversubscribe))
-        teller = Teller(self.binary.manifest, progress)
-        how: Any = {"timeout": timeout, "spans": self._spans, "options": options, "teller": teller}
+        reporter = ProgressReporter(self.binary.manifest, progress)
+        how: Any = {
+            "timeout": timeout,
+            "spans": self._spans,
+            "options": options,
+            "reporter": reporter,
+        }
         try:
             if cluster is None:
                 taken = mpiexec.run(self.binary, self.arrays, **how)
@@ -340,7 +345,7 @@ class Program:
 
                 taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
         finally:
-            self.printed = teller.printed
+            self.printed = reporter.printed
         self.trace = taken
         if expected is not None:
             self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)

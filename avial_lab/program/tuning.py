@@ -60,7 +60,7 @@ def checked_budget(seconds: float) -> float:
 
 
 @dataclass(frozen=True)
-class Move:
+class Candidate:
     """From some options to others: a size of a pass by a factor, or (without `size`) the pass away.
 
     The sizes it starts from are those that the pass took, by its remark.
@@ -99,7 +99,7 @@ class Move:
         return "x".join(parts)
 
 
-def moves_for(built: Built) -> list[Move]:
+def candidates_for(built: Built) -> list[Candidate]:
     """The most promising first: sizes, then passes that did something, then finer steps."""
     sizes = [
         (name, size)
@@ -108,9 +108,9 @@ def moves_for(built: Built) -> list[Move]:
         if size in SIZES.get(name, {})
     ]
     names = {re.split(r"[{:]", line, maxsplit=1)[0] for line in _lines(built)}
-    coarse = [Move(name, size, factor) for name, size in sizes for factor in (2.0, 0.5)]
-    fine = [Move(name, size, factor) for name, size in sizes for factor in (1.5, 0.75)]
-    away = [Move(name) for name in OPTIONAL if name in names]
+    coarse = [Candidate(name, size, factor) for name, size in sizes for factor in (2.0, 0.5)]
+    fine = [Candidate(name, size, factor) for name, size in sizes for factor in (1.5, 0.75)]
+    away = [Candidate(name) for name in OPTIONAL if name in names]
     return [*coarse, *away, *fine]
 
 
@@ -221,11 +221,11 @@ class Search:
     ) -> tuple[Contestant, list[Tried]]:
         """The best of those that there was time for."""
         best, tried = first, list[Tried]()
-        moves, seen = moves_for(first.built), {first.options}
+        candidates, seen = candidates_for(first.built), {first.options}
         codes = {first.built.binary.shared_object}
-        while moves and self.clock() < until:
-            move = moves.pop(0)
-            options = move(best.options, best.built)
+        while candidates and self.clock() < until:
+            candidate = candidates.pop(0)
+            options = candidate(best.options, best.built)
             if options is None or options in seen:
                 continue
             seen.add(options)
@@ -247,7 +247,7 @@ class Search:
             tried.append(Tried(what, found.seconds, found.ratio, found.noise, found.is_gain))
             if found.is_gain:
                 best = other
-                moves.insert(0, move)  # and on in that direction
+                candidates.insert(0, candidate)  # and on in that direction
         return best, tried
 
     def _pairs(

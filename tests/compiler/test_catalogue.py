@@ -15,11 +15,14 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
+import avial_lab
 from avial_lab.cli.main import main
 from avial_lab.compiler import passes
 from avial_lab.compiler.catalogue import (
     ARITHMETIC,
     CATALOGUE,
+    DEFINITIONS,
+    EXACT,
     GROUP_PHASES,
     HOST,
     LOOPS,
@@ -27,6 +30,7 @@ from avial_lab.compiler.catalogue import (
     OPTIONAL,
     PHASES_TO_MPI,
     PLAIN,
+    SEQUENTIAL,
     SIZES,
     TASKS_TO_MPI,
     TO_LLVM_DIALECT,
@@ -35,23 +39,26 @@ from avial_lab.compiler.catalogue import (
     rows,
 )
 from avial_lab.compiler.lowering import arithmetic as arithmetic_module
-from avial_lab.compiler.lowering.arithmetic import arithmetic
+from avial_lab.compiler.lowering.arithmetic import arithmetic, settled
 from avial_lab.compiler.lowering.lower import to_loops, to_one, to_tasks
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.pipelines import OURS, TO_HOST, TO_LLVM
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.pass_rows import Pipeline, Row, documentation
 from avial_lab.compiler.passes.tasks import normalise, normalise_tasks
-from avial_lab.compiler.worker.reference.interpreter import _CHECKED
+from avial_lab.compiler.worker import reference
+from avial_lab.compiler.worker.reference.interpreter import definitions, in_order
 from avial_lab.core.errors import InternalError, PassError
 from avial_lab.machine.topology import Topology
 
 OWN = {row.name: row for row in rows() if row.is_ours}
 NEEDED: dict[str, dict[str, Any]] = {
     "one-task": {"why": "it is one"},
-    "place-in-order": {"buffers": (), "storages": ()},
 }
 """What some passes cannot be made without."""
+
+
+ROOT = Path(avial_lab.__file__).parents[1]
 
 
 def names(made: Iterable[object]) -> list[str]:
@@ -84,13 +91,14 @@ def classes_in(folder: Path) -> Iterator[str]:
             if isinstance(each, ast.ClassDef):
                 methods = {part.name for part in each.body if isinstance(part, ast.FunctionDef)}
                 if {"__call__", "__str__"} <= methods:
-                    module = ".".join(path.relative_to(folder.parents[2]).with_suffix("").parts)
+                    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
                     yield f"{module}:{each.name}"
 
 
 def test_every_pass_has_a_row() -> None:
     known = {at for row in rows() for at in (row.at, row.by_name) if at}
-    assert set(classes_in(Path(passes.__file__).parent)) == known
+    folders = (Path(passes.__file__).parent, Path(reference.__file__).parent)
+    assert {each for folder in folders for each in classes_in(folder)} == known
 
 
 def test_a_pass_in_several_places_is_the_same_pass() -> None:
@@ -128,8 +136,10 @@ CHOICES = (
 def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
     """Each pipeline with what is run of it, in all kinds of programs."""
     for strict in (False, True):
-        first = names(arithmetic(strict=strict))
-        yield ARITHMETIC, first
+        first = names(settled(strict=strict))
+        exact = len(EXACT.rows)
+        yield EXACT, first[:exact]
+        yield ARITHMETIC, first[exact:]
         for plain, grid in itertools.product((False, True), repeat=2):
             run = names(to_tasks(plain=plain, grid=grid, strict=strict))
             assert run[: len(first)] == first
@@ -146,9 +156,12 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
             machine = Topology.local(ranks, gpus=0)
             yield GROUP_PHASES, names(to_one(machine, options, given_up=given_up))
     yield PHASES_TO_MPI, names(PHASES_TO_MPI.passes())
-    yield TASKS_TO_MPI, names(_CHECKED[:1])
-    yield HOST, names(_CHECKED[1:])
+    yield TASKS_TO_MPI, names(TASKS_TO_MPI.passes())
     yield HOST, names(TO_HOST)
+    for tasks, structured in ((False, False), (True, False), (False, True)):
+        yield SEQUENTIAL, names(in_order(tasks=tasks, structured=structured))
+    for bounds_checks in (False, True):
+        yield DEFINITIONS, names(definitions(bounds_checks=bounds_checks))
     inside, *after = TO_LLVM
     yield TO_LLVM_DIALECT, [*inside.removeprefix("func.func(")[:-1].split(","), *names(after)]
 

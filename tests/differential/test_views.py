@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import avial_lab
@@ -12,6 +12,9 @@ from avial_lab.runtime.launch.cluster import Cluster
 from tests.differential.views import FORMS, ViewCase, Window, case, windows
 
 forms, counts = st.sampled_from(FORMS), st.integers(1, 2)
+
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Each try is a second: the first program that fails is short enough."""
 
 
 def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
@@ -23,7 +26,7 @@ def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
 
 
 @pytest.mark.mpi
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None, phases=UNSHRUNK)
 @given(windows, forms, counts)
 def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
     check(case(window, form), seven_ranks, ranks)
@@ -31,7 +34,7 @@ def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) ->
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500, deadline=None, phases=UNSHRUNK)
 @given(windows, forms, counts)
 def test_many_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
     check(case(window, form), seven_ranks, ranks)

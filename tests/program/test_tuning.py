@@ -19,7 +19,14 @@ from avial_lab.core.errors import AvialError, ScheduleError
 from avial_lab.program import tuned as program_tuned
 from avial_lab.program import tuning
 from avial_lab.program.program import Program
-from avial_lab.program.tuning import Move, Search, checked_budget, moves_for, remember, remembered
+from avial_lab.program.tuning import (
+    Candidate,
+    Search,
+    candidates_for,
+    checked_budget,
+    remember,
+    remembered,
+)
 from avial_lab.runtime.launch.trials import Trials
 from avial_lab.runtime.rank.threads import Threads
 
@@ -134,15 +141,15 @@ def test_a_failure_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_moves_stay_in_their_range() -> None:
     least = CompileOptions.of(sizes="block-contractions{terms=1 block=8}")
-    assert Move("block-contractions", "block", 0.5)(least, built_at(least)) is None
-    up = Move("block-contractions", "block", 1.5)(least, built_at(least))
+    assert Candidate("block-contractions", "block", 0.5)(least, built_at(least)) is None
+    up = Candidate("block-contractions", "block", 1.5)(least, built_at(least))
     assert up is not None
     assert up.sizes_text == "block-contractions{terms=1 block=16}"
-    assert Move("block-contractions")(least, built_at(least)) == CompileOptions.of(
+    assert Candidate("block-contractions")(least, built_at(least)) == CompileOptions.of(
         without="block-contractions"
     )
-    assert Move("tile-time", "widths", 2.0)(MODEL, built_at(MODEL)) is None
-    assert {move.name for move in moves_for(built_at(MODEL))} == {
+    assert Candidate("tile-time", "widths", 2.0)(MODEL, built_at(MODEL)) is None
+    assert {candidate.name for candidate in candidates_for(built_at(MODEL))} == {
         "block-contractions",
         "promote-scalars",
     }

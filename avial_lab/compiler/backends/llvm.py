@@ -27,6 +27,7 @@ from avial_lab.compiler.backends.tools import (
     ASSEMBLE,
     EXPORTED,
     LINK,
+    PLAIN_LLC,
     llc_command,
     opt_command,
     piped,
@@ -87,6 +88,19 @@ def compile_llvm_ir(
         size, parts = map(int, head.split())
         code = MachineCode(rest[:size], rest[size:].decode(), parts)
     return replace(code, seconds=time.perf_counter() - started)
+
+
+def unoptimised(llvm_ir: str) -> bytes:
+    """A shared object of the code as it stands: no pass of LLVM's looks at it."""
+    store = _objects()
+    tools = (*PLAIN_LLC, *LINK, *runtime_parts(llvm_ir), tool_versions())
+    key = digest("as it stands", llvm_ir, *tools)
+    found = store.get(key)
+    if found is None:
+        assembly = piped(PLAIN_LLC, llvm_ir.encode()).decode()
+        found = assembled(assembly, llvm_ir).shared_object
+        store.put(key, found)
+    return found
 
 
 @contextmanager

@@ -56,6 +56,11 @@ rank. And what the text chooses between is no branch, which data of any kind mis
 alignments and the like take half as long.
 """
 
+PLAIN_LLC = ("llc", "-O1", "-mcpu=native", "-relocation-model=pic", "-fp-contract=off")
+"""For the reference, whose IR opt does not see: an instruction for each operation, values in
+registers. (With -O0 they are on the stack, and loops take five to ten times as long.)
+"""
+
 ASSEMBLE = ("llvm-mc", "-filetype=obj")
 
 LINK = ("cc", "-shared")

@@ -32,7 +32,7 @@ from avial_lab.machine.devices import GPU_FAMILY, kind_for
 
 
 @dataclass(frozen=True)
-class Part:
+class ArrayPart:
     """A part of an array."""
 
     array: ir.Value
@@ -46,7 +46,7 @@ class TaskFunction:
     """
 
     symbol: str
-    arguments: tuple[ir.Value | Part, ...]
+    arguments: tuple[ir.Value | ArrayPart, ...]
     numbers: tuple[ir.Attribute, ...] = ()
 
 
@@ -146,8 +146,8 @@ class _Parts:
     kept: tuple[int, ...]
     cuts: Sequence[Sequence[tuple[int, Cut]]]
 
-    def arguments(self, body: int, arrays: Sequence[ir.Value]) -> tuple[ir.Value | Part, ...]:
-        parts = (Part(arrays[k], cut) for k, cut in self.cuts[body])
+    def arguments(self, body: int, arrays: Sequence[ir.Value]) -> tuple[ir.Value | ArrayPart, ...]:
+        parts = (ArrayPart(arrays[k], cut) for k, cut in self.cuts[body])
         return (*(arrays[k] for k in self.kept), *parts)
 
 

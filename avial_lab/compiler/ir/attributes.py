@@ -62,7 +62,7 @@ DECLARED = ("affine.parallel", "scf.parallel")
 ORDERED = "avial.ordered"
 """On loops whose order a pass has chosen already."""
 
-APART = "avial.apart"
+NO_ALIAS = "avial.no_alias"
 SHARED = "avial.shared"
 """On a function that the loop passes leave as it is: one that a pass wrote for several places to
 call, or the body of a task that stays as it is written.

@@ -127,8 +127,19 @@ def constant_of(value: ir.Value) -> int | None:
     """The integer that it is in the text."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
         return None
-    number = value.owner.operation.attributes["value"]
-    return number.value if isinstance(number, ir.IntegerAttr) else None
+    return integer_of(value.owner.operation.attributes["value"])
+
+
+def integer_of(attribute: ir.Attribute) -> int | None:
+    """The number that it holds, of any width; None where it holds none. (`IntegerAttr.value` ends
+    the process at one of more than 64 bits.)
+    """
+    if not isinstance(attribute, ir.IntegerAttr):
+        return None
+    kind = attribute.type
+    if isinstance(kind, ir.IntegerType) and kind.width > 64:
+        return int(str(attribute).partition(" : ")[0])
+    return attribute.value
 
 
 def arrays_of(op: ir.Operation) -> list[ir.MemRefType]:

@@ -28,7 +28,7 @@ UNNAMED = "(unnamed)"
 """In place of the variable of a loop that a pass made."""
 
 
-def tell(op: ir.Operation | None, who: object, what: str) -> None:
+def add_remark(op: ir.Operation | None, who: object, what: str) -> None:
     """Keep `who: what` on the phase around `op`, once; `who` is the pass with the sizes it took."""
     phase = None if op is None else phase_of(op)
     if phase is None:
@@ -54,7 +54,7 @@ def lines_of(phase: ir.Operation) -> tuple[str, ...]:
     return tuple(ir.StringAttr(line).value for line in ir.ArrayAttr(phase.attributes[DONE]))
 
 
-def told_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
+def remarks_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
     """The lines of each phase that has some, by its name."""
     return {
         text_attribute(op, PHASES[op.name]): lines_of(op)

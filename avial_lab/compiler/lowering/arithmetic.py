@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from avial_lab.compiler.backends.host_target import has_fma
-from avial_lab.compiler.catalogue import ARITHMETIC
+from avial_lab.compiler.catalogue import ARITHMETIC, EXACT
 from avial_lab.compiler.lowering.run import Pass
+
+
+def settled(*, strict: bool) -> tuple[Pass, ...]:
+    """What a run begins with: no operation that MLIR's rewrites have wrong, and its arithmetic."""
+    return (*EXACT.passes(), *arithmetic(strict=strict))
 
 
 def arithmetic(*, strict: bool) -> tuple[Pass, ...]:

@@ -1,4 +1,4 @@
-"""What is told of a program's phases once they are lowered."""
+"""Remarks on a program's phases once they are lowered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.codegen.outline_tasks import tasks_by_function
 from avial_lab.compiler.ir.phases import alone_in, fused_in
 from avial_lab.compiler.ir.program import program_function
-from avial_lab.compiler.ir.remarks import reordered_sums, told_in
+from avial_lab.compiler.ir.remarks import remarks_in, reordered_sums
 from avial_lab.compiler.lowering.run import Stages
 from avial_lab.compiler.lowering.stages import finished
 from avial_lab.compiler.passes.placement.align_reductions import shared_sums
@@ -25,9 +25,9 @@ Told = TypeVar("Told")
 @dataclass(frozen=True)
 class Finished:
     """All stages and the machine code; the names of the phases by their numbers, where a stage had
-    them; for each task that was several phases why; the tasks whose
-    sums are added in another order, with the most terms of one; what passes told of the phases; why
-    it is `alone` on one of several ranks.
+    them; for each task that was several phases why; the tasks whose sums are added in another
+    order, with the most terms of one; the passes' remarks on the phases; why it is `alone` on one
+    of several ranks.
     """
 
     stages: list[Stage]
@@ -35,7 +35,7 @@ class Finished:
     phases: tuple[str, ...]
     fused: dict[str, tuple[str, ...]]
     sums: dict[str, int]
-    told: dict[str, tuple[str, ...]]
+    remarks: dict[str, tuple[str, ...]]
     alone: str | None = None
 
 
@@ -45,13 +45,13 @@ def finished_phases(stages: Stages) -> Finished:
     fused: dict[str, tuple[str, ...]] = {}
     sums: dict[str, int] = {}
     shared: dict[str, int] = {}
-    told: dict[str, tuple[str, ...]] = {}
+    remarks: dict[str, tuple[str, ...]] = {}
     joined: dict[str, tuple[str, ...]] = {}
     alone: str | None = None
 
     def hear(module: ir.Operation) -> None:
-        for name, lines in told_in(module).items():
-            told[name] = (*told.get(name, ()), *lines)
+        for name, lines in remarks_in(module).items():
+            remarks[name] = (*remarks.get(name, ()), *lines)
 
     def watched() -> Stages:
         nonlocal phases, sums, shared, alone
@@ -71,15 +71,15 @@ def finished_phases(stages: Stages) -> Finished:
             yield stage, module
 
     made, code = finished(watched())
-    _tell_joined(fused, joined)
-    _tell_joined(sums, joined)
+    _add_joined(fused, joined)
+    _add_joined(sums, joined)
     for name, terms in shared.items():
         sums[name] = max(terms, sums.get(name, 0))
-    _tell_joined(told, joined)
-    return Finished(made, code, phases, fused, sums, told, alone)
+    _add_joined(remarks, joined)
+    return Finished(made, code, phases, fused, sums, remarks, alone)
 
 
-def _tell_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) -> None:
+def _add_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) -> None:
     """What is known of a task holds for all the phases that it is."""
     for name, others in joined.items():
         if name in known:

@@ -33,7 +33,7 @@ from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import loops_in
 from avial_lab.compiler.ir.program import PROGRAMS, is_plain, program_function
-from avial_lab.compiler.lowering.arithmetic import arithmetic
+from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
 from avial_lab.compiler.lowering.gpu import gpu_stages, gpu_text, has_gpu_tasks
 from avial_lab.compiler.lowering.machine_code import machine_stages, to_tools
@@ -53,7 +53,7 @@ from avial_lab.planning.schedule import Schedule
 
 def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | str, ...]:
     """From a plain function, or from replicates as people write them, to what is lowered."""
-    first = arithmetic(strict=strict)
+    first = settled(strict=strict)
     if not plain:
         return (*first, *WRITTEN.passes({"complete-replicates": {"grid": grid}}))
     return (*first, *PLAIN.passes({"drop-in": {"grid": grid}}))
@@ -65,7 +65,7 @@ def to_checked(*, strict: bool = False) -> tuple[Pass | str, ...]:
     return passes[: [str(each) for each in passes].index("check-accesses") + 1]
 
 
-def take_apart(
+def split_into_tasks(
     module: ir.Module | ir.Operation,
     *,
     grid: bool = False,
@@ -125,7 +125,7 @@ def lower_structured(
     given_up = is_plain(source) and division == Division()
     placed = (place, *to_one(topology, options, given_up=given_up))
     seconds = run_passes(work, placed, watch=watch)
-    line = our_line(placed, "avial.mlir", "placed.mlir") if place.is_told else ""
+    line = our_line(placed, "avial.mlir", "placed.mlir") if place.has_command_line else ""
     yield (
         mlir_stage(
             "placed", "the ranks of each phase, and how its loops are divided", work, line, seconds
@@ -166,9 +166,9 @@ def lower_tasks(
     work = module.operation.clone().operation
     yield mlir_stage("avial", "the program as read", work, "", 0.0), work
     place = PlaceTasks(schedule)
-    passes = (*arithmetic(strict=options.strict), place)
+    passes = (*settled(strict=options.strict), place)
     seconds = run_passes(work, passes, watch=watch)
-    line = our_line(passes, "avial.mlir", "placed.mlir") if place.is_told else ""
+    line = our_line(passes, "avial.mlir", "placed.mlir") if place.has_command_line else ""
     yield (
         mlir_stage("placed", "the device of each task, and every message", work, line, seconds),
         work,

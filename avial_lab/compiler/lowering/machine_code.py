@@ -12,7 +12,7 @@ from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import begun, compile_llvm_ir
 from avial_lab.compiler.catalogue import LLVM_FACTS
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
@@ -66,17 +66,12 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
 
     Returns the line that does the same.
     """
-    printing = operations_named(module, "vector.print") if "vector.print" in text else ()
-    for first in printing:
-        raise PassError(
-            "vector.print needs a library of MLIR that ranks do not load",
-            span=span_of(first.location),
-            hint="store what you want to see in an array",
-        )
+    if "vector.print" in text:
+        refuse_printing(module)
     run_passes(module, TO_LLVM, watch=watch)
     wanted = {
         "signed-offsets": may_run_backwards(text),
-        "no-alias-to-llvm": APART in text,
+        "no-alias-to-llvm": NO_ALIAS in text,
         "independent-to-llvm": any(mark in text for mark in MARKS),
         "pool-allocations": "memref.alloc(" in text,
     }
@@ -86,3 +81,13 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
     run_passes(module, ours, watch=watch)
     line = mlir_opt_line(TO_LLVM, "host.mlir", "-")
     return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"
+
+
+def refuse_printing(module: ir.Operation) -> None:
+    """PassError at an operation that prints: no rank has MLIR's library for it."""
+    for first in operations_named(module, "vector.print"):
+        raise PassError(
+            "vector.print needs a library of MLIR that ranks do not load",
+            span=span_of(first.location),
+            hint="store what you want to see in an array",
+        )

@@ -8,6 +8,6 @@ from avial_lab.compiler.lowering.run import Pass
 OURS: dict[str, type] = {row.name: row.load(by_name=True) for row in rows() if row.is_ours}
 """Passes that can be named on a command line."""
 
-TO_HOST: tuple[Pass | str, ...] = HOST.passes({"check-bounds": None})
+TO_HOST: tuple[Pass | str, ...] = HOST.passes()
 
 TO_LLVM: tuple[str, ...] = TO_LLVM_DIALECT.passes()

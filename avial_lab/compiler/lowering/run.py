@@ -12,6 +12,7 @@ from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import AvialError, InternalError, PassError
 
 
@@ -98,7 +99,7 @@ def _run_mlirs(module: ir.Operation, names: Sequence[str]) -> None:
     manager = passmanager.PassManager("builtin.module")
     manager.enable_verifier(enable=False)  # some 4 ms a pass for a big module
     for name in names:
-        manager.add(name)
+        manager.add(spelled(name))
     manager.run(module)
 
 

@@ -40,12 +40,13 @@ from avial_lab.compiler.worker.build import (
     graph_of,
     lowered_again,
     parse,
-    taken_apart,
+    split_program,
     with_text,
 )
 from avial_lab.compiler.worker.inspect.inspect import look_at_text, look_inside
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.iteration_spaces import nests_on
+from avial_lab.compiler.worker.reference.fresh_tensors import tensors_to_fresh_memory
 from avial_lab.compiler.worker.reference.interpreter import reference
 from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
 from avial_lab.compiler.worker.resume import edited_build, is_program, resumed, watched_stages
@@ -71,7 +72,7 @@ def _analyse(question: Analyse) -> Analysis:
     module = parse(question.source)
     watch.lap("parse")
     plain = is_plain(module) or is_structured(module)
-    tasks = taken_apart(module, question.source).module if plain else module
+    tasks = split_program(module, question.source).module if plain else module
     graph = graph_of(tasks, question.source)
     watch.lap("dag")
     return Analysis(graph, watch.seconds)
@@ -81,7 +82,7 @@ def _explore(question: Explore) -> Explored:
     module = parse(question.source)
     if not (is_plain(module) or is_structured(module)):
         return Explored(())
-    structured = taken_apart(module, question.source, grid=question.grid).module
+    structured = split_program(module, question.source, grid=question.grid).module
     return Explored(
         tuple(
             replace(nest, span=with_text(nest.span, question.source))
@@ -94,8 +95,8 @@ def _print_back(question: PrintBack) -> Printed:
     module = parse(question.source)
     if not is_plain(module):
         return Printed(print_module(module))
-    apart = taken_apart(module, question.source, grid=question.grid)
-    return Printed(print_explained(apart.module))
+    split = split_program(module, question.source, grid=question.grid)
+    return Printed(print_explained(split.module))
 
 
 def _look(question: Look) -> Inside:
@@ -128,12 +129,8 @@ def _of_lines(stage: StageInside, count: int) -> StageInside:
 
 
 def _reference(question: RunReference) -> Referenced:
-    module = parse(question.source)
-    if is_plain(module) or is_structured(module):
-        buffers, storages = caller_memory(program_function(module), question.source.binding)
-    else:
-        graph = graph_of(module, question.source)
-        buffers, storages = graph.buffers, graph.storages
+    module = parse(question.source, to_memory=tensors_to_fresh_memory)
+    buffers, storages = caller_memory(program_function(module), question.source.binding)
     step = None if question.journal is None else _mapped(question.journal)
     result = reference(
         module, buffers, storages, question.data, strict=question.strict, journal=step

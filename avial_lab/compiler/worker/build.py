@@ -1,4 +1,4 @@
-"""A program as it was asked for, built: parsed, taken apart, placed, lowered, compiled.
+"""A program as it was asked for, built: parsed, split into tasks, placed, lowered, compiled.
 
 Build -> Built. Errors carry places without their text where they come from MLIR.
 """
@@ -26,17 +26,19 @@ from avial_lab.compiler.catalogue import WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
+from avial_lab.compiler.frontends.mlir.cells import ToMemory
+from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.ir.views import is_memref
-from avial_lab.compiler.lowering.arithmetic import arithmetic
+from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
 from avial_lab.compiler.lowering.lower import (
     lower_structured,
     lower_tasks,
     scheduled_binary,
-    take_apart,
+    split_into_tasks,
     to_checked,
 )
 from avial_lab.compiler.lowering.predicted_messages import with_messages
@@ -81,7 +83,9 @@ def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
     )
 
 
-def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
+def parse(
+    source: Source, *, dynamic: bool = False, to_memory: ToMemory = tensors_to_memory
+) -> ir.Module:
     return parse_cell(
         source.text,
         cell=source.cell,
@@ -90,6 +94,7 @@ def parse(source: Source, *, dynamic: bool = False) -> ir.Module:
         scalars=source.scalars,
         function=source.function,
         dynamic=dynamic,
+        to_memory=to_memory,
     )
 
 
@@ -108,31 +113,33 @@ def refuse_out_of_bounds(module: ir.Module | ir.Operation) -> None:
 
 
 @dataclass(frozen=True)
-class Apart:
+class SplitProgram:
     """A program as loops around tasks, or as one task (`whole`) where it cannot be that."""
 
     module: ir.Operation
     whole: bool
 
 
-def taken_apart(
+def split_program(
     module: ir.Module,
     source: Source,
     *,
     grid: bool = False,
     strict: bool = False,
     watch: Watch | None = None,
-) -> Apart:
+) -> SplitProgram:
     """The program as loops around tasks; a plain function that cannot be is one task."""
     binding = source.binding
     if binding is not None and any(storage.shared for storage in binding.storages):
-        return Apart(as_one(module, "its arrays share memory", strict=strict), whole=True)
+        return SplitProgram(as_one(module, "its arrays share memory", strict=strict), whole=True)
     try:
-        return Apart(take_apart(module, grid=grid, strict=strict, watch=watch), whole=False)
+        return SplitProgram(
+            split_into_tasks(module, grid=grid, strict=strict, watch=watch), whole=False
+        )
     except PassError as error:
         if not is_plain(module):
             raise
-        return Apart(as_one(module, error.message, strict=strict), whole=True)
+        return SplitProgram(as_one(module, error.message, strict=strict), whole=True)
 
 
 def build_program(question: Build) -> Built:
@@ -148,7 +155,7 @@ def build_program(question: Build) -> Built:
 
 
 def _contracts(question: Build) -> bool:
-    return ContractFma() in arithmetic(strict=question.options.strict)
+    return ContractFma() in settled(strict=question.options.strict)
 
 
 def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwatch) -> Built:
@@ -169,7 +176,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         binary,
         watch.seconds,
         verdicts=tuple(
-            replace(verdict, done=done.told.get(verdict.name, ()))
+            replace(verdict, done=done.remarks.get(verdict.name, ()))
             for verdict in verdicts_in(module.operation, question.source)
         ),
         reordered=reordered_storages(module.operation, binding, divided=False, sums=sums)
@@ -185,7 +192,7 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
     if not operations_named(module.operation, *FUNCTIONS):
         return ()
     chosen = module.operation.clone().operation
-    run_passes(chosen, arithmetic(strict=strict))
+    run_passes(chosen, settled(strict=strict))
     return functions_chosen(chosen)
 
 
@@ -193,18 +200,18 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
     strict, grid = question.options.strict, question.options.division.grid
     if question.whole and is_plain(module):
-        apart = Apart(as_one(module, question.whole, strict=strict), whole=True)
+        split = SplitProgram(as_one(module, question.whole, strict=strict), whole=True)
     else:
-        apart = taken_apart(module, question.source, grid=grid, strict=strict)
+        split = split_program(module, question.source, grid=grid, strict=strict)
     watch.lap("analysis")
-    if not apart.whole:
+    if not split.whole:
         try:
-            return build_apart(question, module, apart.module, watch)
+            return build_split(question, module, split.module, watch)
         except PassError as error:
             if not is_plain(module):
                 raise
-            apart = Apart(as_one(module, error.message, strict=strict), whole=True)
-    built, division = build_tasks(question, apart.module, watch), question.options.division
+            split = SplitProgram(as_one(module, error.message, strict=strict), whole=True)
+    built, division = build_tasks(question, split.module, watch), question.options.division
     if division == Division():
         return built
     idle = f"division '{division}' has no effect: the program is one task"
@@ -227,9 +234,11 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
         try:
             module = parse(source, dynamic=True)
             text = str(module.operation.get_asm(enable_debug_info=True))
-            structured = _apart(text, question.options.division.grid, question.options.strict)
+            structured = _cached_tasks(
+                text, question.options.division.grid, question.options.strict
+            )
             watch.lap("analysis")
-            built = build_apart(question, module, structured, watch)
+            built = build_split(question, module, structured, watch)
             return replace(built, sizes=ANY_SIZE)
         except InternalError:
             raise  # a fault of ours is told
@@ -240,13 +249,13 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
 
 
 @lru_cache(maxsize=8)
-def _apart(text: str, grid: bool, strict: bool) -> ir.Operation:
+def _cached_tasks(text: str, grid: bool, strict: bool) -> ir.Operation:
     """The program of that text, with its places, as loops around tasks; nobody changes it."""
     context = ir.Context()
     register(context)
     with context:
         module = ir.Module.parse(text)
-    return take_apart(module, grid=grid, strict=strict)
+    return split_into_tasks(module, grid=grid, strict=strict)
 
 
 def _fixed(module: ir.Module, source: Source) -> str:
@@ -284,7 +293,7 @@ def numbers_of(module: ir.Operation, source: Source) -> tuple[Number, ...]:
     )
 
 
-def build_apart(
+def build_split(
     question: Build, module: ir.Module | ir.Operation, structured: ir.Operation, watch: Stopwatch
 ) -> Built:
     """The program whose loops around tasks are `structured`; `module` is what it was before."""
@@ -311,7 +320,7 @@ def build_apart(
                 *(alone if not verdict.depth else ()),
                 *done.fused.get(verdict.name, ()),
             ),
-            done=done.told.get(verdict.name, ()),
+            done=done.remarks.get(verdict.name, ()),
             demand=demands().get(verdict.name),
         )
         for verdict in verdicts_in(structured, question.source)
@@ -432,9 +441,9 @@ def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
         return lower_tasks(tasks, built.schedule, options, watch=log.watch), log
     log = PassLog(text_of(module.operation), "source.mlir")
     grid, topology = options.division.grid, built.schedule.topology
-    apart = taken_apart(module, build.source, grid=grid, strict=strict, watch=log.watch)
+    split = split_program(module, build.source, grid=grid, strict=strict, watch=log.watch)
     stages = lower_structured(
-        module, apart.module, topology, options.division, options, watch=log.watch
+        module, split.module, topology, options.division, options, watch=log.watch
     )
     return stages, log
 
@@ -447,7 +456,7 @@ def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
 
 def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
-    run_passes(whole, (*arithmetic(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
+    run_passes(whole, (*settled(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
     return whole
 
 

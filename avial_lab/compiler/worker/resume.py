@@ -39,8 +39,8 @@ from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
 from avial_lab.compiler.requests import Build, Built, Resume
 from avial_lab.compiler.worker.build import (
     Stopwatch,
-    build_apart,
     build_program,
+    build_split,
     graph_of,
     with_code,
 )
@@ -89,7 +89,7 @@ def resumed(question: Resume) -> Built:
         return _marked(question, build_program(edited_build(question)))
     if name == "avial":
         module = read_stage(question)
-        return _marked(question, build_apart(edited_build(question), module, module, Stopwatch()))
+        return _marked(question, build_split(edited_build(question), module, module, Stopwatch()))
     if _places_tasks(question):
         return _placed_by_hand(question)
     if name in ("gpu", "object") or name.startswith("ptx:"):

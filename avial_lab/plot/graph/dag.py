@@ -94,7 +94,7 @@ def dag_svg(
     if layout.engine.startswith("built-in:"):
         notes.append(f"Layout {layout.engine}.")
     return framed(
-        _drawn(view, layout, width, labelled=labelled),
+        _body(view, layout, width, labelled=labelled),
         width,
         layout.height + 28,
         title=title,
@@ -268,7 +268,7 @@ def _group_vertex(
     return Vertex(title, (names, where), look, level, tooltip, stacked=True, critical=bold)
 
 
-def _drawn(view: View, layout: Layout, width: float, *, labelled: bool) -> str:
+def _body(view: View, layout: Layout, width: float, *, labelled: bool) -> str:
     """Bands, arrows, boxes, labels: in this order, so that nothing readable is covered."""
     bands = _bands(view.vertices, layout, width)
     arrows: list[str] = []

@@ -50,10 +50,10 @@ def graph_json(graph: TaskGraph, schedule: Schedule | None = None) -> dict[str, 
         "version": VERSION,
         "source": {"cell": spans[0].cell, "text": spans[0].text} if spans else {},
         "levels": [[task.name for task in level] for level in graph.levels],
-        **_plain(graph),
+        **_as_json(graph),
     }
     if schedule is not None:
-        data["schedule"] = {k: v for k, v in _plain(schedule).items() if k != "graph"}
+        data["schedule"] = {k: v for k, v in _as_json(schedule).items() if k != "graph"}
     return data
 
 
@@ -76,7 +76,7 @@ def graph_from_json(data: Mapping[str, Any]) -> tuple[TaskGraph, Schedule | None
         raise BindError(f"this task graph is incomplete: {error}") from error
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields)
+def _as_json(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields)
     if isinstance(value, CellSpan):
         return [value.line, value.column]
     if isinstance(value, Box):
@@ -84,13 +84,13 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields)
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_as_json(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, DeviceKind):
         return name_in_file(value)
     if is_dataclass(value):
         stored = {field.name: getattr(value, field.name) for field in fields(value)}
         default = {field.name: _default(field) for field in fields(value)}
-        plain = {k: _plain(each) for k, each in stored.items() if each != default[k]}
+        plain = {k: _as_json(each) for k, each in stored.items() if each != default[k]}
         return plain | ({"emulated": True} if isinstance(value, Device) and value.emulated else {})
     return value
 

@@ -124,7 +124,7 @@ class Drawing:
         ]
         layout = lay_out(boxes, lines, engine=self.engine)
         self.layouts.add(layout.engine)
-        return self._drawn(items, links, layout, self._backs(around, position))
+        return self._body(items, links, layout, self._backs(around, position))
 
     def _links(self, position: dict[str, int]) -> list[Link]:
         """The dependencies between the children, bundled."""
@@ -220,7 +220,7 @@ class Drawing:
 
     # -- shapes ------------------------------------------------------------------------------------
 
-    def _drawn(
+    def _body(
         self,
         items: Sequence[Vertex | Inside],
         links: Sequence[Link],

@@ -78,8 +78,8 @@ def _row(verdict: Verdict) -> str:
         f"<b>{SIGNS[verdict.kind]}</b> {svg.escape(verdict.title)}</span>"
     )
     why = "".join(f"<div>{_reason(verdict, reason)}</div>" for reason in verdict.reasons)
-    why += "".join(map(_made, verdict.done))
-    why += _made(f"model: {verdict.model}") if verdict.model else ""
+    why += "".join(map(_remark_html, verdict.done))
+    why += _remark_html(f"model: {verdict.model}") if verdict.model else ""
     cells = (
         f'<td style="text-align:right;vertical-align:top">{line}</td>',
         f'<td style="{_LEFT};{_MONO}">{_code(source)}</td>',
@@ -116,7 +116,7 @@ def _choice(choice: Choice | None) -> str:
     )
 
 
-def _made(line: str) -> str:
+def _remark_html(line: str) -> str:
     """What a pass made of it, the pass's name in front."""
     name, _, what = line.partition(": ")
     return f'<div style="{_MADE}"><b>{svg.escape(name)}</b> {svg.escape(what)}</div>'

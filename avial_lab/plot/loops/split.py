@@ -323,7 +323,7 @@ def _placed(panels: Sequence[Panel], top: float) -> tuple[list[str], float, floa
         room = max(panel.width, svg.text_width(_heading(panel), 11, bold=True))
         if x > GUTTER and x + room > WIDTH:
             x, y, tallest = GUTTER, y + tallest + HEAD + 8, 0.0
-        shapes.append(svg.moved(_drawn(panel), x, y))
+        shapes.append(svg.moved(_panel_body(panel), x, y))
         tallest, right = max(tallest, panel.height), max(right, x + room)
         x += room + GAP
     return shapes, right, y + HEAD + tallest
@@ -338,7 +338,7 @@ def _heading(panel: Panel) -> str:
     return f"{panel.storage.name}  {' × '.join(sizes) or 'one element'}"
 
 
-def _drawn(panel: Panel) -> str:
+def _panel_body(panel: Panel) -> str:
     shapes = [
         svg.text(0, 12, _heading(panel), size=11, bold=True),
         svg.text(0, 26, _use_words(panel.uses), size=10.5, fill=svg.QUIET),

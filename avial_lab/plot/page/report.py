@@ -63,7 +63,7 @@ _PACKAGES = (
 )
 
 
-class Told(Protocol):
+class Reported(Protocol):
     """What a report needs of a program; `program.Program` is one.
 
     `check_report` says in words how the last run compares with the reference, `seconds` what each
@@ -113,7 +113,7 @@ class Section:
 
 
 def report_html(
-    program: Told,
+    program: Reported,
     *,
     versions: Mapping[str, str] | None = None,
     machine: Mapping[str, str] | None = None,
@@ -129,7 +129,7 @@ def report_html(
 
 
 def _fitting(
-    program: Told, head: str, versions: Mapping[str, str], machine: Mapping[str, str]
+    program: Reported, head: str, versions: Mapping[str, str], machine: Mapping[str, str]
 ) -> tuple[list[Section], int]:
     """The sections, with as much text as there is room for, and the bytes that are left."""
     for lines in LINES[:-1]:
@@ -148,7 +148,7 @@ def _weight(head: str, sections: Iterable[Section]) -> int:
 
 
 def _sections(
-    program: Told, lines: int, versions: Mapping[str, str], machine: Mapping[str, str]
+    program: Reported, lines: int, versions: Mapping[str, str], machine: Mapping[str, str]
 ) -> list[Section]:
     """The sections, in order; of program texts so many lines."""
     graph, schedule, trace = program.graph, program.schedule, program.trace
@@ -192,7 +192,7 @@ def _sections(
         words = _run_words(trace, schedule)
         view = "timeline" if trace.ranks else ""
         sections.append(Section("run", "Run", words, _timeline(trace, schedule), view=view))
-    sections.append(_made(program, versions, machine))
+    sections.append(_reproduction(program, versions, machine))
     return sections
 
 
@@ -222,7 +222,7 @@ def _body(
 
 
 def _views(
-    program: Told, wanted: Iterable[str], room: int
+    program: Reported, wanted: Iterable[str], room: int
 ) -> tuple[dict[str, Embedded], dict[str, str]]:
     """The views that fit into `room` bytes, and words for those that do not, both by kind."""
     embedded: dict[str, Embedded] = {}
@@ -243,7 +243,7 @@ def _views(
     return embedded, left_out
 
 
-def _data(program: Told, kind: str) -> Iterator[dict[str, Any]]:
+def _data(program: Reported, kind: str) -> Iterator[dict[str, Any]]:
     """The view's data, the fullest first."""
     if kind == "graph":
         yield graph_data(program.graph, program.schedule, program.trace)
@@ -257,7 +257,7 @@ def _data(program: Told, kind: str) -> Iterator[dict[str, Any]]:
             )
 
 
-def _inside(program: Told) -> Inside | None:
+def _inside(program: Reported) -> Inside | None:
     """Passes and origins; the page is worth having without, where the compiler does not answer."""
     try:
         return program.inside
@@ -265,7 +265,7 @@ def _inside(program: Told) -> Inside | None:
         return None
 
 
-def _loops(program: Told) -> list[Section]:
+def _loops(program: Reported) -> list[Section]:
     """What only a program of loops has: why they are divided or not, and the iterations."""
     explanation = program.explain()
     if not explanation.verdicts:
@@ -288,7 +288,7 @@ def _loops(program: Told) -> list[Section]:
     return sections
 
 
-def _moves(program: Told) -> list[Section]:
+def _moves(program: Reported) -> list[Section]:
     """Where messages were planned: who owns what, and the messages that follow from it."""
     plan = program.plan
     if not plan:
@@ -307,7 +307,9 @@ def _moves(program: Told) -> list[Section]:
     ]
 
 
-def _made(program: Told, versions: Mapping[str, str], machine: Mapping[str, str]) -> Section:
+def _reproduction(
+    program: Reported, versions: Mapping[str, str], machine: Mapping[str, str]
+) -> Section:
     """What it takes to have the same again, and how long it took here."""
     stages = tuple(
         (stage.name, stage.command or "passes of avial_lab", format_seconds(stage.seconds))
@@ -361,7 +363,7 @@ def _processor() -> str:
     )
 
 
-def _head(program: Told) -> str:
+def _head(program: Reported) -> str:
     """Name, and the numbers one looks for first."""
     what = "loops" if program.plan else "tasks"
     lead = f"A program of {what}, from source to a run on several processes."

@@ -111,12 +111,14 @@ class Plane:
 def _grid(x: Axis, y: Axis) -> str:
     parts = [
         svg.line(x.at(tick), y.end, x.at(tick), y.start)
-        + svg.text(x.at(tick), y.start + 16, _plain(tick), size=11, fill=svg.QUIET, anchor="middle")
+        + svg.text(
+            x.at(tick), y.start + 16, _tick_label(tick), size=11, fill=svg.QUIET, anchor="middle"
+        )
         for tick in x.ticks(10)
     ]
     parts += [
         svg.line(x.start, y.at(tick), x.end, y.at(tick))
-        + svg.text(x.start - 8, y.at(tick) + 4, _plain(tick / 1e9), size=11, fill=svg.QUIET,
+        + svg.text(x.start - 8, y.at(tick) + 4, _tick_label(tick / 1e9), size=11, fill=svg.QUIET,
                    anchor="end")
         for tick in y.ticks(10)
     ]  # fmt: skip
@@ -150,5 +152,5 @@ def _above(value: float) -> float:
     return 10.0 ** math.ceil(math.log10(value))
 
 
-def _plain(value: float) -> str:
+def _tick_label(value: float) -> str:
     return f"{value:.10g}" if value >= 1e-4 else f"{value:.0e}"

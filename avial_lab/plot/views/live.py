@@ -49,7 +49,9 @@ def live_state(state: RunState) -> dict[str, Any]:
         "ended": state.ended,
         "failed": state.failed,
         "share": _share(state),
-        "status": {task.name: _told(task) for task in told if task.state is not TaskState.WAITING},
+        "status": {
+            task.name: _task_status(task) for task in told if task.state is not TaskState.WAITING
+        },
         "ranks": [
             {
                 "rank": rank.rank,
@@ -121,7 +123,7 @@ def _rank_share(rank: RankNow) -> float:
     return round(rank.step / rank.steps, 3) if rank.steps else 0.0
 
 
-def _told(task: TaskNow) -> str | dict[str, str]:
+def _task_status(task: TaskNow) -> str | dict[str, str]:
     """For graph.js, which knows nothing of tasks that were stopped: they did not get done."""
     state = TaskState.FAILED if task.state is TaskState.STOPPED else task.state
     if task.planned == 1 and task.state is not TaskState.STOPPED:

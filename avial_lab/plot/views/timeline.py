@@ -68,7 +68,7 @@ def timeline_data(
     # Twelve bytes a bar: most that could fit, so that the first try is near.
     width = 0 if len(trace.events) < LIMIT // 12 else max(1, _ns(trace.makespan_s) // 8000)
     while True:
-        data = facts | _drawn([_thinned(row, width) for row in shown], path, ends)
+        data = facts | _bar_columns([_thinned(row, width) for row in shown], path, ends)
         data["notes"] = [*hidden, *facts["notes"], *_merged_words(data, width)]
         if len(json.dumps(data, separators=(",", ":"), ensure_ascii=False)) <= LIMIT:
             return data
@@ -185,7 +185,7 @@ def _facts(trace: Trace, schedule: Schedule | None, rows: Sequence[_Row]) -> Jso
     }
 
 
-def _drawn(
+def _bar_columns(
     rows: Sequence[_Row], path: Sequence[tuple[int, int, int, str, str]], ends: Sequence[Link]
 ) -> Json:
     """Columns; starts are stored as the gap to the end of the bar before, so that numbers are

@@ -38,7 +38,8 @@ from avial_lab.runtime.launch.engines import (
     start_engines,
     take_up_engines,
 )
-from avial_lab.runtime.launch.progress import Teller
+from avial_lab.runtime.launch.processes import stopped_among
+from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.native.loader import digest
@@ -347,21 +348,21 @@ def run(
     timeout: float | None = None,
     spans: Spans | None = None,
     options: Options | None = None,
-    teller: Teller | None = None,
+    reporter: ProgressReporter | None = None,
 ) -> Trace:
     """Run the binary on the first `binary.manifest.ranks` engines; results are written into
     `arrays`.
 
     timeout in seconds, None for no limit; `spans` gives each task's place in the cell;
-    `teller` tells how the run goes. Whatever goes wrong (RunError, ClusterError,
+    `reporter` reports its progress. Whatever goes wrong (RunError, ClusterError,
     KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
     """
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
-    teller = teller or Teller(manifest)
+    reporter = reporter or ProgressReporter(manifest)
     waiting = _WAITING.get(cluster.status.state)
     if waiting:
-        teller.wait_for(waiting)
+        reporter.wait_for(waiting)
     with cluster.turn() as (engines, number):
         if manifest.ranks > engines.ranks:
             raise _Harmless(
@@ -377,24 +378,24 @@ def run(
         except ClusterError as error:
             raise _Harmless(error) from None
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
-        watch = _Watch(engines, binary, deadline, timeout or 0.0, spans or {}, number, teller)
-        teller.begin(engines.folder, watch.entry if engines.in_reach(manifest.ranks) else None)
+        watch = _Watch(engines, binary, deadline, timeout or 0.0, spans or {}, number, reporter)
+        reporter.begin(engines.folder, watch.entry if engines.in_reach(manifest.ranks) else None)
         try:
             watch.load()
             outcomes = watch.run(caller, options)
         except KeyboardInterrupt as error:
             stopped = interrupted(
-                manifest, teller.elapsed_s, watch.steps(range(manifest.ranks)),
+                manifest, reporter.elapsed_s, watch.steps(range(manifest.ranks)),
                 then="new engines are starting" if cluster.id else "",
             )  # fmt: skip
-            teller.end(stopped)
+            reporter.end(stopped)
             raise stopped from error
         except BaseException as error:
-            teller.end(error)  # as long as the journals are there
+            reporter.end(error)  # as long as the journals are there
             raise
         # Every rank has finished: only now the caller's arrays are touched.
         caller.write_results(results_of(outcomes))
-        teller.end()
+        reporter.end()
     return trace_of(manifest, outcomes)
 
 
@@ -433,7 +434,7 @@ class _Watch:
     timeout_s: float
     spans: Spans
     number: int
-    teller: Teller
+    reporter: ProgressReporter
 
     def load(self) -> None:
         """Give the program to the engines that do not have it."""
@@ -488,11 +489,11 @@ class _Watch:
                     failure = failing(done[rank]) if failing else None
                     if failure is not None:
                         failures[rank] = failure
-                        self.teller.failed[rank] = failure.step
+                        self.reporter.failed[rank] = failure.step
                         patience = min(patience, time.monotonic() + GRACE_S)
             if not failures:
                 self._look_for_trouble([rank for rank in answers if rank not in done])
-            self.teller.look()
+            self.reporter.poll()
         if failures:
             raise ranks_failed(self.binary.manifest, failures, self.spans)
         self.engines.forget(list(answers.values()))
@@ -514,7 +515,11 @@ class _Watch:
         if lost:
             raise self._died(*lost)
         if time.monotonic() > self.deadline:
-            raise timed_out(self.binary.manifest, self.timeout_s, self.steps(pending), self.spans)
+            stopped = stopped_among(self.engines.processes, pending)
+            steps = self.steps(pending)
+            raise timed_out(
+                self.binary.manifest, self.timeout_s, steps, self.spans, stopped=stopped
+            )
 
     def steps(self, ranks: Iterable[int]) -> dict[int, int | None]:
         """Where each of the ranks is that has not finished; None if that is not known."""
@@ -543,8 +548,8 @@ class _Watch:
                 + (f" of {deaths[rank]}" if rank in deaths else "")
             )
         step = self._step(rank)
-        self.teller.failed[rank] = -1 if step is None else step
-        death = self.teller.cause(deaths.get(rank))
+        self.reporter.failed[rank] = -1 if step is None else step
+        death = self.reporter.cause(deaths.get(rank))
         return rank_died(self.binary.manifest, rank, step, death, self.spans)
 
     def _step(self, rank: int) -> int | None:

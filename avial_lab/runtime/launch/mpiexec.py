@@ -32,8 +32,9 @@ from avial_lab.runtime.launch.processes import (
     private_folder,
     refuse_crowd,
     start_hint,
+    stopped_among,
 )
-from avial_lab.runtime.launch.progress import Teller
+from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options, read_outcome, write_inputs, write_job
@@ -62,13 +63,13 @@ def run(
     timeout: float | None = None,
     spans: Spans | None = None,
     options: Options | None = None,
-    teller: Teller | None = None,
+    reporter: ProgressReporter | None = None,
 ) -> Trace:
     """Run the binary on `binary.manifest.ranks` ranks of this machine; results are written into
     `arrays`.
 
     timeout in seconds, None for no limit; `spans` gives each task's place in the cell;
-    `teller` tells how the run goes.
+    `reporter` reports its progress.
     Whatever goes wrong (RunError, ClusterError, KeyboardInterrupt), the arrays are as they were and
     no process is left.
     """
@@ -85,22 +86,22 @@ def run(
         except OSError as error:
             raise _no_room(error) from None
         program = [sys.executable, "-m", "avial_lab.runtime.rank.engine", str(directory)]
-        teller = teller or Teller(manifest)
-        teller.begin(directory, lambda rank: read_journal(directory, rank))
+        reporter = reporter or ProgressReporter(manifest)
+        reporter.begin(directory, lambda rank: read_journal(directory, rank))
         try:
             with _started(program, manifest.ranks, directory) as ranks:
-                outcomes = _await(ranks, manifest, teller, timeout=timeout, spans=spans or {})
+                outcomes = _await(ranks, manifest, reporter, timeout=timeout, spans=spans or {})
         except KeyboardInterrupt as error:
             steps = {rank: _step(directory, rank) for rank in range(manifest.ranks)}
-            stopped = interrupted(manifest, teller.elapsed_s, steps)
-            teller.end(stopped)
+            stopped = interrupted(manifest, reporter.elapsed_s, steps)
+            reporter.end(stopped)
             raise stopped from error
         except BaseException as error:
-            teller.end(error)
+            reporter.end(error)
             raise
         # Every rank has finished: only now the caller's arrays are touched.
         caller.write_results(results_of(outcomes))
-        teller.end()
+        reporter.end()
         return trace_of(manifest, outcomes)
 
 
@@ -188,13 +189,18 @@ def _started(program: Sequence[str], ranks: int, directory: Path) -> Generator[_
 
 
 def _await(
-    ranks: _Ranks, manifest: Manifest, teller: Teller, *, timeout: float | None, spans: Spans
+    ranks: _Ranks,
+    manifest: Manifest,
+    reporter: ProgressReporter,
+    *,
+    timeout: float | None,
+    spans: Spans,
 ) -> list[Outcome]:
     """The Outcomes of all ranks, or RunError with the first failure."""
     deadline = time.monotonic() + timeout if timeout is not None else float("inf")
     patience = float("inf")
     while True:
-        teller.look()
+        reporter.poll()
         try:
             ranks.process.wait(_POLL_S)
             ended = True
@@ -208,7 +214,7 @@ def _await(
         }
         failures = {r: o.failure for r, o in outcomes.items() if o.failure is not None}
         if failures:
-            teller.failed = {rank: failure.step for rank, failure in failures.items()}
+            reporter.failed = {rank: failure.step for rank, failure in failures.items()}
             patience = min(patience, time.monotonic() + GRACE_S)
             if len(outcomes) == manifest.ranks or ended or time.monotonic() > patience:
                 raise ranks_failed(manifest, failures, spans)
@@ -220,8 +226,8 @@ def _await(
             # A journal says that the rank was there; its process may have gone before we looked.
             step = _step(ranks.directory, rank)
             if death is not None and step is not None:
-                teller.failed[rank] = step
-                raise rank_died(manifest, rank, step, teller.cause(death), spans)
+                reporter.failed[rank] = step
+                raise rank_died(manifest, rank, step, reporter.cause(death), spans)
         if ended:
             raise ClusterError(
                 f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",
@@ -231,7 +237,8 @@ def _await(
             assert timeout is not None
             late = [rank for rank in range(manifest.ranks) if rank not in outcomes]
             steps = {rank: _step(ranks.directory, rank) for rank in late}
-            raise timed_out(manifest, timeout, steps, spans)
+            stopped = stopped_among(ranks.processes, late)
+            raise timed_out(manifest, timeout, steps, spans, stopped=stopped)
 
 
 def _step(directory: Path, rank: int) -> int | None:

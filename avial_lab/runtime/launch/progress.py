@@ -115,19 +115,19 @@ def _task_words(task: TaskNow) -> str:
     return f"{task.name} (iteration {task.begun}{of})"
 
 
-class Teller:
-    """Reads journals for one run and tells `progress`, which may be None: then only what is printed
+class ProgressReporter:
+    """Reads journals for one run and calls `progress`, which may be None: then only what is printed
     is kept, for `printed`.
 
     It waits `PERIOD_S` before the first time, so that short runs cost nothing, and longer the more
-    the telling takes.
+    time `progress` takes.
     """
 
     def __init__(self, manifest: Manifest, progress: Progress | None = None) -> None:
         self._manifest, self._progress = manifest, progress
         self._began = time.monotonic()
         self._next = self._began + PERIOD_S
-        self._told = False
+        self._reported = False
         self._output: Output | None = None
         self._entries: Callable[[int], Entry | None] | None = None
         self.failed: dict[int, int] = {}
@@ -138,7 +138,7 @@ class Teller:
 
     def wait_for(self, what: str) -> None:
         """The run cannot begin yet."""
-        self._tell(lambda: RunState(self.elapsed_s, waiting=what))
+        self._report(lambda: RunState(self.elapsed_s, waiting=what))
 
     def begin(self, folder: Path, entries: Callable[[int], Entry | None] | None) -> None:
         """The run begins: `entries` are its ranks' journals, None where they are out of reach."""
@@ -147,36 +147,36 @@ class Teller:
         self._output = Output(folder, self._manifest.ranks)
         self._entries = entries
 
-    def look(self) -> None:
-        """Tell how the run is, if it is time to."""
+    def poll(self) -> None:
+        """Report the run's state, if it is time to."""
         if time.monotonic() < self._next or self._output is None:
             return
         if self._progress is None:
             self._output.printed()  # it is to be short
             self._next = time.monotonic() + PERIOD_S
             return
-        self._tell(self._state)
+        self._report(self._state)
 
     def end(self, error: BaseException | None = None) -> None:
-        """Tell how the run ended. As long as the journals are there."""
+        """Report how the run ended. As long as the journals are there."""
         if self._output is not None:
             self.printed = self._output.printed()
-        self._tell(lambda: self._state(_ending(error), over=True, failed=error is not None))
+        self._report(lambda: self._state(_ending(error), over=True, failed=error is not None))
 
     def cause(self, death: str | None) -> str | None:
         """Of a rank's death; a SIGKILL while the system killed for memory was one of those."""
         ran_out = death == "SIGKILL" and memory_kills() > self._memory_kills
         return MEMORY if ran_out else death
 
-    def _tell(self, stand: Callable[[], RunState]) -> None:
+    def _report(self, state: Callable[[], RunState]) -> None:
         if self._progress is None:
             return
         began = time.monotonic()
-        self._progress(stand())
+        self._progress(state())
         ended = time.monotonic()
         # The first time sets things up (a widget, say), which is not to silence it for seconds.
-        cost = ended - began if self._told else 0.0
-        self._told = True
+        cost = ended - began if self._reported else 0.0
+        self._reported = True
         self._next = ended + max(PERIOD_S, cost / MOST_SHARE)
 
     @property

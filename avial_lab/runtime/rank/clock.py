@@ -61,8 +61,8 @@ class Times:
 
 
 @dataclass
-class Notes:
-    """What is noted while a rank runs; nothing where `traced` is false."""
+class ClockRecorder:
+    """What is recorded while a rank runs; nothing where `traced` is false."""
 
     traced: bool
     most_events: int

@@ -32,7 +32,7 @@ from avial_lab.machine.cpu import Core, check_instruction_sets
 from avial_lab.machine.devices.cuda import chip_named
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
-from avial_lab.runtime.rank.clock import Notes
+from avial_lab.runtime.rank.clock import ClockRecorder
 from avial_lab.runtime.rank.exchange import piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.rank.job import Options, read_job, read_parcels, write_outcome
 from avial_lab.runtime.rank.journal import Journal
@@ -187,22 +187,22 @@ def run(
     pages can cost more than the messages.
     """
     journal.begin(number)
-    notes = Notes(options.traced, options.most_events)
+    recorder = ClockRecorder(options.traced, options.most_events)
     try:
-        with notes.aside("set up the inputs", sum(data.nbytes for data in inputs)):
+        with recorder.aside("set up the inputs", sum(data.nbytes for data in inputs)):
             memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        seat = Seat(program, rank, memory, journal, notes, _here.room_for_events)
+        seat = Seat(program, rank, memory, journal, recorder, _here.room_for_events)
         session = session_of(manifest, seat)
         with team(program, options.threads, *_neighbours(manifest)) as hands:
             session.set_up()
-            communicator = _set_globals(program, manifest, journal, notes)
+            communicator = _set_globals(program, manifest, journal, recorder)
             session.run()
         failure = session.failure()
         if failure is not None:
             return Outcome(rank, failure=failure, team=hands)
-        notes.read_clock(communicator)
+        recorder.read_clock(communicator)
         pieces = tuple(pieces_of(session.pieces(), rank))
-        contents = _contents(manifest, memory, pieces, notes)
+        contents = _contents(manifest, memory, pieces, recorder)
         return Outcome(rank, session.times(), pieces, contents, session.moves(), team=hands)
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))
@@ -223,11 +223,14 @@ def _neighbours(manifest: Manifest) -> tuple[Masks, int]:
 
 
 def _contents(
-    manifest: Manifest, memory: Mapping[str, np.ndarray], pieces: Sequence[Piece], notes: Notes
+    manifest: Manifest,
+    memory: Mapping[str, np.ndarray],
+    pieces: Sequence[Piece],
+    recorder: ClockRecorder,
 ) -> tuple[np.ndarray, ...]:
     """The flat bytes of `pieces`, as they lie in this rank's memory now."""
     storages = storage_table(manifest)
-    with notes.aside("take the results", sum(piece_sizes(manifest, pieces))):
+    with recorder.aside("take the results", sum(piece_sizes(manifest, pieces))):
         return tuple(
             as_bytes(_elements(memory[piece.storage], storages[piece.storage])[piece.box.slices])
             for piece in pieces
@@ -316,7 +319,7 @@ _here = _Here()
 
 
 def _set_globals(
-    program: LoadedProgram, manifest: Manifest, journal: Journal, notes: Notes
+    program: LoadedProgram, manifest: Manifest, journal: Journal, recorder: ClockRecorder
 ) -> Communicator | None:
     """Everything compiled code reads of its surroundings; what the ranks share, if they do."""
     program.set_globals({"avial_journal": journal.step_address})
@@ -326,7 +329,7 @@ def _set_globals(
 
     communicator = world.communicator(manifest.ranks)
     program.set_globals({**world.handles(), "avial_comm": world.handle(communicator.comm)})
-    notes.read_clock(communicator)
+    recorder.read_clock(communicator)
     # All start together: what a rank then waits for is the program's doing, not the launch's.
     communicator.comm.Barrier()
     return communicator

@@ -18,7 +18,7 @@ from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
-from avial_lab.runtime.rank.clock import Notes, Times
+from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
 from avial_lab.trace import Move
@@ -34,7 +34,7 @@ class Seat:
     rank: int
     memory: Mapping[str, np.ndarray]
     journal: Journal
-    notes: Notes
+    recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
 
 
@@ -75,7 +75,7 @@ class StepSession:
         self._rows = np.zeros((2 * len(self.manifest.programs[self.seat.rank]) + 2, 2), np.int64)
 
     def set_up(self) -> None:
-        traced = self.seat.notes.traced
+        traced = self.seat.recorder.traced
         self.seat.program.set_globals({"avial_trace": address(self._rows) if traced else 0})
         if self.manifest.uses_mpi:
             self.seat.program.set_globals({"avial_error": 0})
@@ -92,7 +92,7 @@ class StepSession:
         return self.manifest.results
 
     def times(self) -> Times:
-        return self.seat.notes.times(self._rows)
+        return self.seat.recorder.times(self._rows)
 
     def moves(self) -> tuple[Move, ...]:
         return ()
@@ -100,7 +100,7 @@ class StepSession:
 
 @dataclass
 class OwnedSession:
-    """The ownership runtime in the program keeps books of what is where, and logs events."""
+    """The ownership runtime in the program tracks which rank holds what, and logs events."""
 
     manifest: DerivedMessages
     seat: Seat
@@ -108,10 +108,12 @@ class OwnedSession:
     events: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        manifest, notes = self.manifest, self.seat.notes
+        manifest, recorder = self.manifest, self.seat.recorder
         temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
-        self._books = Ownership(self.seat.program, manifest.storages, temporary, manifest.phases)
-        most = -(-notes.most_events // manifest.ranks) if notes.traced else 0
+        self._ownership = Ownership(
+            self.seat.program, manifest.storages, temporary, manifest.phases
+        )
+        most = -(-recorder.most_events // manifest.ranks) if recorder.traced else 0
         self.events = self.seat.room(most)
 
     def set_up(self) -> None:
@@ -125,36 +127,36 @@ class OwnedSession:
             }
         )
         addresses = [data.ctypes.data for data in seat.memory.values()]
-        self._books.setup(self.manifest.ranks, seat.rank, addresses)
-        self._books.give(self.manifest.inputs)
+        self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
+        self._ownership.give(self.manifest.inputs)
 
     def run(self) -> None:
-        if not self._books.error:
+        if not self._ownership.error:
             manifest, memory = self.manifest, list(self.seat.memory.values())
             self.seat.program.call(manifest.storages, memory, manifest.numbers)
-            self._books.finish()
+            self._ownership.finish()
         self.done_ns = time.monotonic_ns()
 
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
-        error = self._books.error
+        error = self._ownership.error
         return Failure(own_error(error) or _mpi_words(error), step=error >> 32) if error else None
 
     def pieces(self) -> tuple[Piece, ...]:
-        return self._books.results()
+        return self._ownership.results()
 
     def times(self) -> Times:
-        program, books = self.seat.program, self._books
-        return self.seat.notes.times(
+        program, ownership = self.seat.program, self._ownership
+        return self.seat.recorder.times(
             self.events[: program.get_global("avial_events_count")].copy(),
-            totals=books.totals(),
-            turns=tuple((count.phase, count.begun) for count in books.counts() if count.begun),
+            totals=ownership.totals(),
+            turns=tuple((count.phase, count.begun) for count in ownership.counts() if count.begun),
             dropped=program.get_global("avial_events_dropped"),
             done_ns=self.done_ns,
         )
 
     def moves(self) -> tuple[Move, ...]:
-        return self._books.moves()
+        return self._ownership.moves()
 
 
 session_of.register(KnownMessages, StepSession)

@@ -8,7 +8,7 @@ from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Standing
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Step, StepKind, Transfer
-from avial_lab.runtime.launch.progress import TaskState, Teller
+from avial_lab.runtime.launch.progress import ProgressReporter, TaskState
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import describe_step, timed_out
 
@@ -82,9 +82,9 @@ def test_a_phase_is_done_once_it_was_begun_as_often_as_planned(
         Entry(RankState.RUNNING, 1, 1, 1, 320, (3, 2)),
         Entry(RankState.RUNNING, 1, 2, 1, 0, (3, 1)),
     ]
-    teller = Teller(manifest)
-    teller.begin(tmp_path, entries.__getitem__)
-    state = teller._state()
+    reporter = ProgressReporter(manifest)
+    reporter.begin(tmp_path, entries.__getitem__)
+    state = reporter._state()
     assert [task.state for task in state.tasks] == states
     assert [(task.begun, task.ranks) for task in state.tasks] == [(3, ()), (2, (0, 1))]
     assert (state.sent_bytes, state.planned_bytes) == (320, manifest.planned_bytes)

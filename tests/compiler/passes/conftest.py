@@ -1,10 +1,10 @@
 """Golden IR: each `.mlir` file beside this one is a test, run in process.
 
-The first line says which passes: `// RUN: -p tasks-to-mpi`, also `place-in-order`, which has
-no name on a command line. Cases are parted by `// -----`, each is run and checked by FileCheck on
-its own. A case with a line `// REFUSED: part of the message` has to end in an error at the line
-below it. A second line `// ON: x86_64 avx fma` says for which machine: its architecture and
-instruction sets. In a case with a line `// PLACES` each operation is printed with its place.
+The first line says which passes: `// RUN: -p tasks-to-mpi`. Cases are parted by `// -----`, each is
+run and checked by FileCheck on its own. A case with a line `// REFUSED: part of the message` has to
+end in an error at the line below it. A second line `// ON: x86_64 avx fma` says for which machine:
+its architecture and instruction sets. In a case with a line `// PLACES` each operation is printed
+with its place.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from filecheck.parser import Parser, pattern_for_opts
 from mlir import ir
 
 from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.lowering.stages import text_of
 from avial_lab.core.errors import AvialError
 from avial_lab.machine import cpu
-from tests.compiler.passes.steps import passes_in
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -67,13 +67,13 @@ class GoldenCase(pytest.Item):
         register(context)
         module = ir.Module.parse(self.case, context).operation
         if refused is None:
-            run_passes(module, passes_in(self.passes))
+            run_passes(module, parse_passes(self.passes))
             module.verify()
             placed = "// PLACES\n" in self.case
             _filecheck(self.case, _with_places(module) if placed else text_of(module))
             return
         with pytest.raises(AvialError) as caught:
-            run_passes(module, passes_in(self.passes))
+            run_passes(module, parse_passes(self.passes))
         assert refused.group(1) in caught.value.message
         assert caught.value.span is not None
         assert caught.value.span.line == self.case[: refused.end()].count("\n") + 2

@@ -23,6 +23,7 @@ from mlir.execution_engine import ExecutionEngine
 
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.passes.host.copies_to_loops import CopiesToLoops
@@ -31,7 +32,6 @@ from avial_lab.compiler.passes.host.ieee_min_max import IeeeMinMax
 from avial_lab.compiler.passes.llvm.independent_to_llvm import IndependentToLlvm, KeepIndependent
 from avial_lab.compiler.passes.llvm.no_alias_to_llvm import NoAliasToLlvm
 from avial_lab.compiler.passes.tasks.unwrap_tasks import UnwrapTasks
-from tests.compiler.passes.steps import passes_in
 from tests.kernels.jit import Guarded
 
 OPEN = 9
@@ -77,7 +77,7 @@ def assert_same(
     ones.
     """
     want = computed(text, (), given=given)
-    got = computed(text, (*passes_in(passes), *then), given=given)
+    got = computed(text, (*parse_passes(passes), *then), given=given)
     assert want, "nothing is computed"
     for before, after in zip(want, got, strict=True):
         if rtol:

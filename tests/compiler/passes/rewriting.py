@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from mlir import ir
 
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from tests.compiler.analysis.polyhedral.nests import Nest, computing_text
 from tests.kernels.jit import Machine
@@ -58,7 +58,7 @@ def check_same_bits(nests: Sequence[Nest], each: Pass) -> None:
         for k, nest in enumerate(nests):
             text = computing_text(nest)
             module = ir.Module.parse(text, context)
-            module.body.operations[0].attributes[APART] = ir.UnitAttr.get()
+            module.body.operations[0].attributes[NO_ALIAS] = ir.UnitAttr.get()
             run_passes(module.operation, (each,))
             texts += [(f"before{k}", text), (f"after{k}", str(module.body.operations[0]))]
         machine = Machine(texts, context)

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.ir.attributes import APART, OF_TASK
+from avial_lab.compiler.ir.attributes import NO_ALIAS, OF_TASK
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from tests.kernels.jit import Machine
 
@@ -55,7 +55,7 @@ class Rows:
     def text(self) -> str:
         arguments = ", ".join(f"%{name}: {kind}" for name, kind in self.kinds.items())
         lines = [
-            f'func.func @f({arguments}) attributes {{{APART}, {OF_TASK} = "f"}} {{',
+            f'func.func @f({arguments}) attributes {{{NO_ALIAS}, {OF_TASK} = "f"}} {{',
             "%c3 = arith.constant 3 : i64",
         ]
         rows = f"affine.for %i = {EDGE} to {EDGE + self.rows} {{"

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from avial_lab import plot
 from avial_lab.artifact.explanation import Explanation, Nest
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Inside, Stage
-from avial_lab.core.errors import CompilerCrash
+from avial_lab.core.errors import CompilerCrash, RenamedWarning
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import report_html
@@ -220,3 +221,8 @@ def test_views_that_do_not_fit_are_left_out_and_it_is_said(monkeypatch: pytest.M
     assert len(page.encode()) < len(everything.encode())
     assert page.count('class="view"') == 2
     assert page.count("The interactive view does not fit into this page") == 1
+
+
+def test_the_protocol_answers_to_its_old_name_with_a_warning() -> None:
+    with pytest.warns(RenamedWarning, match="plot.Told is called Reported now"):
+        assert plot.Told is plot.Reported

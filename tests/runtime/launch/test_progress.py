@@ -15,7 +15,13 @@ from avial_lab.core.regions import Box
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.cluster import run
 from avial_lab.runtime.launch.processes import memory_kills
-from avial_lab.runtime.launch.progress import MOST_SHARE, PERIOD_S, RunState, TaskState, Teller
+from avial_lab.runtime.launch.progress import (
+    MOST_SHARE,
+    PERIOD_S,
+    ProgressReporter,
+    RunState,
+    TaskState,
+)
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.output import MOST_LINES, Output, output_path
 
@@ -66,7 +72,7 @@ def test_tasks_run_and_are_done(go, build, a, tmp_path):
             (tmp_path / "told").touch()
 
     binary = chain(build, a, UNTIL_TOLD.format(tmp_path / "told"))
-    go(binary, {"a": a}, teller=Teller(binary.manifest, tell))
+    go(binary, {"a": a}, reporter=ProgressReporter(binary.manifest, tell))
     during = next(s for s in told if states(s).get("second") is TaskState.RUNNING)
     assert states(during) == {
         "first": TaskState.DONE, "second": TaskState.RUNNING, "third": TaskState.WAITING,
@@ -88,9 +94,9 @@ def test_what_each_step_says(build, a, tmp_path):
     said = []
     for step in range(-1, 3):
         entries = [Entry(RankState.RUNNING, step, 1, 1), Entry(RankState.RUNNING, -1, 2, 1)]
-        teller = Teller(manifest)
-        teller.begin(tmp_path, entries.__getitem__)
-        state = teller._state()
+        reporter = ProgressReporter(manifest)
+        reporter.begin(tmp_path, entries.__getitem__)
+        state = reporter._state()
         said.append((states(state)["first"].value, state.ranks[0].sent_bytes))
     assert said == [("waiting", 0), ("running", 0), ("done", 0), ("done", 80)]
 
@@ -103,7 +109,7 @@ def test_the_task_that_failed_and_those_it_cost(go, build, a):
         programs=["run bad", "run spin"],
     )
     with pytest.raises(RunError, match="in task 'bad' on cpu0"):
-        go(binary, {"a": a}, teller=Teller(binary.manifest, told.append))
+        go(binary, {"a": a}, reporter=ProgressReporter(binary.manifest, told.append))
     last = told[-1]
     assert states(last)["bad"] is TaskState.FAILED
     assert states(last)["spin"] in (TaskState.STOPPED, TaskState.WAITING)
@@ -134,7 +140,7 @@ def test_an_interrupt_says_what_it_stopped(go, build, a):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(RunInterrupted, match="rank 1 was in task 'second' on cpu1") as caught:
-        go(binary, {"a": a}, teller=Teller(binary.manifest, interrupt))
+        go(binary, {"a": a}, reporter=ProgressReporter(binary.manifest, interrupt))
     assert "the arrays are as they were" in str(caught.value)
     assert (a == np.arange(20)).all()
     assert states(told[-1])["second"] is TaskState.STOPPED
@@ -153,7 +159,7 @@ def test_who_watches_slowly_is_told_rarely(build, a):
 
     binary = build({"a": a}, tasks={"t": FOREVER}, programs=["run t"], inputs=[(0, "a")])
     with pytest.raises(RunInterrupted):
-        mpiexec.run(binary, {"a": a}, teller=Teller(binary.manifest, slow))
+        mpiexec.run(binary, {"a": a}, reporter=ProgressReporter(binary.manifest, slow))
     _, *during, _ = times
     for (began, ended), (following, _) in pairwise(during):
         assert following - ended >= max(PERIOD_S, (ended - began) / MOST_SHARE)
@@ -173,11 +179,11 @@ def test_a_kill_for_memory_is_told_from_another(build, a, monkeypatch):
 
 def test_journals_out_of_reach_are_not_made_up(build, a, tmp_path):
     told: list[RunState] = []
-    teller = Teller(build({"a": a}, tasks={}, programs=[""]).manifest, told.append)
-    teller.begin(tmp_path, None)
-    teller.end()
+    reporter = ProgressReporter(build({"a": a}, tasks={}, programs=[""]).manifest, told.append)
+    reporter.begin(tmp_path, None)
+    reporter.end()
     assert not told[0].tasks
-    assert "on other machines: no live state" in told[0].unknown
+    assert "no live state: the ranks' journals are on other machines" in told[0].unknown
 
 
 def test_a_restart_is_waited_for_with_a_word(build, cluster, a):
@@ -186,7 +192,7 @@ def test_a_restart_is_waited_for_with_a_word(build, cluster, a):
         run(binary, {"a": a}, cluster)
     told: list[RunState] = []
     fine = build({"a": a}, tasks={"t": ADD_ONE}, programs=["run t"])
-    run(fine, {"a": a}, cluster, teller=Teller(fine.manifest, told.append))
+    run(fine, {"a": a}, cluster, reporter=ProgressReporter(fine.manifest, told.append))
     assert "waiting for new engines" in str(told[0])
 
 
@@ -204,26 +210,26 @@ def printing(build, a, *bodies):
 def test_what_ranks_print_is_merged(go, build, a):
     binary = printing(build, a, SAY.format("alike"), SAY.format("alike"))
     for _ in range(2):  # a cluster's ranks go on writing where they were
-        teller = Teller(binary.manifest)
-        go(binary, {"a": a}, teller=teller)
-        assert str(teller.printed) == "[0-1]  alike"
+        reporter = ProgressReporter(binary.manifest)
+        go(binary, {"a": a}, reporter=reporter)
+        assert str(reporter.printed) == "[0-1]  alike"
 
 
 def test_what_a_rank_said_before_it_died(go, build, a, monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     binary = printing(build, a, SAY.format("last words") + "raise(SIGABRT);", "")
-    teller = Teller(binary.manifest)
+    reporter = ProgressReporter(binary.manifest)
     with pytest.raises(RunError, match="SIGABRT"):
-        go(binary, {"a": a}, teller=teller)
-    assert teller.printed.lines[0][0] == "last words"
+        go(binary, {"a": a}, reporter=reporter)
+    assert reporter.printed.lines[0][0] == "last words"
 
 
 def test_a_loop_that_prints_is_cut_short(build, cluster, a):
     body = 'int puts(const char *); for (int i = 0; i < 30000; i++) puts("again");'
     binary = printing(build, a, body, SAY.format("again"))
-    teller = Teller(binary.manifest)
-    run(binary, {"a": a}, cluster, teller=teller)
-    lines = str(teller.printed).splitlines()
+    reporter = ProgressReporter(binary.manifest)
+    run(binary, {"a": a}, cluster, reporter=reporter)
+    lines = str(reporter.printed).splitlines()
     assert lines[0] == "[0-1]  again"
     assert lines[1] == "[0]    again"
     assert lines[-1] == f"[0]    … {30000 - MOST_LINES:,} more lines"
@@ -241,12 +247,12 @@ def test_a_file_that_grows_without_end_is_emptied(build, a, tmp_path, monkeypatc
             file.flush()
             output.printed()
             assert path.stat().st_size == 0
-        teller = Teller(build({"a": a}, tasks={}, programs=[""]).manifest)
-        teller.begin(tmp_path, None)
+        reporter = ProgressReporter(build({"a": a}, tasks={}, programs=[""]).manifest)
+        reporter.begin(tmp_path, None)
         file.write("z\n" * 600)
         file.flush()
-        teller._next = 0.0
-        teller.look()  # also where nobody is told
+        reporter._next = 0.0
+        reporter.poll()  # also where nobody is told
         assert path.stat().st_size == 0
         file.write("half a line")
         file.flush()

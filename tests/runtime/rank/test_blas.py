@@ -260,7 +260,7 @@ def _at(memory: np.ndarray, shape: tuple[int, int], strides: tuple[int, int]) ->
 
 
 def after_blocks(loops: str, arguments: str) -> str:
-    text = f"func.func @f({arguments}) attributes {{avial.apart}} {{ {loops} return }}"
+    text = f"func.func @f({arguments}) attributes {{avial.no_alias}} {{ {loops} return }}"
     module = ir.Module.parse(text, ir.Context())
     run_passes(module.operation, (BlockContractions(blas=True),))
     return str(module)

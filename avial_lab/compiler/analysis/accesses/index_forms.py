@@ -13,6 +13,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.linear import Linear, apply_map, extreme, ranged, unknown
 from avial_lab.compiler.analysis.accesses.view_maps import open_extents
+from avial_lab.compiler.ir.operations import integer_of
 from avial_lab.compiler.ir.views import DYNAMIC, VIEWS, defining
 from avial_lab.core.buffers import UNBOUNDED
 
@@ -111,8 +112,8 @@ class IndexForms:
 
 
 def _constant_form(_forms: IndexForms, op: ir.Operation) -> Linear:
-    value = op.attributes["value"]
-    return Linear(ir.IntegerAttr(value).value) if isinstance(value, ir.IntegerAttr) else unknown()
+    value = integer_of(op.attributes["value"])
+    return Linear(value) if value is not None else unknown()
 
 
 def _fits(op: ir.Operation, form: Linear) -> Linear:

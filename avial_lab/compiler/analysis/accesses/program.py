@@ -15,7 +15,7 @@ from avial_lab.compiler.analysis.accesses.calls import Functions
 from avial_lab.compiler.analysis.accesses.control_tree import Grouped
 from avial_lab.compiler.analysis.accesses.footprints import Touch, read_body
 from avial_lab.compiler.analysis.accesses.linear import Linear
-from avial_lab.compiler.analysis.accesses.storage_regions import Part, access
+from avial_lab.compiler.analysis.accesses.storage_regions import TouchedBox, access
 from avial_lab.compiler.analysis.accesses.summary import summary
 from avial_lab.compiler.analysis.accesses.symbols import unbound_numbers
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
@@ -74,7 +74,7 @@ _TASK_KINDS = {
     "avial.replicate": TaskKind.REPLICATE,
 }
 
-_Parts = dict[tuple[ir.Value, tuple[str, ...]], list[Part]]
+_Parts = dict[tuple[ir.Value, tuple[str, ...]], list[TouchedBox]]
 """What is touched of each buffer, apart by anchor (of what `dag.Access` says)."""
 
 
@@ -150,19 +150,19 @@ class _Program:
                 continue
             anchor, relative = _anchor(touch, box) if touch.anchors else ((), None)
             if touch.reads:
-                reads.setdefault((touch.root, anchor), []).append(Part(box, True, relative))
+                reads.setdefault((touch.root, anchor), []).append(TouchedBox(box, True, relative))
             if touch.writes:
-                part = Part(box, touch.certain and box == touch.box, relative)
+                part = TouchedBox(box, touch.certain and box == touch.box, relative)
                 writes.setdefault((touch.root, anchor), []).append(part)
         if op.name == "avial.task":
             listed = operands[segments[0] : segments[0] + segments[1]]
             for root in _untouched(touches, listed):
                 if (buffer := self.buffers.get(root)) is not None:
-                    parts = [Part(box) for box in _handed(touches, root, buffer)]
+                    parts = [TouchedBox(box) for box in _handed(touches, root, buffer)]
                     reads.setdefault((root, ()), []).extend(parts)
         return reads, writes
 
-    def _access(self, key: tuple[ir.Value, tuple[str, ...]], parts: list[Part]) -> Access:
+    def _access(self, key: tuple[ir.Value, tuple[str, ...]], parts: list[TouchedBox]) -> Access:
         root, anchor = key
         return access(self.buffers[root], self.storages, parts, anchor)
 
@@ -207,7 +207,7 @@ def _handed(touches: Sequence[Touch], root: ir.Value, buffer: Buffer) -> list[Bo
     return [common for box in boxes if (common := box.intersection(whole)) is not None] or [whole]
 
 
-def _certain_and_rest(parts: list[Part]) -> list[list[Part]]:
+def _certain_and_rest(parts: list[TouchedBox]) -> list[list[TouchedBox]]:
     """The parts written for sure, and those written only perhaps and not among them; without empty
     lists.
     """

@@ -17,7 +17,7 @@ MOST_BOXES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TouchedBox:
     """A box of a buffer; `exact` says that each of its elements is touched for sure, `relative` is
     the box counted from the anchor of its access, if it has one.
     """
@@ -28,7 +28,10 @@ class Part:
 
 
 def access(
-    buffer: Buffer, storages: Mapping[str, Storage], parts: Sequence[Part], anchor: tuple[str, ...]
+    buffer: Buffer,
+    storages: Mapping[str, Storage],
+    parts: Sequence[TouchedBox],
+    anchor: tuple[str, ...],
 ) -> Access:
     """The parts, which all have that anchor, as one access."""
     region, exact = joined([part.box for part in parts])

@@ -188,7 +188,7 @@ def _through_collapse(
         if len(long) == 1:
             found: Mapped | None = [index], [window], True
         else:
-            found = taken_apart(forms, index, window, [sizes[dim] for dim in long])
+            found = delinearised(forms, index, window, [sizes[dim] for dim in long])
         if found is None:
             return None
         places = dict(zip(long, zip(found[0], found[1], strict=True), strict=True))
@@ -208,7 +208,7 @@ def _ranging(index: Linear, window: Window) -> Linear:
     return index.plus(Linear(0, ((variable, window.stride),)))
 
 
-def taken_apart(
+def delinearised(
     forms: IndexForms, index: Linear, window: Window, sizes: Sequence[Linear]
 ) -> Mapped | None:
     """The places of a window of a row-major array of those sizes, laid out flat; None where the
@@ -297,7 +297,7 @@ def addressed(
             place = _ranging(place, flat)
             flat = fresh
     sizes = forms.extents(root)
-    mapped = taken_apart(forms, place, flat, sizes)
+    mapped = delinearised(forms, place, flat, sizes)
     return root, mapped if mapped is not None and _inside(forms, mapped, sizes[0]) else None
 
 

@@ -11,7 +11,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.costs.weights import weight_of
 from avial_lab.compiler.ir.effects import LOADS, STORES
-from avial_lab.compiler.ir.operations import itemsize_of
+from avial_lab.compiler.ir.operations import integer_of, itemsize_of
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _constant(value: ir.Value) -> int | None:
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name not in ("arith.constant", "index.constant"):
         return None
-    return ir.IntegerAttr(owner.attributes["value"]).value
+    return integer_of(owner.attributes["value"])
 
 
 def _trips(bounds: list[int | None]) -> int | None:

@@ -63,7 +63,7 @@ class Spent:
         sent_s = self.sent.nbytes / MESSAGE_BYTES_PER_S + self.sent.waits * MESSAGE_LATENCY_S
         return self.share + sent_s
 
-    def told(self, ranks: int) -> str:
+    def summary(self, ranks: int) -> str:
         more = "go over the same arrays in each phase"
         if self.sent.waits:
             phases = f"{self.sent.waits:,} phase{'s' * (self.sent.waits != 1)}"

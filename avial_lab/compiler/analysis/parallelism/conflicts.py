@@ -80,8 +80,8 @@ class Conflicts:
 
     def _meet(self, pair: Conflict, p: Place, q: Place, around: int) -> bool:
         """Whether both touch one element at different values of their chosen loops."""
-        here = _apart(pair.first, pair.first_access, p, around, self._parameters)
-        there = _apart(pair.second, pair.second_access, q, around, self._parameters)
+        here = _separating_subscripts(pair.first, pair.first_access, p, around, self._parameters)
+        there = _separating_subscripts(pair.second, pair.second_access, q, around, self._parameters)
         return here.isdisjoint(there) and limited(
             lambda: _exactly(pair, p, q, around), lambda: True
         )
@@ -118,7 +118,7 @@ def _shared(array: Array, first: Statement, second: Statement) -> int:
     return sum(1 for own, x, y in both if own is x and own is y)
 
 
-def _apart(
+def _separating_subscripts(
     statement: Statement, access: Access, place: Place, around: int, parameters: frozenset[str]
 ) -> frozenset[tuple[object, ...]]:
     """The subscripts that differ whenever the chosen values do, as what must be equal for that.

@@ -50,7 +50,7 @@ class Reduction:
     `op` is the name of the operation that combines (`arith.addf`); `relaxed` are the dependences
     that only its order makes. `fixed` says that the elements do not depend on the loop's variable
     (a sum); otherwise they may (a histogram). For iter_args `array.kind` is `ArrayKind.VALUE`.
-    `companions` take what belongs to what `array` takes (the place of a minimum).
+    `payloads` take what belongs to what `array` takes (the place of a minimum).
     """
 
     loop: Loop
@@ -60,11 +60,11 @@ class Reduction:
     updates: tuple[Update, ...]
     relaxed: tuple[Dependence, ...]
     fixed: bool
-    companions: tuple[Array, ...] = ()
+    payloads: tuple[Array, ...] = ()
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        return (self.array, *self.companions)
+        return (self.array, *self.payloads)
 
     @property
     def element_type(self) -> str:
@@ -77,7 +77,7 @@ class Reduction:
         return floating and self.kind in (ReductionKind.SUM, ReductionKind.PRODUCT)
 
     def __str__(self) -> str:
-        led = f" with {' and '.join(map(str, self.companions))}" if self.companions else ""
+        led = f" with {' and '.join(map(str, self.payloads))}" if self.payloads else ""
         return f"{self.kind.value} of {self.array}{led} over {self.loop}"
 
 
@@ -88,7 +88,7 @@ def reductions(
     carried = carried_by(loop, dependences(scop) if among is None else among)
     groups: dict[tuple[str, object], list[Update]] = {}
     for update in scop.updates:
-        if not update.companions and update.leader is None:
+        if not update.payloads and update.key is None:
             groups.setdefault((update.array.name, _family(update)), []).append(update)
     found: list[Reduction] = []
     for updates in groups.values():
@@ -109,27 +109,27 @@ def reductions(
 
 
 def _led(loop: Loop, scop: Scop, carried: Sequence[Dependence]) -> Iterator[Reduction]:
-    """The reductions of leaders with companions."""
-    leaders: dict[tuple[str, str], list[Update]] = {}
+    """The reductions of keys with payloads."""
+    keys: dict[tuple[str, str], list[Update]] = {}
     for update in scop.updates:
-        if update.companions:
-            leaders.setdefault((update.array.name, update.op), []).append(update)
-    for leads in leaders.values():
+        if update.payloads:
+            keys.setdefault((update.array.name, update.op), []).append(update)
+    for leads in keys.values():
         first = leads[0]
-        updates = (*leads, *(update for update in scop.updates if update.leader in leads))
+        updates = (*leads, *(update for update in scop.updates if update.key in leads))
         names = {name for update in updates for name in (update.load, update.store)}
-        arrays = (first.array, *first.companions)
+        arrays = (first.array, *first.payloads)
         relaxed = tuple(
             d
             for d in carried
             if d.array in arrays and d.source.name in names and d.target.name in names
         )
-        # Unless the leader's value comes from the iterations before, others begin anew.
+        # Unless the key's value comes from the iterations before, others begin anew.
         going_on = [d for d in relaxed if d.array == first.array and d.kind is DependenceKind.FLOW]
         if going_on and belong_together(loop, scop, updates):
             fixed = all(_is_fixed(d, loop) for d in relaxed if d.array.kind is ArrayKind.MEMORY)
             yield Reduction(
-                loop, first.kind, first.op, first.array, updates, relaxed, fixed, first.companions
+                loop, first.kind, first.op, first.array, updates, relaxed, fixed, first.payloads
             )
 
 
@@ -140,8 +140,8 @@ def exact_families(scop: Scop) -> dict[str, object]:
     return {
         name: (update.array.name, _family(update))
         for update in scop.updates
-        if not update.companions
-        and update.leader is None
+        if not update.payloads
+        and update.key is None
         and update.array.kind is ArrayKind.MEMORY
         and update.array.element_type.startswith(("i", "ui", "si"))
         for name in (update.load, update.store)

@@ -43,7 +43,7 @@ from avial_lab.compiler.analysis.patterns.panel_snapshots import Saver, Update, 
 from avial_lab.compiler.analysis.patterns.panel_solves import Strips, strips_of
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
-from avial_lab.compiler.analysis.polyhedral.instances import Edge, Part, edges_among
+from avial_lab.compiler.analysis.polyhedral.instances import Edge, UnitInstances, edges_among
 from avial_lab.compiler.analysis.polyhedral.ranges import Range, range_of
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.units import Unit
@@ -68,12 +68,12 @@ class Elimination:
     firsts: isl.Set
     width: int
     steps: Range
-    panel: tuple[Part, ...]
+    panel: tuple[UnitInstances, ...]
     updates: tuple[Update, ...]
     known: tuple[Edge, ...]
 
     @cached_property
-    def strips(self) -> tuple[tuple[Part, ...], tuple[Strips, ...]]:
+    def strips(self) -> tuple[tuple[UnitInstances, ...], tuple[Strips, ...]]:
         """The panel as a core, and strips of lines beyond the block."""
         near = not self.updates
         return strips_of(self.panel, self.known, first=self.first, width=self.width, near=near)
@@ -139,7 +139,9 @@ def _eliminated(
         return None
     if not saving:
         pieces = _merged(pieces, inside, first)
-    parts = tuple(Part(unit, panel[unit.name].coalesce(), steps[unit.name]) for unit in units)
+    parts = tuple(
+        UnitInstances(unit, panel[unit.name].coalesce(), steps[unit.name]) for unit in units
+    )
     updates = [update for update, _ in pieces]
     if saving:
         saver = Saver(known, parts, inside)
@@ -165,7 +167,7 @@ def _line_by_line(scop: Scop, units: Sequence[Unit], width: int, first: str) -> 
     extent = extent_of(units, steps)
     if extent is None or known_length(extent) < 2 * width:
         return None
-    parts = tuple(Part(u, within_block(u, 0, first, width, extent), 0) for u in units)
+    parts = tuple(UnitInstances(u, within_block(u, 0, first, width, extent), 0) for u in units)
     known = tuple(edges_among(units, dependences(scop)))
     found = Elimination(first, starts(first, extent), width, extent, parts, (), known)
     strips = (strip for group in found.strips[1] for strip in group.strips)

@@ -85,7 +85,7 @@ def products_in(
         raise NoProduct(f"the range of its columns is not monotonic in {row}")
     reader = _Reader(root, found, frozenset(kept))
     products = reader.added()
-    if not _is_apart(found, frozenset(kept)):
+    if not _is_disjoint(found, frozenset(kept)):
         raise NoProduct("it reads elements that it stores")
     reader.check_elements()
     return products
@@ -207,7 +207,7 @@ def _goes_by_rows(access: Access, dim: int) -> bool:
     return factors is not None and factors[-1] == 0 and min(factors) >= 0 and max(factors) > 0
 
 
-def _is_apart(found: Contraction, kept: frozenset[ir.Value]) -> bool:
+def _is_disjoint(found: Contraction, kept: frozenset[ir.Value]) -> bool:
     """Whether what is read of the matrices is not stored to for the same values of the loops
     around.
     """

@@ -14,7 +14,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.patterns.contractions import Contraction, statements_behind
 from avial_lab.compiler.analysis.polyhedral.dependences import DependenceKind
-from avial_lab.compiler.analysis.polyhedral.instances import Edge, Part, first_of, times_of
+from avial_lab.compiler.analysis.polyhedral.instances import Edge, UnitInstances, first_of, times_of
 from avial_lab.compiler.analysis.polyhedral.ranges import Range
 
 
@@ -57,7 +57,7 @@ class Saver:
     """Finds when the panel has what an update reads."""
 
     def __init__(
-        self, known: Sequence[Edge], parts: Sequence[Part], inside: Mapping[str, isl.Set]
+        self, known: Sequence[Edge], parts: Sequence[UnitInstances], inside: Mapping[str, isl.Set]
     ) -> None:
         self.known, self.inside = known, inside
         self.times = times_of([replace(part, points=inside[part.unit.name]) for part in parts])

@@ -21,7 +21,7 @@ from functools import reduce
 
 import islpy as isl
 
-from avial_lab.compiler.analysis.polyhedral.instances import Edge, Part
+from avial_lab.compiler.analysis.polyhedral.instances import Edge, UnitInstances
 from avial_lab.compiler.analysis.polyhedral.ranges import Range, range_of
 from avial_lab.compiler.analysis.polyhedral.strides import factors_of, stride_of
 from avial_lab.compiler.analysis.polyhedral.units import Unit
@@ -35,7 +35,7 @@ class Strip:
     loop that counts them.
     """
 
-    part: Part
+    part: UnitInstances
     line: int
 
 
@@ -81,8 +81,13 @@ Pieces = Mapping[tuple[str, int], isl.Set]
 
 
 def strips_of(
-    parts: Sequence[Part], known: Sequence[Edge], *, first: str, width: int, near: bool = False
-) -> tuple[tuple[Part, ...], tuple[Strips, ...]]:
+    parts: Sequence[UnitInstances],
+    known: Sequence[Edge],
+    *,
+    first: str,
+    width: int,
+    near: bool = False,
+) -> tuple[tuple[UnitInstances, ...], tuple[Strips, ...]]:
     """The core and the strips of a block of so many steps, from the parameter `first` on; with
     `near` only of lines that lie side by side in memory.
     """
@@ -110,7 +115,7 @@ def _is_near(unit: Unit, line: int) -> bool:
     return all(stride_of(access, line) in (0, 1) for access in accesses)
 
 
-def _tried(places: Sequence[tuple[Part, int]], first: str, width: int) -> Iterator[Pieces]:
+def _tried(places: Sequence[tuple[UnitInstances, int]], first: str, width: int) -> Iterator[Pieces]:
     """All lines there are, or else those beyond the block."""
     yield {(p.unit.name, k): p.points for p, k in places if not p.points.is_empty()}
     beyond = {(p.unit.name, k): _beyond(p, k, first, width) for p, k in places}
@@ -125,7 +130,7 @@ def _kept(pieces: Pieces, points: Mapping[str, isl.Set], known: Sequence[Edge]) 
     return pieces
 
 
-def _beyond(part: Part, place: int, first: str, width: int) -> isl.Set:
+def _beyond(part: UnitInstances, place: int, first: str, width: int) -> isl.Set:
     dims = ", ".join(f"x{k}" for k in range(len(part.unit.loops)))
     where = f"[{first}] -> {{ {part.unit.name}[{dims}] : x{place} >= {first} + {width} }}"
     return part.points.intersect(isl.Set(where)).coalesce()

@@ -10,7 +10,7 @@ Scop -> PiecedSum: what the elements start from, and one sum over all of the ter
     for i, j:           C[i, j] = b * C[i, j]
     for i, j, k:        C[i, j] += a * A[max(i, k), min(i, k)] * B[k, j]
 
-Each piece is told by elements and terms and not by its loops: a product, where it is added, and
+Each piece is mirrored by elements and terms and not by its loops: a product, where it is added, and
 which elements of which arrays its factors are. Pieces of the same factors are one, where for each
 factor one subscript serves them all.
 
@@ -40,6 +40,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import Access, Array, Loop, Sco
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, Unit, units_of
 from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.nesting import defined_in
+from avial_lab.compiler.ir.operations import integer_of
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
@@ -92,8 +93,8 @@ class PiecedSum:
     """`term` is added to the elements of `array` for all of `box`, whose last dimension is that of
     the terms, the others those of the elements; `start` is None where they start as they are.
 
-    `told` are the pieces' factors that are mirrored, as written; the variables of the box are like
-    those of `loops`; `temporary` is an array that nobody needs any more.
+    `mirrored` are the pieces' factors that are mirrored, as written; the variables of the box are
+    like those of `loops`; `temporary` is an array that is not used any more.
     """
 
     array: ir.Value
@@ -101,7 +102,7 @@ class PiecedSum:
     term: Term
     start: Start | None
     loops: tuple[Loop | None, ...]
-    told: tuple[str, ...]
+    mirrored: tuple[str, ...]
     where: isl.Set
     temporary: ir.Value | None
 
@@ -213,7 +214,7 @@ def _is_zero(value: ir.Value) -> bool:
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
         return False
     number = value.owner.operation.attributes["value"]
-    return isinstance(number, ir.FloatAttr | ir.IntegerAttr) and not number.value
+    return number.value == 0 if isinstance(number, ir.FloatAttr) else integer_of(number) == 0
 
 
 # -- where it is added -----------------------------------------------------------------------------
@@ -442,7 +443,7 @@ class _Sum:
         if len(first.memories) < 2 or not all(_is_of_whole_arrays(p) for p in pieces):
             return None
         rank = first.where.dim(SET) - 1
-        apart = [] if base is None else list(self._apart(base, rank, first))
+        apart = [] if base is None else list(self._with_term_as_subscript(base, rank, first))
         ways = [list(each.like(first)) for each in others]
         if prod(map(len, ways)) > MOST_WAYS:
             return None
@@ -453,7 +454,9 @@ class _Sum:
                     return found
         return None
 
-    def _apart(self, base: _Part, rank: int, first: _Piece) -> Iterator[tuple[_Product, _Piece]]:
+    def _with_term_as_subscript(
+        self, base: _Part, rank: int, first: _Piece
+    ) -> Iterator[tuple[_Product, _Piece]]:
         """Products of the base as the term that has the same value as a subscript."""
         for product in base.products:
             if len(product.loads) < 2:
@@ -497,8 +500,8 @@ class _Sum:
         assert array is not None
         term = Term(first.product.negative, first.product.numbers, known)
         temporary = self.rest[0].array.value if self.rest else None
-        loops, told = self._loops(base), self._told(pieces, known)
-        return PiecedSum(array, box, term, start, loops, told, where, temporary)
+        loops, mirrored = self._loops(base), self._mirrored(pieces, known)
+        return PiecedSum(array, box, term, start, loops, mirrored, where, temporary)
 
     def _start(self, base: _Part, left: _Product | None) -> Start | None:
         """What the elements start from: the base without that product, and sums of other arrays."""
@@ -529,7 +532,7 @@ class _Sum:
         written = shown.store.accesses[0].subscripts or ()
         return (*(loops.get(name) for name in written), part.term)
 
-    def _told(self, pieces: Sequence[_Piece], known: Sequence[Placed]) -> tuple[str, ...]:
+    def _mirrored(self, pieces: Sequence[_Piece], known: Sequence[Placed]) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for piece in pieces:
             for load, placed in zip(piece.product.loads, known, strict=True):

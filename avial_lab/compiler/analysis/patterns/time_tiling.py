@@ -33,6 +33,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import Access, Array, ArrayKind
 from avial_lab.compiler.analysis.polyhedral.units import PURE, Immovable
 from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES
 from avial_lab.compiler.ir.nesting import FORS, body_of, parent_of
+from avial_lab.compiler.ir.operations import constant_of
 from avial_lab.core.element_types import ITEMSIZE
 
 IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
@@ -458,10 +459,7 @@ def _is_plain_loop(op: ir.Operation) -> bool:
         return False
     if op.name == "affine.for":
         return ir.IntegerAttr(op.attributes["step"]).value == 1
-    step = op.operands[2].owner
-    if isinstance(step, ir.Block) or step.operation.name != "arith.constant":
-        return False
-    return ir.IntegerAttr(step.operation.attributes["value"]).value == 1
+    return constant_of(op.operands[2]) == 1
 
 
 def _chooses_elements(loop: ir.Operation) -> bool:

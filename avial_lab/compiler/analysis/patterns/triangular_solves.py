@@ -29,7 +29,7 @@ from avial_lab.compiler.analysis.patterns.factorisations import (
     within_block,
 )
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
-from avial_lab.compiler.analysis.polyhedral.instances import Edge, Part, edges_among
+from avial_lab.compiler.analysis.polyhedral.instances import Edge, UnitInstances, edges_among
 from avial_lab.compiler.analysis.polyhedral.ranges import Range
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.units import Unit
@@ -56,8 +56,8 @@ class Substitution:
     firsts: isl.Set
     width: int
     rows: Range
-    early: tuple[Part, ...]
-    late: tuple[Part, ...]
+    early: tuple[UnitInstances, ...]
+    late: tuple[UnitInstances, ...]
 
 
 def substitution_in(
@@ -80,8 +80,14 @@ def substitution_in(
         starts(first, extent),
         width,
         extent,
-        tuple(Part(unit, early[unit.name]) for unit in units if not early[unit.name].is_empty()),
-        tuple(Part(unit, late[unit.name]) for unit in units if not late[unit.name].is_empty()),
+        tuple(
+            UnitInstances(unit, early[unit.name])
+            for unit in units
+            if not early[unit.name].is_empty()
+        ),
+        tuple(
+            UnitInstances(unit, late[unit.name]) for unit in units if not late[unit.name].is_empty()
+        ),
     )
 
 

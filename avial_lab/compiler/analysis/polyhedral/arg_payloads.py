@@ -1,8 +1,8 @@
-"""Which element of a companion belongs to which of its leader's, when copies of both are combined.
+"""Which element of a payload belongs to which of its key's, when copies of both are combined.
 
-Updates of leaders and companions in a loop -> whether their elements tell.
+Updates of keys and payloads in a loop -> whether their elements correspond.
 
-    best[] and at[], row[0], row[1]     all there is of the companions belongs to one element
+    best[] and at[], row[0], row[1]     all there is of the payloads belongs to one element
     best[b[i]] and at[b[i]]             the elements in the same place, of arrays of one shape
     best[] and at[i]                    nothing does: an element of at for each iteration
 """
@@ -28,8 +28,8 @@ def belong_together(loop: Loop, scop: Scop, updates: Sequence[Update]) -> bool:
     inside = {statement.name: statement for statement in scop.within(loop)}
     if _touched_elsewhere(inside, updates):
         return False
-    leads = [update for update in updates if update.leader is None]
-    if any(set(update.companions) != set(leads[0].companions) for update in leads):
+    leads = [update for update in updates if update.key is None]
+    if any(set(update.payloads) != set(leads[0].payloads) for update in leads):
         return False
     stores = {update.store: inside[update.store] for update in updates}
     outer = next(iter(stores.values())).loops[: loop.depth]
@@ -37,12 +37,12 @@ def belong_together(loop: Loop, scop: Scop, updates: Sequence[Update]) -> bool:
     if _elements(leads, stores, fixed) == 1:
         return all(
             _elements([u for u in updates if u.array == array], stores, fixed)
-            for array in leads[0].companions
+            for array in leads[0].payloads
         )
     return all(
-        _one_place(stores[update.store], stores[update.leader.store])
+        _one_place(stores[update.store], stores[update.key.store])
         for update in updates
-        if update.leader is not None
+        if update.key is not None
     )
 
 

@@ -1,6 +1,6 @@
 """Which cells keep the first least (greatest) of all, and which follow them: argmin and argmax.
 
-Cells with how an iteration changes them -> updates, the leader's and its companions'.
+Cells with how an iteration changes them -> updates, the key's and its payloads'.
 
     %old = memref.load %best[]                  best leads: it takes x where x is strictly better
     %c = arith.cmpf olt, %x, %old
@@ -36,7 +36,7 @@ from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.views import defining
 
-COMPANION = "avial.companion"
+PAYLOAD = "avial.payload"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def led_updates(
     windows: Mapping[ir.Operation, Window],
     known: Sequence[Update],
 ) -> list[Update]:
-    """The updates of leaders and their companions; leaders alone but for those `known`."""
+    """The updates of keys and their payloads; keys alone but for those `known`."""
     code = _Code(statements, windows)
     cells = [*_carried_cells(carried), *code.stored_cells()]
     plain = {update.store for update in known}
@@ -100,30 +100,28 @@ def led_updates(
         arrays = tuple(dict.fromkeys(other.array for other in others))
         if not code.closed([cell, *others], lead) or (not others and cell.store in plain):
             continue
-        leader = Update(cell.array, lead.kind, lead.op, lead.load, cell.store, companions=arrays)
-        found.append(leader)
+        key = Update(cell.array, lead.kind, lead.op, lead.load, cell.store, payloads=arrays)
+        found.append(key)
         found += [
-            Update(other.array, lead.kind, COMPANION, other.load, other.store, leader=leader)
+            Update(other.array, lead.kind, PAYLOAD, other.load, other.store, key=key)
             for other in others
         ]
     return found
 
 
-def _goes_with(cell: Cell, leader: Cell) -> bool:
-    """Whether a cell takes something exactly when the leader does."""
-    if cell.array == leader.array:
+def _goes_with(cell: Cell, key: Cell) -> bool:
+    """Whether a cell takes something exactly when the key does."""
+    if cell.array == key.array:
         return False
     if isinstance(cell.steps[0], Take) and cell.steps[0].kept is None:
-        return shape(tuple(takes(leader.steps))) == shape(cell.steps) and (
-            _stands_in(cell.home, leader)
-        )
-    return cell.home == leader.home and shape(cell.steps) == shape(leader.steps)
+        return shape(tuple(takes(key.steps))) == shape(cell.steps) and (_stands_in(cell.home, key))
+    return cell.home == key.home and shape(cell.steps) == shape(key.steps)
 
 
-def _stands_in(block: ir.Block, leader: Cell) -> bool:
-    """Whether what runs in `block` always reaches the leader's home as the leader's value does."""
-    passed = list(ways(leader.steps))
-    while block != leader.home:
+def _stands_in(block: ir.Block, key: Cell) -> bool:
+    """Whether what runs in `block` always reaches the key's home as the key's value does."""
+    passed = list(ways(key.steps))
+    while block != key.home:
         owner = block.owner.operation
         if owner not in passed:
             return False

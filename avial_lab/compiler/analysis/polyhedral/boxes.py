@@ -130,7 +130,11 @@ def box_around(piece: isl.Set, context: isl.Set) -> ParametricBox:
     elements = elements.intersect_params(piece.params())
     cases = elements.params()
     # The ends that strides make are only right where there is an element.
-    when = None if not strides and _told(constraints, cases, context) else _cases(cases, context)
+    when = (
+        None
+        if not strides and _is_empty_elsewhere(constraints, cases, context)
+        else _cases(cases, context)
+    )
     return ParametricBox(tuple(low), tuple(high), when, elements)
 
 
@@ -282,7 +286,7 @@ def _ends(box: isl.Set, dim: int) -> tuple[tuple[Expression, ...], tuple[Express
     return tuple(lower), tuple(upper)
 
 
-def _told(constraints: isl.Set, cases: isl.Set, context: isl.Set) -> bool:
+def _is_empty_elsewhere(constraints: isl.Set, cases: isl.Set, context: isl.Set) -> bool:
     """Whether the ends that constraints make cross in all other cases."""
     rank = constraints.dim(SET)
     alone = constraints.drop_constraints_not_involving_dims(SET, 0, rank)

@@ -166,7 +166,7 @@ def nest_of(name: str, kind: TaskKind, op: ir.Operation) -> Nest | None:
         forbidding=frozenset(
             pair for d, pairs in shown if d.carrier == space.loop for pair in pairs
         ),
-        dependences=_told(found),
+        dependences=_in_words(found),
         note="; ".join(notes),
         span=space.loop.span,
     )
@@ -266,7 +266,7 @@ def _pairs(statements: Sequence[Statement]) -> int:
     return sum(n * (n + reads.get(name, 0)) for name, n in writes.items())
 
 
-def _told(found: Iterable[Dependence]) -> tuple[Told, ...]:
+def _in_words(found: Iterable[Dependence]) -> tuple[Told, ...]:
     """The dependences in words, each once: flow first."""
     order = list(DependenceKind)
     told = [

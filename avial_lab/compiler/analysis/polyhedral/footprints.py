@@ -58,10 +58,10 @@ class TouchKind(Enum):
 
 
 @dataclass(frozen=True)
-class Touch:
+class ArrayTouch:
     """One box of an array. `exact`, of a write: each of its elements is written for sure.
 
-    `operation`, of a reduction: what combines, say `arith.addf`; `leader`, of a companion: what it
+    `operation`, of a reduction: what combines, say `arith.addf`; `key`, of a payload: what it
     is replaced with.
     """
 
@@ -70,7 +70,7 @@ class Touch:
     exact: bool
     box: ParametricBox
     operation: str | None = None
-    leader: Array | None = None
+    key: Array | None = None
 
 
 _Sets = Sequence[isl.Set]
@@ -127,7 +127,7 @@ def touched_boxes(
     second: Sequence[Loop] = (),
     reduced: Sequence[Array] = (),
     beyond: tuple[int, int] | None = None,
-) -> tuple[Touch, ...]:
+) -> tuple[ArrayTouch, ...]:
     """What the scop touches while the split `loops` run from `lo0_` to below `hi0_` and those of
     `second` from `lo1_` to below `hi1_`; loops that are not split run whole.
 
@@ -139,7 +139,7 @@ def touched_boxes(
     context = scop.context.intersect_params(_nonempty(bool(loops), bool(second)))
     part = _Part((tuple(loops), tuple(second)), context, beyond)
     arrays = [a for a in scop.arrays if a.kind is ArrayKind.MEMORY and _shared(a, scop)]
-    found: list[Touch] = []
+    found: list[ArrayTouch] = []
     for array in arrays:
         mine = [(s, a) for s in scop.statements for a in s.accesses if a.array == array]
         if array in reduced:
@@ -194,7 +194,7 @@ def _constant(get: ir.Operation) -> bool:
 # -- reads
 
 
-def _read(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
+def _read(array: Array, accesses: _Accesses, part: _Part) -> list[ArrayTouch]:
     reads = [(s, a) for s, a in accesses if not a.writes]
     writes = [(s, a) for s, a in accesses if s.must_write(a)]
     sets: list[isl.Set] = []
@@ -203,7 +203,7 @@ def _read(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
         plain = partial(_elements, statement, access, part)
         sets.append(limited(before, plain, limit=OPERATIONS) if writes else plain())
     boxes, _ = part.boxes(_boxes, _nonempty_ones(sets))
-    return [Touch(array, TouchKind.READ, True, box) for box in boxes]
+    return [ArrayTouch(array, TouchKind.READ, True, box) for box in boxes]
 
 
 def _elements(statement: Statement, access: Access, part: _Part) -> isl.Set:
@@ -268,7 +268,7 @@ def _earlier(reader: Statement, writer: Statement, part: _Part) -> isl.Map | Non
 # -- writes
 
 
-def _written(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
+def _written(array: Array, accesses: _Accesses, part: _Part) -> list[ArrayTouch]:
     certain, perhaps = (
         _nonempty_ones(
             [_elements(s, a, part) for s, a in accesses if a.writes and s.must_write(a) is sure]
@@ -279,7 +279,7 @@ def _written(array: Array, accesses: _Accesses, part: _Part) -> list[Touch]:
         return []
     exact, inexact = part.boxes(_written_boxes, certain, perhaps)
     return [
-        Touch(array, TouchKind.WRITE, sure, box)
+        ArrayTouch(array, TouchKind.WRITE, sure, box)
         for sure, boxes in ((True, exact), (False, inexact))
         for box in boxes
     ]
@@ -307,20 +307,20 @@ def _write_boxes(certain: _Sets, perhaps: _Sets, part: _Part) -> _Boxes:
 # -- reductions
 
 
-def _reduced(updates: Sequence[Update], accesses: _Accesses, part: _Part) -> list[Touch]:
+def _reduced(updates: Sequence[Update], accesses: _Accesses, part: _Part) -> list[ArrayTouch]:
     sets = _nonempty_ones([_elements(s, a, part) for s, a in accesses])
     if not sets:
         return []
     array = updates[0].array
     box = one_box(part.boxes(_boxes, sets)[0], part.context)
     first = updates[0]
-    leader = first.leader.array if first.leader is not None else None
-    return [Touch(array, TouchKind.REDUCE, False, box, first.op, leader)]
+    key = first.key.array if first.key is not None else None
+    return [ArrayTouch(array, TouchKind.REDUCE, False, box, first.op, key)]
 
 
 def _is_reduced(update: Update, array: Array, reduced: Sequence[Array]) -> bool:
     """Whether it is one of that array, and not after what an inner loop alone looks for."""
-    return update.array == array and (update.leader is None or update.leader.array in reduced)
+    return update.array == array and (update.key is None or update.key.array in reduced)
 
 
 # -- boxes

@@ -18,7 +18,7 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 
 @dataclass(frozen=True)
-class Part:
+class UnitInstances:
     """Instances of a unit; `step` is the place of the loop that comes before all others, if one
     does.
     """
@@ -84,7 +84,7 @@ def _with_only(time: isl.Map, dims: Sequence[int]) -> isl.Map:
     return time
 
 
-def times_of(parts: Sequence[Part]) -> dict[str, isl.Map]:
+def times_of(parts: Sequence[UnitInstances]) -> dict[str, isl.Map]:
     """When the instances of each unit run: the step, then as in the program; points in time of one
     length, or isl would not compare them.
     """
@@ -127,14 +127,14 @@ def edges_among(units: Sequence[Unit], found: Sequence[Dependence]) -> list[Edge
 
 
 def first_of(relation: isl.Map) -> isl.Map:
-    return _plain(relation).lexmin()
+    return _with_explicit_equalities(relation).lexmin()
 
 
 def last_of(relation: isl.Map) -> isl.Map:
-    return _plain(relation).lexmax()
+    return _with_explicit_equalities(relation).lexmax()
 
 
-def _plain(relation: isl.Map) -> isl.Map:
+def _with_explicit_equalities(relation: isl.Map) -> isl.Map:
     """Without equalities that only inequalities imply: with some of these isl's answer is one of
     the points, and not the extreme one (seen in islpy 2026.2.2).
     """

@@ -11,6 +11,7 @@ from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
+from avial_lab.compiler.ir.operations import integer_of
 from avial_lab.compiler.ir.views import defining, extents_of
 from avial_lab.core.buffers import UNBOUNDED
 from avial_lab.core.regions import turns
@@ -93,8 +94,7 @@ def _constant(value: ir.Value, steps: int, given: Mapping[ir.Value, int]) -> int
     if op is None or steps <= 0:
         return None
     if op.name == "arith.constant":
-        number = op.attributes["value"]
-        return number.value if isinstance(number, ir.IntegerAttr) else None
+        return integer_of(op.attributes["value"])
     if op.name == "arith.index_cast":
         return _fitting(_constant(op.operands[0], steps - 1, given), op.results[0].type)
     if op.name == "memref.dim":

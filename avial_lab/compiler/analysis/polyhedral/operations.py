@@ -19,13 +19,13 @@ from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.views import is_memref
 
 if TYPE_CHECKING:
-    from avial_lab.compiler.analysis.polyhedral.reading import Reader
+    from avial_lab.compiler.analysis.polyhedral.reading import ScopReader
 
 
 # -- loops
 
 
-def _scf_for(reader: Reader, op: ir.Operation) -> None:
+def _scf_for(reader: ScopReader, op: ir.Operation) -> None:
     body = op.regions[0].blocks[0]
     low, high, step = (reader.indices.of(op.operands[k]) for k in range(3))
     if "unsignedCmp" in op.attributes:
@@ -34,7 +34,7 @@ def _scf_for(reader: Reader, op: ir.Operation) -> None:
     _enter_for(reader, op, LoopBounds(arguments[0], [low], [high], step), arguments[1:])
 
 
-def _affine_for(reader: Reader, op: ir.Operation) -> None:
+def _affine_for(reader: ScopReader, op: ir.Operation) -> None:
     segments = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
     operands = list(op.operands)
     lows = reader.indices.apply(op.attributes["lowerBoundMap"].value, operands[: segments[0]])
@@ -47,7 +47,7 @@ def _affine_for(reader: Reader, op: ir.Operation) -> None:
 
 
 def _enter_for(
-    reader: Reader, op: ir.Operation, values: LoopBounds, carried: Sequence[ir.Value]
+    reader: ScopReader, op: ir.Operation, values: LoopBounds, carried: Sequence[ir.Value]
 ) -> None:
     def body() -> None:
         finish = reader.carry_values(op, carried)
@@ -57,7 +57,7 @@ def _enter_for(
     reader.enter(op, [values], body)
 
 
-def _scf_parallel(reader: Reader, op: ir.Operation) -> None:
+def _scf_parallel(reader: ScopReader, op: ir.Operation) -> None:
     rank = op.attributes["operandSegmentSizes"][0]
     forms = [reader.indices.of(op.operands[k]) for k in range(3 * rank)]
     arguments = list(op.regions[0].blocks[0].arguments)
@@ -68,7 +68,7 @@ def _scf_parallel(reader: Reader, op: ir.Operation) -> None:
     reader.enter(op, ranges, lambda: reader.read_block(op.regions[0].blocks[0]))
 
 
-def _scf_reduce(reader: Reader, op: ir.Operation) -> None:
+def _scf_reduce(reader: ScopReader, op: ir.Operation) -> None:
     loop = parent_of(op)
     for region in op.regions:
         body = region.blocks[0]
@@ -77,7 +77,7 @@ def _scf_reduce(reader: Reader, op: ir.Operation) -> None:
             reader.declared_reduction(op, loop, str(body.arguments[0].type), found)
 
 
-def _affine_parallel(reader: Reader, op: ir.Operation) -> None:
+def _affine_parallel(reader: ScopReader, op: ir.Operation) -> None:
     lower_map, upper_map = (
         op.attributes[name].value for name in ("lowerBoundsMap", "upperBoundsMap")
     )
@@ -109,7 +109,7 @@ def _grouped(op: ir.Operation, name: str, forms: list[Affine | None]) -> list[li
     return groups
 
 
-def _while(reader: Reader, op: ir.Operation) -> None:
+def _while(reader: ScopReader, op: ir.Operation) -> None:
     if reader.straight(op):
         reader.enter_while(op)
     else:
@@ -119,27 +119,27 @@ def _while(reader: Reader, op: ir.Operation) -> None:
 # -- conditions and regions that run once
 
 
-def _scf_if(reader: Reader, op: ir.Operation) -> None:
+def _scf_if(reader: ScopReader, op: ir.Operation) -> None:
     _branches(reader, op, reader.indices.condition(op.operands[0]))
 
 
-def _affine_if(reader: Reader, op: ir.Operation) -> None:
+def _affine_if(reader: ScopReader, op: ir.Operation) -> None:
     condition = reader.indices.integer_set(op.attributes["condition"], list(op.operands))
     _branches(reader, op, condition)
 
 
-def _branches(reader: Reader, op: ir.Operation, condition: Condition | None) -> None:
+def _branches(reader: ScopReader, op: ir.Operation, condition: Condition | None) -> None:
     why = "depends on data"
     reader.branch(op, op.regions[0], condition, why)
     reader.branch(op, op.regions[1], condition.negated() if condition else None, why)
 
 
-def _switch(reader: Reader, op: ir.Operation) -> None:
+def _switch(reader: ScopReader, op: ir.Operation) -> None:
     for region in op.regions:
         reader.branch(op, region, None, "may take any of its cases")
 
 
-def _once(reader: Reader, op: ir.Operation) -> None:
+def _once(reader: ScopReader, op: ir.Operation) -> None:
     if reader.straight(op):
         reader.read_regions(op)
     else:
@@ -150,7 +150,7 @@ def _once(reader: Reader, op: ir.Operation) -> None:
 
 
 def _element(
-    reader: Reader,
+    reader: ScopReader,
     memref: ir.Value,
     subscripts: Sequence[Affine | None],
     shown: Sequence[str],
@@ -163,18 +163,18 @@ def _element(
     return reader.touches(memref, window, writes=writes, subscripts=tuple(shown))
 
 
-def _load(reader: Reader, op: ir.Operation) -> None:
+def _load(reader: ScopReader, op: ir.Operation) -> None:
     operands = list(op.operands)
     _access(reader, op, operands[0], operands[1:], (False,))
 
 
-def _store(reader: Reader, op: ir.Operation) -> None:
+def _store(reader: ScopReader, op: ir.Operation) -> None:
     operands = list(op.operands)
     _access(reader, op, operands[1], operands[2:], (True,))
 
 
 def _access(
-    reader: Reader,
+    reader: ScopReader,
     op: ir.Operation,
     memref: ir.Value,
     operands: Sequence[ir.Value],
@@ -194,13 +194,13 @@ def _access(
     reader.statement(op, touches)
 
 
-def _atomic(reader: Reader, op: ir.Operation) -> None:
+def _atomic(reader: ScopReader, op: ir.Operation) -> None:
     first = 1 if op.name == "memref.atomic_rmw" else 0
     operands = list(op.operands)
     _access(reader, op, operands[first], operands[first + 1 :], (False, True))
 
 
-def _vector(reader: Reader, op: ir.Operation) -> None:
+def _vector(reader: ScopReader, op: ir.Operation) -> None:
     store = op.name.endswith("store")
     operands = list(op.operands)
     first = 1 if store else 0
@@ -219,18 +219,18 @@ def _vector(reader: Reader, op: ir.Operation) -> None:
     reader.statement(op, reader.touches(memref, window, writes=store, subscripts=shown))
 
 
-def _copy(reader: Reader, op: ir.Operation) -> None:
+def _copy(reader: ScopReader, op: ir.Operation) -> None:
     source, target = op.operands[0], op.operands[1]
     touches = reader.touch_whole(source, writes=False) + reader.touch_whole(target, writes=True)
     reader.statement(op, touches)
 
 
-def _free(reader: Reader, op: ir.Operation) -> None:
+def _free(reader: ScopReader, op: ir.Operation) -> None:
     """After it the array is gone: no access may move past it."""
     reader.statement(op, reader.touch_whole(op.operands[0], writes=True, exact=False))
 
 
-def linalg(reader: Reader, op: ir.Operation) -> None:
+def linalg(reader: ScopReader, op: ir.Operation) -> None:
     """Inputs are read; an output is written, and read too where the body uses its old value."""
     operands = list(op.operands)
     body = op.regions[0].blocks[0] if len(op.regions) else None
@@ -272,7 +272,7 @@ def _covers_outputs(op: ir.Operation, inputs: int) -> bool:
     return all(m.is_projected_permutation for m in maps[inputs:])
 
 
-def _call(reader: Reader, op: ir.Operation) -> None:
+def _call(reader: ScopReader, op: ir.Operation) -> None:
     if not _pure_callee(op):
         reader.opaque(op, "may have any effect on its operands")
 
@@ -306,7 +306,7 @@ def _computes(op: ir.Operation) -> bool:
     return op.name == "func.return" or (dialect in ("arith", "math", "index") and not op.regions)
 
 
-def _nothing(_reader: Reader, _op: ir.Operation) -> None:
+def _nothing(_reader: ScopReader, _op: ir.Operation) -> None:
     """Touches no memory."""
 
 
@@ -333,7 +333,7 @@ SILENT = {
     "memref.prefetch", "affine.prefetch", "cf.assert", "builtin.unrealized_conversion_cast",
     "arith.select", "avial.target", "gpu.barrier",
 }  # fmt: skip
-HANDLERS: dict[str, Callable[[Reader, ir.Operation], None]] = {
+HANDLERS: dict[str, Callable[[ScopReader, ir.Operation], None]] = {
     "func.func": _once,
     "avial.schedule": _once,
     "avial.task": _once,

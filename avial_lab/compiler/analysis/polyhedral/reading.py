@@ -55,12 +55,12 @@ def read_scop(op: ir.Operation | ir.OpView, *, from_outside: bool = False) -> Sc
     globals) are taken not to overlap: whoever binds the arguments checks that. The caller keeps the
     module alive.
     """
-    reader = Reader(op.operation, from_outside=from_outside)
+    reader = ScopReader(op.operation, from_outside=from_outside)
     reader.read(op.operation)
     return reader.finish()
 
 
-class Reader:
+class ScopReader:
     def __init__(self, root: ir.Operation, *, from_outside: bool = False) -> None:
         self.root = root
         self.from_outside = from_outside

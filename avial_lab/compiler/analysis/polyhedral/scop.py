@@ -208,8 +208,8 @@ class Update:
     `load` and `store` are statements' names (equal for a combined read and write); `op` is the name
     of the operation that combines, say `arith.addf`.
 
-    A leader, `avial.argmin`, takes x where that is strictly better, and then its `companions` take
-    what belongs to x: each by an update of its own, `avial.companion`, that names the `leader`'s.
+    A key, `avial.argmin`, takes x where that is strictly better, and then its `payloads` take
+    what belongs to x: each by an update of its own, `avial.payload`, that names the `key`'s.
     """
 
     array: Array
@@ -217,5 +217,5 @@ class Update:
     op: str
     load: str
     store: str
-    companions: tuple[Array, ...] = ()
-    leader: Update | None = None
+    payloads: tuple[Array, ...] = ()
+    key: Update | None = None

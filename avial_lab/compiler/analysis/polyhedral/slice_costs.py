@@ -43,7 +43,7 @@ def slice_weights(
         for place, loop in enumerate(statement.loops)
         if (loop.op, loop.dimension) in chosen
     ]
-    domains = [(_plain(statement), place) for statement, place in places]
+    domains = [(_without_parameters(statement), place) for statement, place in places]
     middles = [first + (2 * s + 1) * extent // (2 * slices) for s in range(slices)]
     weights = limited(
         lambda: [sum(_inside(domain, place, v) for domain, place in domains) for v in middles],
@@ -53,7 +53,7 @@ def slice_weights(
     return [-(-weight // unit) for weight in weights]
 
 
-def _plain(statement: Statement) -> isl.Set:
+def _without_parameters(statement: Statement) -> isl.Set:
     domain = statement.domain
     return domain.project_out(isl.dim_type.param, 0, domain.dim(isl.dim_type.param))
 

@@ -17,6 +17,7 @@ from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
 from avial_lab.compiler.analysis.polyhedral.scop import Loop, LoopKind
 from avial_lab.compiler.ir.nesting import defined_in
+from avial_lab.compiler.ir.operations import integer_of
 from avial_lab.compiler.ir.views import defining
 
 FAR = 2**40
@@ -127,7 +128,7 @@ def _constant(value: ir.Value) -> int | None:
     op = defining(value)
     if op is None or op.name not in ("arith.constant", "index.constant"):
         return None
-    return ir.IntegerAttr(op.attributes["value"]).value
+    return integer_of(op.attributes["value"])
 
 
 def fixed_in(loop: Loop, nest: ir.Operation) -> bool:

@@ -17,7 +17,12 @@ from avial_lab.compiler.analysis.patterns.contractions import Contraction
 from avial_lab.compiler.analysis.patterns.factorisations import Elimination, starts
 from avial_lab.compiler.analysis.patterns.matrix_products import NoProduct, Product, products_in
 from avial_lab.compiler.analysis.patterns.panel_snapshots import Save, Update
-from avial_lab.compiler.analysis.polyhedral.instances import Part, shorter, times_of, together
+from avial_lab.compiler.analysis.polyhedral.instances import (
+    UnitInstances,
+    shorter,
+    times_of,
+    together,
+)
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
 from avial_lab.compiler.codegen.contractions.blas_calls import GemmCalls
@@ -41,7 +46,7 @@ from avial_lab.compiler.codegen.loops.isl_ast import AstLoops
 from avial_lab.compiler.codegen.loops.outlined_code import SharedCode
 from avial_lab.compiler.ir.attributes import ORDERED, PARALLEL
 from avial_lab.compiler.ir.nesting import FORS
-from avial_lab.compiler.ir.remarks import note_terms, tell
+from avial_lab.compiler.ir.remarks import add_remark, note_terms
 
 NARROWER = 4
 """Times a block of the blocks in a panel."""
@@ -66,14 +71,14 @@ class BlockCode:
     inside: bool
     blas: bool
 
-    def apart(self, found: Contraction) -> list[ir.Operation]:
+    def split_off(self, found: Contraction) -> list[ir.Operation]:
         """A contraction, and the rest before and after it."""
         made: list[ir.Operation] = []
         with self.loop.location, ir.InsertionPoint(self.loop):
             values = parameter_values(self.scop)
-            made += self._units([Part(unit, unit.domain) for unit in found.before], values)
+            made += self._units([UnitInstances(unit, unit.domain) for unit in found.before], values)
             self._contraction(ContractionCode(self.loop, found, self.shared), values)
-            made += self._units([Part(unit, unit.domain) for unit in found.after], values)
+            made += self._units([UnitInstances(unit, unit.domain) for unit in found.after], values)
         self.loop.erase()
         return made
 
@@ -113,7 +118,7 @@ class BlockCode:
         except NoProduct as reason:
             return str(reason)
 
-    def _leaf(self, found: Elimination) -> tuple[Sequence[Part], list[StripCode]]:
+    def _leaf(self, found: Elimination) -> tuple[Sequence[UnitInstances], list[StripCode]]:
         """What is left of a panel, and strips that threads can share."""
         core, groups = found.strips
         low = f"{found.first}_line"
@@ -125,7 +130,7 @@ class BlockCode:
         made = [replace(code, lines=self.sizes.lines(code)) for code in made]
         for code in made:
             what = f"lines of {code.name} depend on their own block only"
-            tell(self.loop, NAME, f"{what}: {code.lines} at a time")
+            add_remark(self.loop, NAME, f"{what}: {code.lines} at a time")
         return core, made
 
     def _strips(self, code: StripCode, values: Mapping[str, ir.Value], firsts: isl.Set) -> None:
@@ -179,7 +184,7 @@ class BlockCode:
 
     def _units(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[UnitInstances],
         values: dict[str, ir.Value],
         saves: Sequence[tuple[Save, ContractionCode]] = (),
         where: isl.Set | None = None,

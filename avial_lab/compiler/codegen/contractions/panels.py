@@ -47,7 +47,7 @@ from avial_lab.compiler.codegen.loops.unroll_and_jam import variable_of
 from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.operations import itemsize_of
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.machine.constants import LINE_BYTES
 
 NAME = "block-contractions"
@@ -153,8 +153,8 @@ class Panels:
             packed.attributes[PARALLEL] = ir.UnitAttr.get()
         found = self.code.found
         what = listed(loaded_for(found.right, found) or ["it"])
-        told = f"{what}: packed once, before loop {loop_name(outermost)}"
-        tell(self.code.root, NAME, told)
+        remark = f"{what}: packed once, before loop {loop_name(outermost)}"
+        add_remark(self.code.root, NAME, remark)
         return _Kept(right, outermost, count, deep, terms[0])
 
     @property

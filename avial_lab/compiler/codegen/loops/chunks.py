@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart, functions_of_tasks
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_tasks, has_no_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import BOUNDS, free_nests
 from avial_lab.compiler.analysis.polyhedral.scop import ReductionKind
 from avial_lab.compiler.analysis.polyhedral.updates import Combination
@@ -32,14 +32,14 @@ CHOSEN = {
 
 
 def cut_in(module: ir.Operation, in_parts: Callable[[ir.Operation], int]) -> None:
-    """Let `in_parts` cut the nests of all tasks whose arrays are apart; it says how many terms are
+    """Let `in_parts` cut the nests of all tasks without aliases; it says how many terms are
     in another order then. A strict module stays as it is.
     """
     if is_strict(module):
         return
     with module.context:
         for function in functions_of_tasks(module):
-            if arrays_apart(function):
+            if has_no_aliases(function):
                 terms = max(map(in_parts, list(free_nests(function))), default=0)
                 note_terms(function, terms)
 
@@ -64,10 +64,10 @@ class LoopParts:
         end = affine.AffineMinOp(self.loop.attributes[BOUNDS[1]], self._ends[1])
         return plus(pieces(minus(end.result, self.low), self.size), 1)
 
-    def over(self) -> Inside:
+    def over(self) -> LoopBody:
         """A loop over the first iterations of the parts."""
         made = loop_like(self.loop, self.size)
-        return Inside(made, ir.Location.name("from", self.loop.location))
+        return LoopBody(made, ir.Location.name("from", self.loop.location))
 
     @property
     def number(self) -> ir.AffineExpr:
@@ -108,7 +108,7 @@ class LoopParts:
 
 
 @dataclass
-class Inside:
+class LoopBody:
     """The body of an empty loop, as a place to write to; gives its variable."""
 
     loop: ir.Operation

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import func
 
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.ir.captures import Captured, remap
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, flags_of, tell_llvm
 from avial_lab.compiler.ir.operations import operations_in
@@ -27,7 +27,7 @@ def outline(
     returned here; it hands on what the loop does. `loop` stays.
 
     Arrays are arguments and do not go through memory, as LLVM's own outlining would have it: what
-    is known of them (`avial.apart`) stays known.
+    is known of them (`avial.no_alias`) stays known.
     """
     location, index = loop.location, ir.IndexType.get()
     with ir.InsertionPoint(function), location:
@@ -54,16 +54,16 @@ def outline(
     results = [result.type for result in copy.results]
     made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, results))
     tell_llvm(made, *flags_of(function), NOT_INLINED)
-    if _are_apart(captured, function):
-        made.attributes[APART] = ir.UnitAttr.get()
+    if _do_not_alias(captured, function):
+        made.attributes[NO_ALIAS] = ir.UnitAttr.get()
     return arguments
 
 
-def _are_apart(captured: Captured, function: ir.Operation) -> bool:
+def _do_not_alias(captured: Captured, function: ir.Operation) -> bool:
     """Whether no two of the arrays share memory: different ones of a function whose arrays do not,
     or that it allocates.
     """
     arrays = [value for value in captured.arguments if is_memref(value)]
     views = [op for op in captured.chain if any(map(is_memref, op.results))]
     roots = {view_chain(array)[-1] for array in arrays}
-    return APART in function.attributes and len(roots) == len(arrays) and not views
+    return NO_ALIAS in function.attributes and len(roots) == len(arrays) and not views

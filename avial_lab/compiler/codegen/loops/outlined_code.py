@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import func, memref
 
-from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import has_no_aliases
 from avial_lab.compiler.codegen.loops.index_arithmetic import constants_first
-from avial_lab.compiler.ir.attributes import APART, SHARED
+from avial_lab.compiler.ir.attributes import NO_ALIAS, SHARED
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, tell_llvm
 from avial_lab.compiler.ir.operations import lies_whole, operations_in
@@ -53,8 +53,8 @@ class SharedCode:
         given = _take_in(made, block, steps)
         tell_llvm(made, NOT_INLINED)
         made.attributes[SHARED] = ir.UnitAttr.get()
-        if _are_apart(around, given):
-            made.attributes[APART] = ir.UnitAttr.get()
+        if _do_not_alias(around, given):
+            made.attributes[NO_ALIAS] = ir.UnitAttr.get()
         symbol = self._one_of(made, f"{text_attribute(around, 'sym_name')}.{name}")
         call = func.CallOp([], symbol, [_cast(value) for value in given]).operation
         call.attributes[WORK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)
@@ -127,7 +127,7 @@ def _cast(value: ir.Value) -> ir.Value:
     return value if kind == value.type else memref.CastOp(kind, value).result
 
 
-def _are_apart(around: ir.Operation, given: list[ir.Value]) -> bool:
+def _do_not_alias(around: ir.Operation, given: list[ir.Value]) -> bool:
     """Whether no two of these arrays share memory, used in a function where its own do not."""
     arrays = [value for value in given if is_memref(value)]
-    return arrays_apart(around) and len({view_chain(a)[-1] for a in arrays}) == len(arrays)
+    return has_no_aliases(around) and len({view_chain(a)[-1] for a in arrays}) == len(arrays)

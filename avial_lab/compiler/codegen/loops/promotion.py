@@ -39,16 +39,16 @@ def _place(access: ir.Operation) -> tuple[str, list[ir.Value]]:
     return form, list(access.operands)[access.name in STORES :]
 
 
-def apart_in(scop: Scop, loop: ir.Operation, groups: Sequence[Group]) -> list[Group]:
+def independent_groups(scop: Scop, loop: ir.Operation, groups: Sequence[Group]) -> list[Group]:
     """Those of `groups` whose element nothing else in the loop writes, nor reads where they do."""
     statements = [s for s in scop.statements if any(each.op == loop for each in s.loops)]
     accesses = [(s, access) for s in statements for access in s.accesses]
     if any(access.array.kind is ArrayKind.EFFECT for _, access in accesses):
         return []
-    return [group for group in groups if _is_apart(group, accesses)]
+    return [group for group in groups if _is_independent(group, accesses)]
 
 
-def _is_apart(group: Group, accesses: Sequence[tuple[Statement, Access]]) -> bool:
+def _is_independent(group: Group, accesses: Sequence[tuple[Statement, Access]]) -> bool:
     own = [(s, access) for s, access in accesses if s.op in group]
     others = [(s, access) for s, access in accesses if s.op not in group]
     if not own:

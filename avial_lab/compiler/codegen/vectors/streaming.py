@@ -41,15 +41,15 @@ def stores_past_caches(
     ]
 
 
-def told_of(stores: Sequence[ir.Operation]) -> str:
-    """What is told of them."""
+def remark_of(stores: Sequence[ir.Operation]) -> str:
+    """The remark on them."""
     names = listed(dict.fromkeys(name_of(op.operands[1].location) or "it" for op in stores))
     return f"{names} is stored past the caches, which are too small for it"
 
 
 def wait_for_memory() -> None:
-    """Until what went past the caches is there for others to see, who are told by what goes through
-    them.
+    """Until what went past the caches is visible to other threads, which are synchronised by
+    later stores.
     """
     ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), SEQ_CST)
     ir.Operation.create("llvm.fence", attributes={"ordering": ordering})

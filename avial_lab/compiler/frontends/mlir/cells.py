@@ -7,7 +7,7 @@ buffers inferred, arguments bound, every operation located at its line of the ce
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -23,6 +23,7 @@ from avial_lab.compiler.frontends.mlir.results import results_to_arguments, sett
 from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_roles
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.frontends.mlir.unit_extents import collapse_unit_extents
+from avial_lab.compiler.frontends.mlir.unsigned_loops import count_unsigned_in_index
 from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Scalar
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.frontends.notation.limits import check_limits
@@ -44,6 +45,9 @@ MOST_TURNS = 1 << 56
 
 _LONG_NUMBER = re.compile(r"\d{17}")
 
+ToMemory = Callable[[ir.Module], bool]
+"""How tensors become memory; says whether there were any."""
+
 NO_SCALARS: Mapping[str, Scalar] = MappingProxyType({})
 
 
@@ -56,6 +60,7 @@ def parse_cell(
     scalars: Mapping[str, Scalar] = NO_SCALARS,
     function: str | None = None,
     dynamic: bool = False,
+    to_memory: ToMemory = tensors_to_memory,
 ) -> ir.Module:
     """The program in `text`, which its user knows as `cell`.
 
@@ -63,8 +68,8 @@ def parse_cell(
     int, float or index type. A text without an avial operation is MLIR of another compiler, of
     which `function` is meant (by default the only one it can be): in the module that is the one
     public function, with its helpers inlined and its results made arguments; with `dynamic` it
-    stays one for arrays of any size and any numbers. Raises ParseError, VerifyError or BindError
-    with the place in `text`.
+    stays one for arrays of any size and any numbers. Its tensors become memory by `to_memory`.
+    Raises ParseError, VerifyError or BindError with the place in `text`.
     """
     register(context)
     source = Source(text, cell)
@@ -74,7 +79,8 @@ def parse_cell(
             if holds_schedule(text):
                 module = _program(source, context, binding, scalars)
             else:
-                module = _plain(source, context, binding, scalars, function, dynamic=dynamic)
+                module = _read_plain(source, context, binding, scalars)
+                _settle_plain(module, binding, scalars, function, to_memory, dynamic=dynamic)
             if "step" in text or _LONG_NUMBER.search(text):
                 _check_loops(module)
             if "mod" in text or "div" in text:
@@ -104,30 +110,31 @@ def _program(
     if elaboration.generic:
         canonicalize_operands(function)
     collapse_unit_extents(module.operation)
+    count_unsigned_in_index(module.operation)
     read_only = bind_arguments(function, binding, scalars)
     size_launches(launches)
     resolve_roles(function, elaboration, read_only)
     return module
 
 
-def _plain(
-    source: Source,
-    context: ir.Context,
+def _settle_plain(
+    module: ir.Module,
     binding: Binding | None,
     scalars: Mapping[str, Scalar],
     name: str | None,
+    to_memory: ToMemory,
     *,
     dynamic: bool,
-) -> ir.Module:
+) -> None:
     """A text without: any func.func that MLIR reads, in short notation too."""
-    module = _read_plain(source, context, binding, scalars)
     if not any(True for _ in functions_of(module)):
         verify_program(module)  # says that there is no task
     drop_foreign_attributes(module)
     one_function(module, name)
     drop_memory_spaces(module)
-    tensors = tensors_to_memory(module)
+    tensors = to_memory(module)
     collapse_unit_extents(module.operation)
+    count_unsigned_in_index(module.operation)
     function = program_function(module)
     results_to_arguments(function, handed_back=tensors)
     # C compiled by Polygeist hands sizes over that nobody looks at.
@@ -136,7 +143,6 @@ def _plain(
     if binding is not None:
         known = [*(buffer.name for buffer in binding.buffers), *scalars] if dynamic else []
         check_sizes(settle_open_results(module, function), but=known)
-    return module
 
 
 def _read_plain(

@@ -29,22 +29,24 @@ def _drop(found: list[ir.Operation]) -> None:
         values = [*op.results, *(a for region in op.regions for b in region for a in b.arguments)]
         for value in values:
             if isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType):
-                value.set_type(_plain(value.type))
+                value.set_type(_in_default_space(value.type))
         for key in list(op.attributes):
             attribute = op.attributes[key]
             if isinstance(attribute, ir.TypeAttr):
-                op.attributes[key] = ir.TypeAttr.get(_plain(attribute.value))
+                op.attributes[key] = ir.TypeAttr.get(_in_default_space(attribute.value))
     for op in found:
         if op.name == "memref.memory_space_cast":
             op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()
 
 
-def _plain(kind: ir.Type) -> ir.Type:
+def _in_default_space(kind: ir.Type) -> ir.Type:
     if isinstance(kind, ir.MemRefType) and isinstance(kind.memory_space, ir.IntegerAttr):
         return ir.MemRefType.get(kind.shape, kind.element_type, kind.layout)
     if isinstance(kind, ir.UnrankedMemRefType) and isinstance(kind.memory_space, ir.IntegerAttr):
         return ir.UnrankedMemRefType.get(kind.element_type, None)
     if isinstance(kind, ir.FunctionType):
-        return ir.FunctionType.get([*map(_plain, kind.inputs)], [*map(_plain, kind.results)])
+        return ir.FunctionType.get(
+            [*map(_in_default_space, kind.inputs)], [*map(_in_default_space, kind.results)]
+        )
     return kind

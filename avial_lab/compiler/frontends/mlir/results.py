@@ -132,19 +132,17 @@ def settle_open_results(module: ir.Module, function: ir.Operation) -> ir.Operati
     before:  %own = memref.alloc(%n)  …  memref.copy %own, %result0 : … to memref<?xf32>
     after:   the same with %result0: memref<20xf32>, where %n is 20 by now
 
-    One whose size depends on data stays as it is. Returns the function: it may be another object.
+    One whose size depends on data stays as it is. The sizes are found in a copy of the module,
+    which MLIR folds: the program itself stays as it was read.
     """
     if not any(True for _ in _open_results(function)):
         return function
-    run_pipeline(module, "builtin.module(canonicalize)", "the arrays do not fit together")
-    function = program_function(module)
+    folded = module.operation.clone()
+    run_pipeline(folded, "builtin.module(canonicalize)", "the arrays do not fit together")
+    copied = {a.arg_number: _copied_to(a) for a in _open_results(program_function(folded))}
     block = function.regions[0].blocks[0]
     for argument in list(_open_results(function)):
-        known = {
-            _behind_casts(use.owner.operation.operands[0]).type
-            for use in argument.uses
-            if use.owner.operation.name == "memref.copy"
-        }
+        known = copied[argument.arg_number]
         if len(known) != 1 or not ir.MemRefType(*known).has_static_shape:
             continue
         shape = list(ir.MemRefType(*known).shape)
@@ -157,6 +155,15 @@ def settle_open_results(module: ir.Module, function: ir.Operation) -> ir.Operati
     kind = ir.FunctionType.get([argument.type for argument in block.arguments], [])
     function.attributes["function_type"] = ir.TypeAttr.get(kind)
     return function
+
+
+def _copied_to(argument: ir.BlockArgument) -> set[ir.Type]:
+    """The types of what is copied to it."""
+    return {
+        _behind_casts(use.owner.operation.operands[0]).type
+        for use in argument.uses
+        if use.owner.operation.name == "memref.copy"
+    }
 
 
 def _open_results(function: ir.Operation) -> Iterator[ir.BlockArgument]:

@@ -13,6 +13,7 @@ from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import functions_of, has_body
+from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import VerifyError
 
 _BUFFERIZE = (
@@ -37,23 +38,23 @@ def tensors_to_memory(module: ir.Module) -> bool:
 
     Raises VerifyError where MLIR finds no memory for one.
     """
-    if not _has_tensors(module):
+    if not has_tensors(module):
         return False
     for function in functions_of(module):
         if has_body(function):
             _protect_arguments(function)
     _reading_maps_to_generics(module)
-    if _has_tosa(module):
+    if has_tosa(module):
         tosa_control_to_scf(module.operation)
         run_pipeline(module, _TOSA, "an operation of tosa could not be lowered to loops")
     run_pipeline(module, _BUFFERIZE, "a tensor could not be bufferized")
     return True
 
 
-def run_pipeline(module: ir.Module, pipeline: str, failure: str) -> None:
+def run_pipeline(module: ir.Module | ir.Operation, pipeline: str, failure: str) -> None:
     """Run MLIR's passes; VerifyError with `failure` and what MLIR says where one fails."""
     try:
-        passmanager.PassManager.parse(pipeline).run(module.operation)
+        passmanager.PassManager.parse(spelled(pipeline)).run(module.operation)
     except ir.MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
         raise VerifyError(
@@ -98,7 +99,7 @@ def _to_generic(op: ir.Operation) -> None:
     op.erase()
 
 
-def _has_tosa(module: ir.Module) -> bool:
+def has_tosa(module: ir.Module) -> bool:
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -110,7 +111,7 @@ def _has_tosa(module: ir.Module) -> bool:
     return found
 
 
-def _has_tensors(module: ir.Module) -> bool:
+def has_tensors(module: ir.Module) -> bool:
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -36,9 +36,12 @@ def collapse_unit_extents(module: ir.Operation) -> None:
 
 
 def _is_a_guess(op: ir.Operation, kept: int) -> bool:
-    """Whether strides have to tell which dimensions of extent 1 are dropped, and do not."""
+    """Whether strides have to tell which dimensions of extent 1 are dropped, and do not. An open
+    extent may turn out to be 1.
+    """
     sizes = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
-    if sizes.count(1) == len(sizes) - kept or kept == len(sizes):
+    dropped = len(sizes) - kept
+    if dropped in (0, sizes.count(1) + sizes.count(DYNAMIC)):
         return False
     strides, _ = ir.MemRefType(op.operands[0].type).get_strides_and_offset()
     return DYNAMIC in strides

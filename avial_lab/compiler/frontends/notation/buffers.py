@@ -22,7 +22,11 @@ def buffer_type_of(
     key = name[1:]
     if name in e.values:
         known = e.type_of(name, where)
-        if known is not None and written is not None and _plain(written) != _plain(known):
+        if (
+            known is not None
+            and written is not None
+            and _without_blanks(written) != _without_blanks(known)
+        ):
             raise e.error(f"{name} is {known}, not {written}", where, kind=VerifyError)
         if known is None and written is None:
             raise e.error(
@@ -47,7 +51,7 @@ def buffer_type_of(
     return type_
 
 
-def _plain(type_: str) -> str:
+def _without_blanks(type_: str) -> str:
     return re.sub(r"\s+", "", type_)
 
 

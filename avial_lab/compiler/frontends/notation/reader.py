@@ -24,7 +24,7 @@ _NO_ATTRIBUTE = re.compile(rf"{STRING}|//[^\n]*|({ID})")
 """A value, which no attribute dictionary holds; strings and comments before it are passed over."""
 
 
-class Reader:
+class CellReader:
     """The cell's text, and what stands at an offset of it."""
 
     def __init__(self, source: Source) -> None:

@@ -12,12 +12,12 @@ from mlir import ir
 from avial_lab.compiler.frontends.notation import types
 from avial_lab.compiler.frontends.notation.elaboration import BUFFER, Constant, Type, Unknown
 from avial_lab.compiler.frontends.notation.output import Output
-from avial_lab.compiler.frontends.notation.reader import Reader
+from avial_lab.compiler.frontends.notation.reader import CellReader
 from avial_lab.compiler.frontends.notation.source import Source, did_you_mean
 from avial_lab.core.errors import AvialError, VerifyError
 
 
-class Scope(Reader):
+class Scope(CellReader):
     """The values that are known at the place that is being read, and the text written so far."""
 
     def __init__(self, source: Source, context: ir.Context) -> None:
@@ -69,10 +69,11 @@ class Scope(Reader):
                 self.define(name, found[k] if k < len(found) else None)
                 k += 1
                 continue
+            first = k
             for j in range(min(int(count), 1000)):
                 self.define(f"{name}#{j}", found[k] if k < len(found) else None)
                 k += 1
-            self.define(name, found[k - int(count)] if k - int(count) < len(found) else None)
+            self.define(name, found[first] if first < len(found) else None)
 
     def type_of(self, name: str, offset: int, wanted: str | None = None) -> str | None:
         """The type of a value; `wanted` decides for a constant whose type is not written.

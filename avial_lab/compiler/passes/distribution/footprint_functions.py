@@ -23,7 +23,7 @@ from mlir import ir
 from mlir.dialects import arith, func, llvm, scf
 
 from avial_lab.compiler.analysis.polyhedral.boxes import Expression, ParametricBox
-from avial_lab.compiler.analysis.polyhedral.footprints import RANGE, Touch, TouchKind
+from avial_lab.compiler.analysis.polyhedral.footprints import RANGE, ArrayTouch, TouchKind
 from avial_lab.compiler.analysis.polyhedral.scop import Array, Scop
 from avial_lab.compiler.codegen.loops.isl_values import AffineValues
 from avial_lab.compiler.ir.effects import text_attribute
@@ -53,7 +53,7 @@ def write_touches(
     before: ir.Operation,
     symbol: str,
     scop: Scop,
-    touches: Sequence[Touch],
+    touches: Sequence[ArrayTouch],
     array_index: Mapping[ir.Value, int],
 ) -> TouchFunction:
     """Put the function `symbol` before `before`, an operation of the module's own.
@@ -89,7 +89,7 @@ def _sources(scop: Scop) -> dict[str, Source]:
     return {**scop.sizes, **known}
 
 
-def _uses(touch: Touch, name: str) -> bool:
+def _uses(touch: ArrayTouch, name: str) -> bool:
     """Whether an end or the condition of the box holds that parameter."""
     parts: list[Expression | isl.Set] = [*_expressions(touch.box)]
     if touch.box.when is not None:
@@ -134,7 +134,7 @@ class _Report:
         table, place = self._places[name]
         return llvm.load(self.i64, self._word(table, place))
 
-    def write(self, touches: Sequence[Touch], array_index: Mapping[ir.Value, int]) -> None:
+    def write(self, touches: Sequence[ArrayTouch], array_index: Mapping[ir.Value, int]) -> None:
         if not touches:
             return
         box = self.room(max(2 * touch.array.rank for touch in touches))
@@ -152,7 +152,7 @@ class _Report:
             scf.YieldOp([])
 
     def _report(
-        self, touches: Sequence[Touch], array_index: Mapping[ir.Value, int], box: ir.Value
+        self, touches: Sequence[ArrayTouch], array_index: Mapping[ir.Value, int], box: ir.Value
     ) -> None:
         for touch in touches:
             number = _number(touch.array, array_index)
@@ -205,8 +205,8 @@ def _number(array: Array, array_index: Mapping[ir.Value, int]) -> int:
     return array_index[array.value]
 
 
-def _combined(touch: Touch, array_index: Mapping[ir.Value, int]) -> int:
-    """How partial results are combined; of a companion, with what array."""
-    if touch.leader is None:
+def _combined(touch: ArrayTouch, array_index: Mapping[ir.Value, int]) -> int:
+    """How partial results are combined; of a payload, with what array."""
+    if touch.key is None:
         return operation_code(touch.operation or "", touch.array.element_type)
-    return COMPANION_CODE | (_number(touch.leader, array_index) + 1) << 16
+    return COMPANION_CODE | (_number(touch.key, array_index) + 1) << 16

@@ -15,7 +15,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
-from avial_lab.compiler.codegen.outline_tasks import Part, TaskFunction, outline_tasks
+from avial_lab.compiler.codegen.outline_tasks import ArrayPart, TaskFunction, outline_tasks
 from avial_lab.compiler.codegen.task_parameters import beginning_anywhere
 from avial_lab.compiler.ir.effects import is_pure, symbols_in, text_attribute
 from avial_lab.compiler.ir.locations import name_of, span_of
@@ -327,9 +327,9 @@ class _EntryWriter:
             operands += [arith.constant(number.type, number) for number in called.numbers]
             self._marked(func.CallOp([], called.symbol, operands).operation)
 
-    def _given(self, argument: ir.Value | Part) -> ir.Value:
+    def _given(self, argument: ir.Value | ArrayPart) -> ir.Value:
         """An array, or a part of one, as a task's function takes it."""
-        if not isinstance(argument, Part):
+        if not isinstance(argument, ArrayPart):
             return self.buffers[argument]
         array, cut = self.buffers[argument.array], argument.cut
         view = memref.subview(array, list(cut.starts), list(cut.sizes), list(cut.steps))

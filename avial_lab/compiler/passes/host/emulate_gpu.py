@@ -205,7 +205,7 @@ class _Launch:
             return memref.load(place, [self.thread])
         kind = ir.MemRefType(value.type)
         size = arith.constant(self.index, _nbytes(kind))
-        return memref.ViewOp(_plain(kind), place, arith.muli(self.thread, size), []).result
+        return memref.ViewOp(_in_host_memory(kind), place, arith.muli(self.thread, size), []).result
 
     def _number_segments(self, ops: Sequence[ir.OpView], segment: int) -> int:
         """Number the stretches between barriers; give a place to each value used in a later one
@@ -273,7 +273,7 @@ class _Launch:
         if "workgroup_attributions" in self.op.attributes:
             shared = ir.IntegerAttr(self.op.attributes["workgroup_attributions"]).value
         for k, argument in enumerate(arguments):
-            kind = _plain(ir.MemRefType(argument.type))
+            kind = _in_host_memory(ir.MemRefType(argument.type))
             if k < shared:
                 scope.values[argument] = memref.alloc(kind, [], [])
                 self.allocated.append(scope.values[argument])
@@ -427,7 +427,7 @@ def _nbytes(kind: ir.MemRefType) -> int:
     return (nbytes_of(kind) + 15) // 16 * 16
 
 
-def _plain(kind: ir.MemRefType) -> ir.MemRefType:
+def _in_host_memory(kind: ir.MemRefType) -> ir.MemRefType:
     """The type in the host's one memory space."""
     if kind.memory_space is None:
         return kind
@@ -441,15 +441,15 @@ def _drop_memory_spaces(module: ir.Operation) -> None:
     for op in operations_in(module):
         for result in op.results:
             if isinstance(result.type, ir.MemRefType):
-                result.set_type(_plain(ir.MemRefType(result.type)))
+                result.set_type(_in_host_memory(ir.MemRefType(result.type)))
         if op.name == "memref.global":
             kind = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
-            op.attributes["type"] = ir.TypeAttr.get(_plain(kind))
+            op.attributes["type"] = ir.TypeAttr.get(_in_host_memory(kind))
         for region in op.regions:
             for block in region.blocks if op.name not in ("func.func", "gpu.func") else ():
                 for argument in block.arguments:
                     if isinstance(argument.type, ir.MemRefType):
-                        argument.set_type(_plain(ir.MemRefType(argument.type)))
+                        argument.set_type(_in_host_memory(ir.MemRefType(argument.type)))
 
 
 def _lower_host_operation(op: ir.Operation) -> None:
@@ -465,7 +465,7 @@ def _lower_host_operation(op: ir.Operation) -> None:
         )
     with ir.InsertionPoint(op), op.location:
         if op.name == "gpu.alloc":
-            kind = _plain(ir.MemRefType(op.results[0].type))
+            kind = _in_host_memory(ir.MemRefType(op.results[0].type))
             fresh = memref.alloc(kind, list(op.operands), [])
             op.results[0].replace_all_uses_with(fresh)
         elif op.name == "gpu.dealloc":

@@ -24,7 +24,7 @@ from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.nesting import FORS, holds
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import as_one, bytes_of, on_cpu, phases_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.passes.loops.contractions.block_contractions import STEPS, BlockContractions
 from avial_lab.compiler.passes.loops.order.tile_time import TileTime
 from avial_lab.core.element_types import ITEMSIZE
@@ -145,7 +145,7 @@ class FusePhases:
         return ""
 
     def _tiles_in(self, task: ir.Operation, converge: ir.Operation) -> str:
-        """What the first loop worth it gains; why others are not is told of the converge."""
+        """What the first loop worth it gains; why others do not is a remark on the converge."""
         for loop in _loops_in(task):
             try:
                 tiles = self.tiling.tiles(loop)
@@ -157,7 +157,7 @@ class FusePhases:
                         f"{reason.steps:,} steps over {reason.nbytes:,} bytes, "
                         "each shorter than starting its phases would take"
                     )
-                tell(converge, "tile-time", f"loop {loop_name(loop)} is not tiled: {reason}")
+                add_remark(converge, "tile-time", f"loop {loop_name(loop)} is not tiled: {reason}")
             else:
                 return (
                     f"several steps run on each part of the arrays while it is in cache ({tiles})"

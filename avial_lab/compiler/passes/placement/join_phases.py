@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from avial_lab.compiler.analysis.parallelism.marked_loops import nearest_loops
-from avial_lab.compiler.ir.attributes import APART, FUSED, PHASES, SPLIT
+from avial_lab.compiler.ir.attributes import FUSED, NO_ALIAS, PHASES, SPLIT
 from avial_lab.compiler.ir.captures import Captured, remap
 from avial_lab.compiler.ir.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.compiler.ir.effects import is_pure, text_attribute
@@ -187,7 +187,7 @@ class _Nests:
             with ir.InsertionPoint(module.body):
                 kinds = [value.type for value in captured.arguments]
                 function = func.FuncOp("trial", (kinds, []))
-            function.attributes[APART] = ir.UnitAttr.get()
+            function.attributes[NO_ALIAS] = ir.UnitAttr.get()
             if is_strict(phase):
                 module.operation.attributes[STRICT] = ir.UnitAttr.get()
             names = [value.location for value in captured.arguments]

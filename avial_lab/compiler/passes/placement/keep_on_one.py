@@ -77,7 +77,7 @@ class KeepOnOne:
             )
         except Unknown:
             return ""
-        return spent.told(ranks) if sooner else ""
+        return spent.summary(ranks) if sooner else ""
 
 
 def _repeats(schedule: ir.Operation) -> bool:

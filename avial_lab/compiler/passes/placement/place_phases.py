@@ -82,7 +82,7 @@ class PlacePhases:
         )
 
     @property
-    def is_told(self) -> bool:
+    def has_command_line(self) -> bool:
         """Whether its text says all of it: the devices are those of this machine."""
         topology = self.topology
         return topology == Topology.local(topology.ranks, gpus=topology.gpus)

@@ -21,7 +21,7 @@ from avial_lab.machine.topology import Topology
 from avial_lab.planning.placement import BY_HAND, schedule_tasks
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Schedule, Sync, Transfer
-from avial_lab.planning.task_graph import TaskGraph, build_dag
+from avial_lab.planning.task_graph import build_dag
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PlaceTasks:
         )
 
     @property
-    def is_told(self) -> bool:
+    def has_command_line(self) -> bool:
         """Whether its text says all of it: places by a policy, on ranks of this machine, of arrays
         that each have memory of their own.
         """
@@ -108,39 +108,6 @@ class PlaceTasksHere:
     def __str__(self) -> str:
         options = f"ranks={self.ranks} gpus={self.gpus} policy={self.policy} sync={self.sync}"
         return f"place-tasks{{{options}}}"
-
-
-@dataclass(frozen=True)
-class PlaceInOrder:
-    """All tasks on one rank, in program order: the sequential meaning of the program.
-
-    before:  avial.task(…) {name = "task1"}  avial.task(…) {name = "task2"}
-    after:   the same with avial.rank = 0, and avial.programs = [["run task1", "run task2"]] on the
-    function
-    """
-
-    buffers: tuple[Buffer, ...]
-    storages: tuple[Storage, ...]
-
-    @staticmethod
-    def of(graph: TaskGraph) -> PlaceInOrder:
-        return PlaceInOrder(graph.buffers, graph.storages)
-
-    def __call__(self, module: ir.Operation) -> None:
-        function = scheduled_function(module)
-        with module.context:
-            i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
-            rank = ir.IntegerAttr.get(i32, 0)
-            steps: list[str] = []
-            for order, task in enumerate(tasks_of(function)):
-                task.attributes["avial.rank"] = rank
-                task.attributes["avial.order"] = ir.IntegerAttr.get(i64, order)
-                steps.append(f"run {text_attribute(task, 'name')}")
-            _write_memory(function, self.buffers, self.storages)
-            _write_programs(function, [steps], ())
-
-    def __str__(self) -> str:
-        return "place-in-order"
 
 
 def _write_memory(

@@ -41,7 +41,7 @@ from avial_lab.compiler.ir.phases import (
     split_dimensions,
     split_loops,
 )
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 
 MOST_STEPS = 64
 """In a block: more save few messages, and tiles in time are seldom higher."""
@@ -96,11 +96,13 @@ class WidenHalos:
         except Immovable as reason:
             one.erase()
             name = loop_name(time)
-            tell(converge, "widen-halos", f"loop {name} exchanges halos after each step: {reason}")
+            add_remark(
+                converge, "widen-halos", f"loop {name} exchanges halos after each step: {reason}"
+            )
             return
         taken = WidenHalos(self.ranks, steps)
         what = f"halos are exchanged once every {steps} steps of {loop_name(time)}"
-        tell(converge, taken, what)
+        add_remark(converge, taken, what)
         _write(one, phases, found, steps)
         _block(time, one, found, steps)
 

@@ -14,7 +14,7 @@ from mlir.dialects import arith, llvm, memref, scf
 
 from avial_lab.compiler.codegen.runtime_calls import add_runtime
 from avial_lab.compiler.ir.locations import name_of, span_of
-from avial_lab.compiler.ir.operations import itemsize_of, operations_in
+from avial_lab.compiler.ir.operations import constant_of, itemsize_of, operations_in
 from avial_lab.core.errors import CellSpan
 
 #: Operations that touch memory: (position of the array, position of the first index).
@@ -118,7 +118,7 @@ def _access_bounds(op: ir.Operation) -> list[_Bound]:
     widths = _widths(op, kind.rank)
     bounds: list[_Bound] = []
     for d, (value, extent, width) in enumerate(zip(indices, kind.shape, widths, strict=True)):
-        known = _constant(value)
+        known = constant_of(value)
         fixed = extent != ir.ShapedType.get_dynamic_size()
         if fixed and known is not None and 0 <= known <= extent - width:
             continue
@@ -297,13 +297,6 @@ def _value(part: ir.Value | int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), part) if isinstance(part, int) else part
 
 
-def _constant(value: ir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(owner.operation.attributes["value"]).value
-
-
 def _text(op: ir.Operation) -> str:
     """`memref.load %a[%i, %j]`, with the names the user gave."""
     if op.name in _VIEWS:
@@ -330,7 +323,7 @@ def _made_of(value: ir.Value, op: ir.Operation) -> bool:
 
 
 def _name(value: ir.Value) -> str:
-    known = _constant(value)
+    known = constant_of(value)
     if known is not None:
         return str(known)
     name = name_of(value.location)

@@ -23,6 +23,7 @@ from avial_lab.compiler.ir.divisors import refuse_divisors
 from avial_lab.compiler.ir.effects import LOADS
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import PassError, VerifyError
 
 
@@ -172,5 +173,5 @@ def _refuse_outside(error: ir.MLIRError) -> None:
 
 def _run(module: ir.Operation, name: str) -> None:
     manager = passmanager.PassManager("builtin.module")
-    manager.add(name)
+    manager.add(spelled(name))
     manager.run(module)

@@ -14,7 +14,7 @@ from typing import Any
 
 from mlir import ir, passmanager
 
-from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import has_no_aliases
 from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.catalogue import PLAIN
 from avial_lab.compiler.ir.attributes import AS_WRITTEN, SHARED
@@ -27,9 +27,10 @@ from avial_lab.compiler.ir.operations import (
     operations_named,
 )
 from avial_lab.compiler.ir.program import symbol_of
-from avial_lab.compiler.ir.remarks import tell
+from avial_lab.compiler.ir.remarks import add_remark
 from avial_lab.compiler.passes.loops.facts.no_alias import NoAlias
 from avial_lab.compiler.passes.tasks.control_level import CONDITIONS
+from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.core.regions import turns
 
@@ -68,7 +69,7 @@ class NormaliseTasks:
             NoAlias()(module)
             for function in [f for f in functions_in(module) if AS_WRITTEN in f.attributes]:
                 del function.attributes[AS_WRITTEN]
-                if arrays_apart(function) and _may_be_loops(function, self.least):
+                if has_no_aliases(function) and _may_be_loops(function, self.least):
                     _normalise(module, function)
                 else:
                     function.attributes[SHARED] = ir.UnitAttr.get()
@@ -133,7 +134,7 @@ def _normalise(module: ir.Operation, function: ir.Operation) -> None:
     except InternalError:
         raise
     except AvialError as error:
-        tell(function, NAME, f"left as written: {error.message}")
+        add_remark(function, NAME, f"left as written: {error.message}")
         function.attributes[SHARED] = ir.UnitAttr.get()
         return
     made = next(f for f in functions_in(alone.operation) if symbol_of(f) == symbol_of(function))
@@ -145,7 +146,7 @@ def _run(alone: ir.Operation) -> None:
         try:
             if isinstance(step, str):
                 manager = passmanager.PassManager("builtin.module")
-                manager.add(step)
+                manager.add(spelled(step))
                 manager.run(alone)
             else:
                 step(alone)

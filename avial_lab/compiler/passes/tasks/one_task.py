@@ -27,7 +27,7 @@ class OneTask:
     """
 
     why: str
-    is_told: ClassVar[bool] = False
+    has_command_line: ClassVar[bool] = False
     """Its name says nothing of `why`: no command line repeats it."""
 
     def __call__(self, module: ir.Operation) -> None:

@@ -15,7 +15,8 @@ from mlir.dialects import arith, memref
 
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
-from avial_lab.compiler.analysis.polyhedral.reading import Reader
+from avial_lab.compiler.analysis.polyhedral.reading import ScopReader
+from avial_lab.compiler.codegen.loops.exact_forms import exact_forms
 from avial_lab.compiler.codegen.loops.index_arithmetic import as_index
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.nesting import parent_of
@@ -76,7 +77,7 @@ class _Raising:
     """`indices` has the form of every value; what names stand for in it is known here."""
 
     def __init__(self, function: ir.Operation) -> None:
-        reader = Reader(function)
+        reader = ScopReader(function)
         reader.read(function)
         self.function, self.indices = function, reader.indices
         self.top = function.regions[0].blocks[0]
@@ -250,6 +251,7 @@ def _is_variable(value: ir.Value) -> bool:
 
 
 def _lower_affine(function: ir.Operation) -> None:
+    exact_forms(function)
     manager = passmanager.PassManager("func.func")
     manager.add("lower-affine")
     manager.run(function)

@@ -54,7 +54,7 @@ def _command(item: Pass | str, source: str, result: str) -> str:
     """The line that runs this pass alone; none where it needs what stands in no file."""
     if isinstance(item, str):
         return mlir_opt_line((item,), source, result)
-    told = str(item).partition("{")[0] in OURS and getattr(item, "is_told", True)
+    told = str(item).partition("{")[0] in OURS and getattr(item, "has_command_line", True)
     return our_line((item,), source, result) if told else ""
 
 

@@ -1,7 +1,27 @@
-"""The truth: the program in program order, in one process, without MPI.
+"""The truth: the program in program order, in one process, without MPI, by a way of its own.
 
-Module, storages, arrays -> the arrays afterwards, and the first access outside an array. A plain
-function runs as it is written, with no task made of it.
+Module as it was read, arrays -> the arrays afterwards, and the first access outside an array.
+
+It shares no rewrite with the run, so that it cannot be wrong in the same way:
+
+    text ─► parsed anew ─► which arithmetic ─► definitions ─► LLVM's dialect ─► machine code
+
+Nothing is canonicalised, folded by a pass, normalised, moved or made fast. Tensors are fresh memory
+for each result (`fresh_tensors`), linear algebra and affine operations are written out as loops and
+arithmetic by modules of this folder, and so are the divisions that MLIR's own code has wrong.
+
+What is shared, and why that is no witness to itself:
+
+- Reading: the text's notation, and which function, arrays and numbers are meant. It changes no
+  operation.
+- Which arithmetic (`contract-fma`, `select-math`, `expand-math`): which products are rounded with
+  their sums, and which code a sine is, are promises about bits, not ways to compute them. That
+  the first keeps its promise is tested against exact fractions, the last against many digits.
+- Plain conversions of MLIR (scf to jumps; arith, math, vector, complex, memref to LLVM's dialect)
+  and LLVM's code generator; none of LLVM's passes on its IR. Where one is known to be wrong, a
+  definition of ours stands before it.
+- What makes a program loadable (`bools-to-bytes`, `reset-globals`, `free-allocations`, marks for
+  the journal), and GPU kernels as loops (`emulate-gpu`).
 """
 
 from __future__ import annotations
@@ -18,24 +38,18 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import func, llvm
 
-from avial_lab.compiler.backends.llvm import compile_llvm_ir
-from avial_lab.compiler.catalogue import HOST, SEQUENTIAL, TASKS_TO_MPI
+from avial_lab.compiler.analysis.accesses.buffers import argument_name
+from avial_lab.compiler.backends.llvm import unoptimised
+from avial_lab.compiler.catalogue import DEFINITIONS, SEQUENTIAL
+from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.program import is_plain, is_structured, program_function, symbol_of
 from avial_lab.compiler.lowering.arithmetic import arithmetic
-from avial_lab.compiler.lowering.machine_code import lower_to_llvm
-from avial_lab.compiler.lowering.pipelines import TO_HOST
+from avial_lab.compiler.lowering.machine_code import refuse_printing
+from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
-from avial_lab.compiler.lowering.stages import text_of
-from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder
 from avial_lab.compiler.passes.tasks.check_bounds import Site, sites_of
-from avial_lab.core.buffers import Buffer, Storage, row_major
+from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import CellSpan
-
-_CHECKED: tuple[Pass | str, ...] = (
-    *TASKS_TO_MPI.passes({"tasks-to-mpi": {"share": False}}),
-    *HOST.passes(),
-)
-_UNCHECKED: tuple[Pass | str, ...] = (*TASKS_TO_MPI.passes(), *TO_HOST)
 
 
 @dataclass(frozen=True)
@@ -80,42 +94,73 @@ def reference(
     sum is taken apart here, whatever a run may do.
     """
     work = module.operation.clone().operation
-    run_passes(work, arithmetic(strict=strict))
-    if is_structured(work):
-        run_passes(work, SEQUENTIAL.passes({"place-in-order": None}))
-    plain = is_plain(work)
-    if plain:
-        _write_entry(work)
-    else:
-        run_passes(work, (PlaceInOrder(tuple(buffers), tuple(storages)),))
-    passes = _CHECKED if bounds_checks else _UNCHECKED
-    run_passes(work, passes[plain:])  # no tasks, no tasks-to-mpi
-    sites = sites_of(work)
-    lower_to_llvm(work, text_of(work))
-    check_lowered(work)
-    code = compile_llvm_ir(llvm.translate_module_to_llvmir(work))
     known = {buffer.name: buffer for buffer in buffers}
+    descriptors_of = [known[name] for name in _array_names(work)]
+    lower(work, bounds_checks=bounds_checks, strict=strict)
+    sites = sites_of(work)
+    code = unoptimised(llvm.translate_module_to_llvmir(work))
     result = {
         storage.name: _values(storage, known[storage.buffers[0]], data.get(storage.name))
         for storage in storages
     }
-    with _loaded(code.shared_object) as library:
+    with _loaded(code) as library:
         record = (ctypes.c_int64 * 4)()
         step = ctypes.c_int64(-1) if journal is None else journal
         _set_pointer(library, "avial_journal", step)
         _set_pointer(library, "avial_bounds", record)
-        if plain:
-            descriptors = [
-                _Descriptor.of_buffer(result[buffer.storage], buffer) for buffer in buffers
-            ]
-        else:
-            descriptors = [_Descriptor.of_storage(result[storage.name]) for storage in storages]
+        descriptors = [
+            _Descriptor.of_buffer(result[buffer.storage], buffer) for buffer in descriptors_of
+        ]
         entry = library["_mlir_ciface_main"]
         entry.restype = None
         started = time.perf_counter()
         entry(*[ctypes.byref(descriptor.fields) for descriptor in descriptors])
         seconds = time.perf_counter() - started
     return ReferenceResult(result, _violations(record, sites), seconds)
+
+
+def lower(module: ir.Operation, *, bounds_checks: bool, strict: bool) -> None:
+    """From the module as it was read down to LLVM's dialect, in place."""
+    structured = is_structured(module)
+    tasks = not structured and not is_plain(module)
+    generic, *rest = in_order(tasks=tasks, structured=structured)
+    run_passes(module, (generic, *arithmetic(strict=strict), *rest))
+    if not tasks:
+        _write_entry(module)
+    run_passes(module, definitions(bounds_checks=bounds_checks))
+    refuse_printing(module)
+    run_passes(module, TO_LLVM)
+    check_lowered(module)
+
+
+def in_order(*, tasks: bool, structured: bool) -> tuple[Pass, ...]:
+    """What makes a program of tasks, or of replicates and converges, one sequence."""
+    return SEQUENTIAL.passes(
+        {
+            "converge-to-loops": {} if structured else None,
+            "unwrap-tasks": {} if structured else None,
+            "task-steps": {} if tasks else None,
+        }
+    )
+
+
+def definitions(*, bounds_checks: bool) -> tuple[Pass | str, ...]:
+    return DEFINITIONS.passes(
+        {
+            "check-bounds": {} if bounds_checks else None,
+            "ieee-min-max": {"machine": ""},  # LLVM's own operation on every machine
+        }
+    )
+
+
+def _array_names(module: ir.Operation) -> list[str]:
+    """The names of the program's arrays, in the order of its arguments."""
+    function = program_function(module)
+    attributes = function.attributes.get("arg_attrs")
+    return [
+        argument_name(attributes, k) or name_of(argument.location) or f"arg{k}"
+        for k, argument in enumerate(function.regions[0].blocks[0].arguments)
+    ]
 
 
 def _write_entry(module: ir.Operation) -> None:
@@ -186,10 +231,6 @@ class _Descriptor:
         words[3 + rank :] = strides
         self.memory = memory  # keeps it
         self.fields = words
-
-    @staticmethod
-    def of_storage(memory: np.ndarray) -> _Descriptor:
-        return _Descriptor(memory, memory.ctypes.data, memory.shape, row_major(memory.shape))
 
     @staticmethod
     def of_buffer(memory: np.ndarray, buffer: Buffer) -> _Descriptor:

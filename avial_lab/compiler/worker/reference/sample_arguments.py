@@ -23,6 +23,7 @@ from avial_lab.compiler.analysis.polyhedral.sizes import (
 from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.compiler.frontends.mlir.results import is_result
 from avial_lab.compiler.ir.locations import name_of, span_of
+from avial_lab.compiler.ir.operations import constant_of
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.views import DYNAMIC, defining
 from avial_lab.compiler.lowering.run import run_passes
@@ -31,7 +32,6 @@ from avial_lab.compiler.requests import Argument, Scalar, Source
 from avial_lab.compiler.worker.reference.whole_arrays import (
     Shape,
     axes_of,
-    constant,
     points,
     viewed_bytes,
     windows,
@@ -209,7 +209,7 @@ def _with_windows(
         op = defining(value)
         if op is None or op.name != "memref.dim":
             return None
-        shape, dim = shape_of(op.operands[0]), constant(op.operands[1])
+        shape, dim = shape_of(op.operands[0]), constant_of(op.operands[1])
         return shape[dim] if dim is not None and dim < len(shape) else None
 
     def visit(op: ir.Operation) -> ir.WalkResult:

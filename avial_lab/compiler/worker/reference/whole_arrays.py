@@ -10,8 +10,8 @@ from math import prod
 
 from mlir import ir
 
-from avial_lab.compiler.ir.operations import itemsize_of
-from avial_lab.compiler.ir.views import DYNAMIC, defining, view_chain
+from avial_lab.compiler.ir.operations import constant_of, itemsize_of
+from avial_lab.compiler.ir.views import DYNAMIC, view_chain
 
 Shape = Sequence[int | None]
 """None: a size that is not known."""
@@ -100,7 +100,7 @@ def viewed_bytes(function: ir.Operation) -> list[tuple[ir.Value, int]]:
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "memref.view":
             kind = ir.MemRefType(op.result.type)
-            parts = [constant(value) for value in list(op.operands)[1:]]
+            parts = [constant_of(value) for value in list(op.operands)[1:]]
             fixed = [n for n in kind.shape if n != DYNAMIC]
             if None not in parts:
                 shift, *sizes = [part or 0 for part in parts]
@@ -110,10 +110,3 @@ def viewed_bytes(function: ir.Operation) -> list[tuple[ir.Value, int]]:
 
     function.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
-
-
-def constant(value: ir.Value) -> int | None:
-    op = defining(value)
-    if op is None or op.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(op.attributes["value"]).value

@@ -28,7 +28,7 @@ def strips_in(body: str) -> list[tuple[list[str], str, str]]:
 
 def eliminated(body: str) -> Elimination:
     """In blocks of 16 steps."""
-    text = factorisation(body, 70).replace(" attributes {avial.apart}", "")
+    text = factorisation(body, 70).replace(" attributes {avial.no_alias}", "")
     for line in (lines := text.splitlines())[:2]:
         name, _, map_ = line.partition(" = ")
         lines = [each.replace(name, map_) for each in lines[1:]]

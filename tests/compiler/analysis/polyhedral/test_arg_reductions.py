@@ -431,7 +431,7 @@ def test_a_leader_names_its_companions(context: ir.Context) -> None:
     assert (found.kind, found.fixed, found.reorders_rounding) == (
         ReductionKind.MAXIMUM, True, False
     )  # fmt: skip
-    leader, companion = found.updates
-    assert companion.leader == leader
-    assert (leader.load, leader.store, companion.load, companion.store) == ("S1", "S2", "S3", "S3")
+    key, payload = found.updates
+    assert payload.key == key
+    assert (key.load, key.store, payload.load, payload.store) == ("S1", "S2", "S3", "S3")
     assert {d.array.name for d in found.relaxed} == {"best", "at"}

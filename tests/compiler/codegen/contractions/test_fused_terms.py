@@ -32,7 +32,7 @@ def convolution(
     f = f"memref<{o}x{c}x{p}x{q}xf64>"
     x, y = f"memref<{c}x{p}x{j + q}xf64>", f"memref<{o}x{j}xf64>"
     return f"""
-      func.func @f(%F: {f}, %X: {x}, %Y: {y}) attributes {{avial.apart}} {{
+      func.func @f(%F: {f}, %X: {x}, %Y: {y}) attributes {{avial.no_alias}} {{
           {" ".join(loops[name] for name in order)}
             %a = affine.load %F[{weight}] : {f}
             %b = affine.load %X[%c, %p, %j + %q] : {x}
@@ -120,7 +120,7 @@ def images(columns: int) -> str:
     """Y[i, j, o] += X[i + a, j + b, c] * W[a, b, c, o]."""
     x, w, y = "memref<13x14x8xf64>", f"memref<3x3x8x{columns}xf64>", f"memref<11x12x{columns}xf64>"
     return f"""
-      func.func @f(%X: {x}, %W: {w}, %Y: {y}) attributes {{avial.apart}} {{
+      func.func @f(%X: {x}, %W: {w}, %Y: {y}) attributes {{avial.no_alias}} {{
         affine.for %i = 0 to 11 {{ affine.for %j = 0 to 12 {{
           affine.for %a = 0 to 3 {{ affine.for %b = 0 to 3 {{ affine.for %c = 0 to 8 {{
             affine.for %o = 0 to {columns} {{
@@ -220,7 +220,7 @@ def test_few_products_of_one_loop_stay_loops(columns, blocks):
     """32 x 64 x 128: their arrays stay in a core's caches."""
     product = f"""
     func.func @f(%A: memref<32x128xf64>, %B: memref<128x{columns}xf64>,
-                 %C: memref<32x{columns}xf64>) attributes {{avial.apart}} {{
+                 %C: memref<32x{columns}xf64>) attributes {{avial.no_alias}} {{
       affine.for %i = 0 to 32 {{ affine.for %j = 0 to {columns} {{ affine.for %k = 0 to 128 {{
         %a = affine.load %A[%i, %k] : memref<32x128xf64>
         %b = affine.load %B[%k, %j] : memref<128x{columns}xf64>

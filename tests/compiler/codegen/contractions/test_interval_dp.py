@@ -80,7 +80,7 @@ class Splits:
         #after = affine_map<(d) -> (d + 1)>
         #low = affine_map<(d) -> (d + {self.first})>
         #high = affine_map<(i, j) -> (j + {self.last}, {MOST})>
-        func.func @f(%T: {array}) attributes {{avial.apart}} {{
+        func.func @f(%T: {array}) attributes {{avial.no_alias}} {{
           affine.for %s = 0 to {self.rows} {{
             %i = affine.apply #row(%s)
             affine.for %j = #after(%i) to {self.columns} {{{neighbours}
@@ -175,7 +175,7 @@ ANY_SIZE = """
   #row = affine_map<(d)[n] -> (n - 1 - d)>
   #after = affine_map<(d) -> (d + 1)>
   #here = affine_map<(d) -> (d)>
-  func.func @f(%T: memref<?x?xi64>, %n: index) attributes {avial.apart} {
+  func.func @f(%T: memref<?x?xi64>, %n: index) attributes {avial.no_alias} {
     affine.for %s = 0 to %n {
       %i = affine.apply #row(%s)[%n]
       affine.for %j = #after(%i) to %n {

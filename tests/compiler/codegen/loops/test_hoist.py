@@ -74,7 +74,7 @@ def text_of(case: str, kind: str, sizes: tuple[int, int, int], row: str = "0") -
         body = body.replace(f"{{{name}}}", str(value))
     return f"""
     #same = affine_map<(d) -> (d)>
-    func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind}) attributes {{avial.apart}} {{
+    func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind}) attributes {{avial.no_alias}} {{
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c3 = arith.constant 3 : index

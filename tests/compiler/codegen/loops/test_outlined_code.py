@@ -35,7 +35,7 @@ def blocked(context: ir.Context, *sums: str) -> ir.Operation:
     arrays = ", ".join(f"%{name}: memref<90x90xf64>" for name in "ABCD")
     with context, ir.Location.unknown():
         module = ir.Module.parse(
-            f"func.func private @S1({arrays}) attributes {{avial.apart}} {{ {nests} return }}"
+            f"func.func private @S1({arrays}) attributes {{avial.no_alias}} {{ {nests} return }}"
         ).operation
     run_passes(module, (BlockContractions(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
     return module
@@ -93,7 +93,7 @@ def test_what_is_packed_counts_more(context: ir.Context) -> None:
 TRIANGLE = """
 #id = affine_map<(d) -> (d)>
 func.func private @S1(%A: memref<90x90xf64>, %B: memref<90x90xf64>, %C: memref<90x90xf64>)
-    attributes {avial.apart} {
+    attributes {avial.no_alias} {
   affine.for %i = 0 to 90 { affine.for %j = 0 to 70 { affine.for %p = 0 to #id(%i) {
     %c = affine.load %C[%i, %j] : memref<90x90xf64>
     %a = affine.load %A[%i, %p] : memref<90x90xf64>
@@ -115,11 +115,11 @@ def test_a_tile_is_one_call_where_each_row_has_terms_of_its_own(context: ir.Cont
 
 def test_triangles_of_other_bounds_have_the_same_tile(context: ir.Context) -> None:
     """The caller finds out which terms a row has."""
-    head, _, loops = TRIANGLE.partition("attributes {avial.apart} {")
+    head, _, loops = TRIANGLE.partition("attributes {avial.no_alias} {")
     nest = loops.partition("  return")[0]
     other = nest.replace("%i = 0 to 90", "%i = 7 to 80").replace("#id(%i)", "min #both(%i)")
     both = "#both = affine_map<(d) -> (d + 9, 85)>\n"
-    text = f"{both}{head}attributes {{avial.apart}} {{ {nest} {other} return }}"
+    text = f"{both}{head}attributes {{avial.no_alias}} {{ {nest} {other} return }}"
     with context, ir.Location.unknown():
         module = ir.Module.parse(text).operation
     run_passes(module, (BlockContractions(cpu=Cpu(vector_bytes=64, vector_registers=32)),))
@@ -129,7 +129,7 @@ def test_triangles_of_other_bounds_have_the_same_tile(context: ir.Context) -> No
 
 ROOM = """
 func.func private @S1(%A: memref<900x900xf64>, %B: memref<900x900xf64>, %C: memref<900x900xf64>)
-    attributes {avial.apart} {
+    attributes {avial.no_alias} {
   affine.for %i = 0 to 900 { affine.for %j = 0 to 900 { affine.for %p = 0 to 900 {
     %c = affine.load %C[%i, %j] : memref<900x900xf64>
     %a = affine.load %A[%i, %p] : memref<900x900xf64>

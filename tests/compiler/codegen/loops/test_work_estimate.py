@@ -16,7 +16,7 @@ from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamForStores
 
 ROWS = """
 func.func @S1(%A: memref<?x240xf64>, %x: memref<?xf64>, %y: memref<240xf64>)
-    attributes {avial.apart} {
+    attributes {avial.no_alias} {
   affine.for %i = 0 to ROWS { affine.for %j = 0 to 240 {
     %a = affine.load %A[%i, %j] : memref<?x240xf64>
     %v = affine.load %x[%i] : memref<?xf64>

@@ -42,6 +42,14 @@ ONE_OF_TWO = subview(
             ),
             "[[0], [1, 2], [3]]",
         ),
+        (  # an open extent may become one of 1
+            subview(
+                OPEN,
+                "[0, 1, 1, 1][1, %n, 2, 2][1, 1, 1, 1]",
+                "memref<?x2x2xf32, strided<[?, ?, 1], offset: ?>>",
+            ),
+            "[[0, 1], [2], [3]]",
+        ),
         (  # The first goes: its group ends with an open extent, whose stride MLIR leaves open.
             subview(
                 OPEN,

@@ -6,10 +6,10 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.arithmetic.strict_arithmetic import StrictArithmetic
 from tests.compiler.passes.golden import cases_of
-from tests.compiler.passes.steps import passes_in
 
 REORDERING = {
     "partial_sums": ("rows_and_columns", "privatise-array-sums"),
@@ -30,5 +30,5 @@ def test_the_order_of_the_text(name: str, strict: bool) -> None:
         if strict:
             run_passes(module, (StrictArithmetic(),))
         before = str(module)
-        run_passes(module, passes_in(passes))
+        run_passes(module, parse_passes(passes))
         assert (str(module) == before) == strict

@@ -14,7 +14,7 @@ POINTER = "!llvm.ptr"
 
 
 @pytest.mark.parametrize("kinds", list(product([POINTER, "i64", "f32"], repeat=3)))
-@pytest.mark.parametrize("mark", ["", " attributes {avial.apart}"])
+@pytest.mark.parametrize("mark", ["", " attributes {avial.no_alias}"])
 def test_which_arguments(kinds: tuple[str, ...], mark: str) -> None:
     arguments = ", ".join(f"%a{k}: {kind}" for k, kind in enumerate(kinds))
     text = f"llvm.func @f({arguments}){mark} {{\n  llvm.return\n}}"

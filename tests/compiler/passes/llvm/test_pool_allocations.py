@@ -65,7 +65,7 @@ def test_memory_of_each_iteration(count: int) -> None:
 
 
 def test_memory_of_the_golden_file() -> None:
-    text = cases_of("keep_memory")["scratch"].partition("// Functions with a body")[0]
+    text = cases_of("pool_allocations")["scratch"].partition("// Functions with a body")[0]
     taken, given = counted(text, ctypes.c_double(2.5), ctypes.c_int64(3), ctypes.c_double())
     assert len(taken) == 1
     assert given == taken

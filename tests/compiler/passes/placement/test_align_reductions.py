@@ -9,7 +9,7 @@ from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import alone_in, reduced_arrays
-from avial_lab.compiler.lowering.lower import take_apart
+from avial_lab.compiler.lowering.lower import split_into_tasks
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.placement import align_reductions
@@ -35,7 +35,7 @@ def phases_of(text: str, monkeypatch: pytest.MonkeyPatch, *, strict: bool = Fals
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(text, context), strict=strict)
+        placed = split_into_tasks(ir.Module.parse(text, context), strict=strict)
         passes = (PlacePhasesHere(2), AlignReductions(2))
         assert [str(each) for each in parse_passes(",".join(map(str, passes)))] == [
             str(each) for each in passes

@@ -15,7 +15,7 @@ from mlir import ir
 from avial_lab.compiler.ir import phases
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects import register
-from avial_lab.compiler.lowering.lower import take_apart
+from avial_lab.compiler.lowering.lower import split_into_tasks
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.passes.placement import fuse_phases
@@ -69,7 +69,7 @@ def test_few_ranks_leave_blocks_of_steps_to_one_of_them(
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(text, context))
+        placed = split_into_tasks(ir.Module.parse(text, context))
         passes = (PlacePhasesHere(ranks), FusePhases(ranks=ranks))
         assert [str(each) for each in parse_passes(",".join(map(str, passes)))] == [
             str(each) for each in passes
@@ -91,7 +91,7 @@ def test_what_stands_between_phases_goes_along(elsewhere: bool) -> None:
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(text, context))
+        placed = split_into_tasks(ir.Module.parse(text, context))
         run_passes(placed, (PlacePhasesHere(1), FusePhases()))
     assert ("avial.converge" in str(placed)) == elsewhere
 
@@ -142,7 +142,7 @@ def _placed(text: str, *passes: Pass, ranks: int = 2) -> str:
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(text, context))
+        placed = split_into_tasks(ir.Module.parse(text, context))
         run_passes(placed, (PlacePhasesHere(ranks), *passes))
         return str(placed)
 

@@ -8,7 +8,7 @@ from mlir import ir
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.lower import take_apart
+from avial_lab.compiler.lowering.lower import split_into_tasks
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order import fuse_loops
 from avial_lab.compiler.passes.placement.join_phases import FUSED, JoinPhases, names_of
@@ -26,7 +26,7 @@ def joined(text: str) -> list[list[str]]:
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(text, context))
+        placed = split_into_tasks(ir.Module.parse(text, context))
         run_passes(placed, (PlacePhasesHere(1), JoinPhases()))
         phases = [
             op for op in operations_in(placed) if op.name in ("avial.replicate", "avial.task")

@@ -8,7 +8,7 @@ from mlir import ir
 import avial_lab
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.phases import alone_in
-from avial_lab.compiler.lowering.lower import take_apart
+from avial_lab.compiler.lowering.lower import split_into_tasks
 from avial_lab.compiler.lowering.opt import parse_passes
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.placement import keep_on_one
@@ -135,7 +135,7 @@ def test_one_rank_has_what_several_would_wait_for(
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(text, context))
+        placed = split_into_tasks(ir.Module.parse(text, context))
         passes = (PlacePhasesHere(ranks), KeepOnOne(ranks))
         assert [str(each) for each in parse_passes(",".join(map(str, passes)))] == [
             str(each) for each in passes
@@ -150,7 +150,7 @@ def test_what_is_sent_is_what_the_plan_sends(monkeypatch: pytest.MonkeyPatch) ->
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(text, context))
+        placed = split_into_tasks(ir.Module.parse(text, context))
         run_passes(placed, (PlacePhasesHere(2), KeepOnOne(2)))
         why = alone_in(placed)
     assert why is not None
@@ -221,6 +221,6 @@ def test_thousands_of_messages_for_little_work_are_none(
     context = ir.Context()
     with context:
         register(context)
-        placed = take_apart(ir.Module.parse(rotations(n), context))
+        placed = split_into_tasks(ir.Module.parse(rotations(n), context))
         run_passes(placed, (PlacePhasesHere(3), KeepOnOne(3)))
         assert (alone_in(placed) is not None) == alone

@@ -8,7 +8,7 @@ import pytest
 from mlir import ir
 
 from avial_lab.compiler.lowering.run import run_passes
-from avial_lab.compiler.passes.placement.place_tasks import PlaceInOrder, PlaceTasks
+from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
 from avial_lab.core.errors import PassError
 from tests.compiler.backends import deck
 
@@ -67,14 +67,6 @@ def test_a_task_that_the_schedule_forgot() -> None:
     forgetful = replace(schedule, placements=schedule.placements[:2])
     with pytest.raises(PassError, match="the schedule does not place task 'task3'"):
         run_passes(deck.module().operation, (PlaceTasks(forgetful),))
-
-
-def test_in_order_is_one_rank_and_every_task() -> None:
-    module = deck.module()
-    graph = deck.schedule().graph
-    run_passes(module.operation, (PlaceInOrder(graph.buffers, graph.storages),))
-    programs = ir.ArrayAttr(_function(module).attributes["avial.programs"])
-    assert [str(program) for program in programs] == ['["run task1", "run task2", "run task3"]']
 
 
 def test_a_module_without_a_schedule() -> None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests, may_run_at_once
 from avial_lab.compiler.analysis.patterns.contractions import (
     Contraction,
@@ -46,7 +46,7 @@ from avial_lab.compiler.codegen.loops.outlined_code import SharedCode
 from avial_lab.compiler.codegen.loops.unroll_and_jam import MOST_VECTORS
 from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.nesting import FORS
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.machine.cpu import Cpu, this_cpu
 
 STEPS = 128
@@ -90,7 +90,7 @@ class BlockContractions:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             shared = SharedCode()
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for loop in list(free_nests(function)):
                     self._nest(loop, self.steps, shared)
 
@@ -122,7 +122,7 @@ class BlockContractions:
         nests = list(free_nests(loop))
         found = [self._nest(each, width, shared, inside=inside or outer) for each in nests]
         if outer and any(found):
-            tell(
+            add_remark(
                 loop,
                 NAME,
                 f"iterations of {loop_name(loop)} run in parallel, each with its own blocks",
@@ -146,7 +146,7 @@ class BlockContractions:
             scop = read_scop(loop)
             units = units_of(scop, apart=True)
         except Immovable as reason:
-            tell(loop, NAME, f"no contraction found in loop {loop_name(loop)}: {reason}")
+            add_remark(loop, NAME, f"no contraction found in loop {loop_name(loop)}: {reason}")
             return None
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
         copy = None if found is None else joined_terms(loop, scop, found)
@@ -158,27 +158,27 @@ class BlockContractions:
         alone = False
         code = BlockCode(self._sizes, loop, scop, shared, inside, self.blas)
         if found is not None and (why := self._too_small(found, joined=joined)):
-            tell(loop, NAME, f"{_summed(found)}, is not blocked: {why}")
+            add_remark(loop, NAME, f"{_summed(found)}, is not blocked: {why}")
             alone, found = not (found.before or found.after), None
         if found is not None:
-            self._tell(loop, found, code.products(found, ()), self._sizes.tiles(found))
-            return [(each, width) for each in code.apart(found)]
+            self._add_remarks(loop, found, code.products(found, ()), self._sizes.tiles(found))
+            return [(each, width) for each in code.split_off(found)]
         # Blocks of terms of what is too small as a whole would be none the better.
         steps = None if alone else _blocked(scop, units, width, self.cpu)
         if steps is None:
             if width == self.steps and not inside and self._table(loop, shared):
                 return []
             if width == self.steps:
-                tell(loop, NAME, f"no contraction in loop {loop_name(loop)}")
+                add_remark(loop, NAME, f"no contraction in loop {loop_name(loop)}")
             return None
-        told = f"blocks of {steps.width} steps"
+        remark = f"blocks of {steps.width} steps"
         if steps.updates:
-            told += ", each followed by contractions that update the remaining part"
-        tell(loop, f"{NAME}{{steps={steps.width}}}", told)
+            remark += ", each followed by contractions that update the remaining part"
+        add_remark(loop, f"{NAME}{{steps={steps.width}}}", remark)
         for update in steps.updates:
             saved = [value for save in update.saves for value in save.values]
             found = update.contraction
-            self._tell(loop, found, code.products(found, saved), self._sizes.tiles(found))
+            self._add_remarks(loop, found, code.products(found, saved), self._sizes.tiles(found))
         # Panels that are read as they change have rows to go along; the others walk down columns.
         saving = any(update.saves for update in steps.updates)
         return [(each, 0 if saving else width // NARROWER) for each in code.steps(steps)]
@@ -198,9 +198,9 @@ class BlockContractions:
         code = TableCode(loop, by_name, table, tiles, shared)
         if not code.write(scop):
             return False
-        told = f"tiles of {table.width} × {table.width}, each beginning with a contraction of the"
-        tell(loop, f"{NAME}{{steps={table.width}}}", f"{told} tiles before it")
-        self._tell(loop, table.far, SHARED_AROUND if self.blas else "", tiles)
+        remark = f"tiles of {table.width} × {table.width}, each beginning with a contraction of the"
+        add_remark(loop, f"{NAME}{{steps={table.width}}}", f"{remark} tiles before it")
+        self._add_remarks(loop, table.far, SHARED_AROUND if self.blas else "", tiles)
         loop.erase()
         return True
 
@@ -222,7 +222,7 @@ class BlockContractions:
         scop = read_scop(loop)
         return _blocked(scop, units_of(scop, apart=True), self.steps, self.cpu)
 
-    def _tell(
+    def _add_remarks(
         self,
         loop: ir.Operation,
         found: Contraction,
@@ -234,12 +234,14 @@ class BlockContractions:
         if not isinstance(products, str):
             routine = f"cblas_{'d' if isinstance(found.stored.type, ir.F64Type) else 's'}gemm"
             calls = f"{len(products)} calls" if len(products) > 1 else "a call"
-            tell(loop, f"{NAME}{{blas=true}}", f"{summed}: {calls} of {routine}, in its own order")
+            add_remark(
+                loop, f"{NAME}{{blas=true}}", f"{summed}: {calls} of {routine}, in its own order"
+            )
             return
         if products:
-            tell(loop, f"{NAME}{{blas=true}}", f"{summed}: not passed to a BLAS: {products}")
+            add_remark(loop, f"{NAME}{{blas=true}}", f"{summed}: not passed to a BLAS: {products}")
         sized = replace(self, terms=tiles.terms, block=tiles.block, blas=False)
-        tell(loop, sized, f"{summed}, {described(found, tiles)}")
+        add_remark(loop, sized, f"{summed}, {described(found, tiles)}")
 
     def _too_small(self, found: Contraction, *, joined: bool) -> str:
         """Why packing would not pay: each value that it moves is used once for each row, or column,

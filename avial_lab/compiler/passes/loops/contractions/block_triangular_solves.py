@@ -12,7 +12,7 @@ from functools import partial
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests, nearest_loops
 from avial_lab.compiler.analysis.parallelism.sums import longest_of
 from avial_lab.compiler.analysis.patterns.interchange import OPERATIONS
@@ -22,7 +22,12 @@ from avial_lab.compiler.analysis.patterns.triangular_solves import (
     substitution_in,
 )
 from avial_lab.compiler.analysis.polyhedral.budget import limited
-from avial_lab.compiler.analysis.polyhedral.instances import Part, shorter, times_of, together
+from avial_lab.compiler.analysis.polyhedral.instances import (
+    UnitInstances,
+    shorter,
+    times_of,
+    together,
+)
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.units import Immovable, units_of
@@ -33,7 +38,7 @@ from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import LOOPS, operations_in
 from avial_lab.compiler.ir.program import is_strict
-from avial_lab.compiler.ir.remarks import loop_name, note_terms, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name, note_terms
 
 NAME = "block-triangular-solves"
 ROWS = 64
@@ -56,7 +61,7 @@ class BlockTriangularSolves:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 self._in(function, strict=is_strict(module))
 
     def __str__(self) -> str:
@@ -85,8 +90,8 @@ class BlockTriangularSolves:
         terms = _terms(loop)
         if terms < (FEWEST - 1) * self.rows or not _write(loop, scop, found):
             return False
-        told = f"rows of {loop_name(loop)} depend on those before: {self.rows} at a time, "
-        tell(loop, self, f"{told}the diagonal triangle on one thread")
+        remark = f"rows of {loop_name(loop)} depend on those before: {self.rows} at a time, "
+        add_remark(loop, self, f"{remark}the diagonal triangle on one thread")
         if not strict:  # a sum is cut in two, and both of its parts may be in any order
             note_terms(loop, terms)
         loop.erase()
@@ -139,7 +144,7 @@ def _place(op: ir.Operation, first: int) -> Place:
     return (str(op.attributes["map"]) if "map" in op.attributes else "", *list(op.operands)[first:])
 
 
-Nests = tuple[tuple[Sequence[Part], isl.AstNode], ...]
+Nests = tuple[tuple[Sequence[UnitInstances], isl.AstNode], ...]
 """Parts, and loops in which they are in the order of the program."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, math, memref
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.patterns.split_reductions import (
     PiecedSum,
@@ -30,7 +30,7 @@ from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import defined_in
 from avial_lab.compiler.ir.operations import Element, operations_in
 from avial_lab.compiler.ir.program import is_strict
-from avial_lab.compiler.ir.remarks import listed, note_terms, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, note_terms
 from avial_lab.compiler.passes.loops.contractions.block_contractions import (
     FEW_PRODUCTS,
     FEWEST_OF_EACH,
@@ -64,7 +64,7 @@ class MergeSplitReductions:
         if is_strict(module):
             return
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for nest in list(free_nests(function)):
                     self._join(nest)
 
@@ -139,9 +139,9 @@ class _Writer:
             found.temporary.owner.operation.erase()
 
     def _tell(self) -> None:
-        term, pieces = self.found.loops[-1], listed(self.found.told)
-        told = f"merged the sums over {term} from {pieces}: a triangle and its mirror image"
-        tell(self.nest, NAME, told)
+        term, pieces = self.found.loops[-1], listed(self.found.mirrored)
+        remark = f"merged the sums over {term} from {pieces}: a triangle and its mirror image"
+        add_remark(self.nest, NAME, remark)
 
     @contextmanager
     def _loops(self, box: Sequence[Range], values: dict[str, ir.Value]) -> Iterator[list[ir.Value]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS, functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS, functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops, kept_nests
 from avial_lab.compiler.analysis.polyhedral.dependences import carried_among
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
@@ -18,7 +18,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Scop
 from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.effects import STORES
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 
 NAME = "independent-accesses"
 
@@ -35,7 +35,7 @@ class IndependentAccesses:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for nest in kept_nests(function):
                     mark_rows(nest)
 
@@ -51,7 +51,7 @@ def mark_rows(nest: ir.Operation) -> None:
         assert scop is not None
         if _independent(scop, loop):
             loop.attributes[INDEPENDENT] = ir.UnitAttr.get()
-            tell(
+            add_remark(
                 loop, NAME, f"iterations of {loop_name(loop)} are independent and may be vectorised"
             )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import (
     columns_of,
     free_nests,
@@ -23,7 +23,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.ir.attributes import DECLARED, PARALLEL, SLICED
 from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 
 NAME = "mark-parallel"
 
@@ -38,13 +38,13 @@ class MarkParallel:
     Where elements depend on those of their own column alone, the loop is `avial.sliced`; others
     that change what it reads, or read what it changes, are so then too.
 
-    Only in functions whose arrays share no memory, as far as anyone knows (`avial.apart`). A nest
-    in which some loop is marked already is left to the pass that marked it.
+    Only in functions whose arrays do not alias (`avial.no_alias`). A nest in which some loop is
+    marked already is left to the pass that marked it.
     """
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for loop in list(free_nests(function)):
                     _mark(loop)
                 _keep_columns(function)
@@ -61,14 +61,14 @@ def _mark(loop: ir.Operation, scop: Scop | None = None) -> None:
     why_not = order_of(loop, scop)
     if why_not is None:
         loop.attributes[PARALLEL] = ir.UnitAttr.get()
-        tell(loop, NAME, f"iterations of {loop_name(loop)} may run in parallel")
+        add_remark(loop, NAME, f"iterations of {loop_name(loop)} may run in parallel")
         return
-    tell(loop, NAME, f"iterations of {loop_name(loop)} run in order: {why_not}")
+    add_remark(loop, NAME, f"iterations of {loop_name(loop)} run in order: {why_not}")
     columns = columns_of(loop, scop)
     if columns:
         loop.attributes[SLICED] = ir.UnitAttr.get()
         names = listed(dict.fromkeys(map(loop_name, columns)))
-        tell(
+        add_remark(
             loop, NAME, f"parts of {names} may run in parallel, each with all of {loop_name(loop)}"
         )
     for inner in columns:
@@ -95,7 +95,7 @@ def _keep_columns(function: ir.Operation) -> None:
         for inner in columns:
             inner.attributes[PARALLEL] = ir.UnitAttr.get()
         names = listed(dict.fromkeys(map(loop_name, columns)))
-        tell(nest, NAME, f"each thread runs all of {loop_name(nest)} for its part of {names}")
+        add_remark(nest, NAME, f"each thread runs all of {loop_name(nest)} for its part of {names}")
 
 
 def _marked(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -12,7 +12,7 @@ from itertools import combinations
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.views import defining, is_memref, view_chain
@@ -25,7 +25,7 @@ class NoAlias:
     or made anew.
 
     before:  func.func private @S1(%A, %B)               call @S1(%a, %b)  call @S2(%a, %a)
-    after:   func.func private @S1(%A, %B) {avial.apart}
+    after:   func.func private @S1(%A, %B) {avial.no_alias}
 
     Parts of one array are different memory where they are boxes without a common element.
 
@@ -44,14 +44,14 @@ class NoAlias:
             op = view.operation
             if op.name == "func.func" and op != entry and len(op.regions[0].blocks):
                 name = ir.StringAttr(op.attributes["sym_name"]).value
-                if name in calls and all(_apart(call, given) for call in calls[name]):
-                    op.attributes[APART] = ir.UnitAttr.get(module.context)
+                if name in calls and all(_are_disjoint(call, given) for call in calls[name]):
+                    op.attributes[NO_ALIAS] = ir.UnitAttr.get(module.context)
 
     def __str__(self) -> str:
         return "no-alias"
 
 
-def _apart(call: ir.Operation, given: Set[object]) -> bool:
+def _are_disjoint(call: ir.Operation, given: Set[object]) -> bool:
     parts = [_part(operand) for operand in call.operands if is_memref(operand)]
     if not all(root in given or _is_new(root) for root, _ in parts):
         return False

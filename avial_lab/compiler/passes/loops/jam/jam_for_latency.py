@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.patterns.time_tiling import SIDE_BY_SIDE
 from avial_lab.compiler.analysis.patterns.wavefront_skew import is_recurrence, lag_of
 from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
@@ -30,7 +30,7 @@ from avial_lab.compiler.ir.llvm_attributes import NO_VECTORS, tell_llvm
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import FORS, body_of
 from avial_lab.compiler.ir.operations import operations_in, operations_named
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 from avial_lab.compiler.ir.views import may_be
 
 COLUMNS = 32
@@ -64,7 +64,7 @@ class JamForLatency:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 rows = _count_rows(function)
                 lagging = self._interleave_in(function)
                 if lagging and lagging == rows:
@@ -105,9 +105,11 @@ class JamForLatency:
         if rows < 2:
             return None
         taken = f"jam-for-latency{{rows={rows}}}"
-        told = f"{rows} rows of {loop_name(loop)} interleaved: each alone is a chain of dependences"
+        remark = (
+            f"{rows} rows of {loop_name(loop)} interleaved: each alone is a chain of dependences"
+        )
         if PARALLEL in loop.attributes:
-            tell(loop, taken, told)
+            add_remark(loop, taken, remark)
             left = put_side_by_side(loop, rows)
             if rows > INDEPENDENT_ROWS:
                 put_side_by_side(left, INDEPENDENT_ROWS)
@@ -120,7 +122,7 @@ class JamForLatency:
         lag = lag_of(scop, outer, loops[0], rows)
         if lag is None or lag > _MOST_LAG or _is_over(inner[0], lag):
             return None
-        tell(loop, taken, f"{told}; each row {lag} columns behind the one before")
+        add_remark(loop, taken, f"{remark}; each row {lag} columns behind the one before")
         Rows(loop, rows, lag).write()
         return lag
 

@@ -22,7 +22,7 @@ from avial_lab.compiler.codegen.loops.unroll_and_jam import put_side_by_side, va
 from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.nesting import body_of
 from avial_lab.compiler.ir.operations import nbytes_of
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 from avial_lab.machine.constants import LINE_BYTES, PAGE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 
@@ -81,7 +81,7 @@ def _share(loop: ir.Operation, phase: ir.Operation, cpu: Cpu) -> bool:
     ]
     if any(_share_pages(op, variable_of(loop), cpu.l2_bytes) for op in accesses):
         return False
-    tell(phase, NAME, f"{ROWS} rows of {loop_name(loop)} jammed: they load the same elements")
+    add_remark(phase, NAME, f"{ROWS} rows of {loop_name(loop)} jammed: they load the same elements")
     put_side_by_side(loop, ROWS)
     return True
 

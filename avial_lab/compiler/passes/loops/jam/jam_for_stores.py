@@ -16,7 +16,7 @@ from enum import Enum, auto
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import (
     ends_of,
     goes_along,
@@ -36,7 +36,7 @@ from avial_lab.compiler.codegen.loops.unroll_and_jam import (
 from avial_lab.compiler.ir.effects import STORES
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, holds
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 
 NAME = "jam-for-stores"
 ROWS = 4
@@ -75,7 +75,7 @@ class JamForStores:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 self._jam_in(function)
 
     def __str__(self) -> str:
@@ -105,17 +105,17 @@ class JamForStores:
         shared = sorted({name for each in inner for name in _shared(each, own, scop)})
         if not shared or not _may_be_jammed(own, scop):
             return _Left.ALL
-        told = f"rows of {loop_name(loop)} jammed: they share {', '.join(shared)}"
+        remark = f"rows of {loop_name(loop)} jammed: they share {', '.join(shared)}"
         steps = None if self.rows else steps_of(loop, MANY_ROWS)
         if steps is not None and len(steps) * _operations(inner) <= MOST_OPERATIONS:
-            tell(loop, NAME, f"all {len(steps)} {told}")
+            add_remark(loop, NAME, f"all {len(steps)} {remark}")
             around = loop.parent
             assert around is not None
             put_all_side_by_side(loop, steps)
             say_places(around.operation)
             return _Left.NOTHING
         rows = self.rows or _rows_at_once(loop, inner)
-        tell(loop, f"{NAME}{{rows={rows}}}", f"{rows} {told}")
+        add_remark(loop, f"{NAME}{{rows={rows}}}", f"{rows} {remark}")
         put_side_by_side(loop, rows)
         return _Left.ONE_BY_ONE
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS, functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS, functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import may_run_at_once, surely_runs
 from avial_lab.compiler.codegen.loops.iter_args import hand_on, with_more
 from avial_lab.compiler.codegen.loops.unroll_and_jam import MOST_VECTORS, put_side_by_side
@@ -30,7 +30,7 @@ from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, defined_in
 from avial_lab.compiler.ir.operations import loops_in, operations_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.ir.views import view_chain
 from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.machine.cpu import this_cpu
@@ -68,7 +68,7 @@ class JamInRegisters:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 self._hold_in(function)
 
     def __str__(self) -> str:
@@ -104,8 +104,10 @@ class JamInRegisters:
         if PARALLEL not in loop.attributes and not may_run_at_once(loop):
             return False
         names = listed(dict.fromkeys(loop_name(row) for row in _rows_in(sums, alone)))
-        told = f"{rows} rows of {loop_name(loop)} jammed, those of {names} as vectors in registers"
-        tell(loop, f"{NAME}{{rows={rows}}}", told)
+        remark = (
+            f"{rows} rows of {loop_name(loop)} jammed, those of {names} as vectors in registers"
+        )
+        add_remark(loop, f"{NAME}{{rows={rows}}}", remark)
         _Iteration(loop, sums, alone).write()
         while rows > 1:
             loop, rows = put_side_by_side(loop, rows), rows // 2

@@ -25,7 +25,7 @@ from avial_lab.compiler.ir.dialects.avial import rebuilt_with
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.nesting import body_of, parent_of
 from avial_lab.compiler.ir.operations import Element, attributes_of, lies_whole, loops_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.ir.views import DYNAMIC
 
 NAME = "coalesce-loops"
@@ -81,7 +81,7 @@ def _flatten_in(module: ir.Operation, name: str, is_short: _IsShort) -> None:
             for loop in list(filter(is_short, loops_in(function))):
                 names = _flatten(loop, is_short)
                 if len(names) > 1:
-                    tell(
+                    add_remark(
                         phase,
                         name,
                         f"loops {listed(names)} coalesced: their rows are contiguous in memory",

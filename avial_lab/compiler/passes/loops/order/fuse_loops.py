@@ -16,7 +16,7 @@ from math import prod
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.fusion import IN, OUT, needs_own_iteration
 from avial_lab.compiler.analysis.parallelism.reductions import reductions
 from avial_lab.compiler.analysis.polyhedral.budget import limited, remembered
@@ -42,7 +42,7 @@ from avial_lab.compiler.ir.loop_bounds import BOUNDS
 from avial_lab.compiler.ir.nesting import body_of, holds
 from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.program import is_strict
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 
@@ -78,7 +78,7 @@ class FuseLoops:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for block in function.regions[0].blocks:
                     self._fuse_in(block)
 
@@ -147,9 +147,9 @@ def _fuse(one: ir.Operation, other: ir.Operation, read: _Read, room: int) -> boo
     if len(first) == 1 and not _may_be_divided(one, other, scop):
         return False
     if not _may_be_one(first[0], second[0], scop):
-        tell(first[0], NAME, f"two nests over {names} not fused: one depends on the other")
+        add_remark(first[0], NAME, f"two nests over {names} not fused: one depends on the other")
         return False
-    tell(first[0], NAME, f"two nests over {names} fused, to load {listed(shared)} once")
+    add_remark(first[0], NAME, f"two nests over {names} fused, to load {listed(shared)} once")
     _merge(first, second)
     return True
 
@@ -224,17 +224,20 @@ def _may_be_one(first: ir.Operation, second: ir.Operation, scop: Scop) -> bool:
     between = dependences_between(*(_inside(nest, scop) for nest in (first, second)))
 
     def kept() -> bool:
-        return all(d.exact and _plain(d.relation).is_disjoint(_later(d.relation)) for d in between)
+        return all(
+            d.exact and _without_tuple_ids(d.relation).is_disjoint(_later(d.relation))
+            for d in between
+        )
 
     return limited(kept, lambda: False)
 
 
 def _later(pairs: isl.Map) -> isl.Map:
     """{ x -> y : x comes after y }"""
-    return isl.Map.lex_gt(_plain(pairs).get_space().domain())
+    return isl.Map.lex_gt(_without_tuple_ids(pairs).get_space().domain())
 
 
-def _plain(pairs: isl.Map) -> isl.Map:
+def _without_tuple_ids(pairs: isl.Map) -> isl.Map:
     """Of iterations, whatever runs in them."""
     return pairs.reset_tuple_id(IN).reset_tuple_id(OUT)
 
@@ -253,8 +256,8 @@ def _fuse_outer(first: ir.Operation, second: ir.Operation, read: _Read, room: in
         return False
     if not needs_own_iteration(before, after):
         return False
-    told = f"two nests fused in loop {loop_name(first)}, to find {listed(shared)} in cache"
-    tell(first, NAME, told)
+    remark = f"two nests fused in loop {loop_name(first)}, to find {listed(shared)} in cache"
+    add_remark(first, NAME, remark)
     _merge([first], [second])
     return True
 
@@ -274,7 +277,7 @@ def _may_be_divided(one: ir.Operation, other: ir.Operation, scop: Scop) -> bool:
     for nest in (one, other):
         (own,), inside = scop.loops_of(nest), _inside(nest, scop)
         carried = carried_among(own, inside)
-        found = [r for r in reductions(own, scop, carried) if r.fixed and not r.companions]
+        found = [r for r in reductions(own, scop, carried) if r.fixed and not r.payloads]
         if not {id(d) for d in carried} <= {id(d) for r in found for d in r.relaxed}:
             return False
         written = {a.array for s in inside for a in s.accesses if a.writes}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.patterns.interchange import better_order, loops_under
 from avial_lab.compiler.analysis.polyhedral.budget import limited
@@ -23,7 +23,7 @@ from avial_lab.compiler.codegen.loops.isl_ast import AstLoops
 from avial_lab.compiler.ir.attributes import ORDERED
 from avial_lab.compiler.ir.nesting import FORS
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.ir.remarks import listed, loop_name, phase_of, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name, phase_of
 from avial_lab.machine.cpu import Cpu, this_cpu
 
 NAME = "interchange-loops"
@@ -48,7 +48,7 @@ class InterchangeLoops:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             # All of them first: a walk must not meet loops that are gone.
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 _order_in(function, self.cpu.l1_bytes // 2)
 
     def __str__(self) -> str:
@@ -78,10 +78,10 @@ def _order(loop: ir.Operation, near: int) -> bool:
             lines = _new_orders(units, times)
             _write(loop, scop, units, times)
     except Immovable as reason:
-        tell(loop, NAME, f"the nest of {loop_name(loop)} is left unchanged: {reason}")
+        add_remark(loop, NAME, f"the nest of {loop_name(loop)} is left unchanged: {reason}")
         return False
     for line in lines:
-        tell(phase, NAME, line)
+        add_remark(phase, NAME, line)
     return True
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
-from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
+from avial_lab.compiler.ir.operations import constant_of, operations_in
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 
 NAME = "split-wraparound"
 MOST_CUTS = 4
@@ -37,7 +37,7 @@ class SplitWraparound:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for op in list(operations_in(function)):
                     if op.name in ("scf.parallel", "scf.for"):
                         _split(op)
@@ -76,7 +76,9 @@ def _split(loop: ir.Operation) -> None:
     if loop.name == "scf.parallel" and not others:
         return  # it is divided among threads, and has no loop inside to cut
     # Lower bounds of all dimensions, upper bounds, steps.
-    ends = [_constant(loop.operands[k * len([*others, variable]) + len(others)]) for k in range(3)]
+    ends = [
+        constant_of(loop.operands[k * len([*others, variable]) + len(others)]) for k in range(3)
+    ]
     low, high, step = ends
     if low is None or high is None or step != 1 or not 0 <= low < high < LARGEST:
         return
@@ -84,8 +86,8 @@ def _split(loop: ir.Operation) -> None:
     cuts = sorted({cut for wrap in wraps for cut in wrap.cuts(low, high)})
     if not cuts or len(cuts) > MOST_CUTS:
         return
-    told = f"loop {loop_name(loop).split(', ')[-1]} is split at {listed(map(str, cuts))}"
-    tell(loop, NAME, f"{told}, where subscripts wrap around")
+    remark = f"loop {loop_name(loop).split(', ')[-1]} is split at {listed(map(str, cuts))}"
+    add_remark(loop, NAME, f"{remark}, where subscripts wrap around")
     with loop.location, ir.InsertionPoint(loop):
         known: dict[ir.Value, ir.Value] = {}
         if others:
@@ -102,7 +104,7 @@ def _wrap(op: ir.Operation, variable: ir.Value) -> _Wrap | None:
     """The remainder of the variable and a number that is not negative."""
     if op.name not in ("arith.remui", "arith.remsi"):
         return None
-    value, period = op.operands[0], _constant(op.operands[1])
+    value, period = op.operands[0], constant_of(op.operands[1])
     plus: int | None = 0
     if value != variable:
         owner = value.owner
@@ -111,18 +113,10 @@ def _wrap(op: ir.Operation, variable: ir.Value) -> _Wrap | None:
         pair = list(owner.operation.operands)
         if variable not in pair:
             return None
-        plus = _constant(pair[1 - pair.index(variable)])
+        plus = constant_of(pair[1 - pair.index(variable)])
     if plus is None or period is None or not (0 <= plus < LARGEST and 0 < period < LARGEST):
         return None
     return _Wrap(op, plus, period)
-
-
-def _constant(value: ir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        return None
-    held = owner.operation.attributes["value"]
-    return ir.IntegerAttr(held).value if isinstance(held, ir.IntegerAttr) else None
 
 
 def _around(loop: ir.Operation) -> tuple[ir.Operation, dict[ir.Value, ir.Value]]:

@@ -13,7 +13,7 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.patterns.time_tiling import Face, Sweep, TimeTiles, time_tiles
 from avial_lab.compiler.analysis.polyhedral.units import Immovable
@@ -21,7 +21,7 @@ from avial_lab.compiler.ir.attributes import ORDERED, PARALLEL
 from avial_lab.compiler.ir.dialects.avial import rebuilt_with
 from avial_lab.compiler.ir.nesting import FORS, body_of
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 from avial_lab.compiler.passes.loops.facts.independent_accesses import mark_rows
 from avial_lab.machine.cpu import this_cpu
 
@@ -47,7 +47,7 @@ class TileTime:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 self._tile_in(function)
 
     def _tile_in(self, op: ir.Operation) -> None:
@@ -64,7 +64,7 @@ class TileTime:
                 widths = "x".join(str(face.width) for face in tiles.faces)
                 mark_rows(loop)
                 taken = TileTime(self.l1, self.l2, widths)
-                tell(loop, taken, f"{steps} on one part of the arrays: {tiles}")
+                add_remark(loop, taken, f"{steps} on one part of the arrays: {tiles}")
                 _Writer(tiles).write()
 
     def tiles(self, loop: ir.Operation) -> TimeTiles:
@@ -78,8 +78,8 @@ class TileTime:
 
     def __str__(self) -> str:
         options = (("l1", self.l1), ("l2", self.l2), ("widths", self.widths))
-        told = [f"{name}={value}" for name, value in options if value]
-        return f"tile-time{{{' '.join(told)}}}" if told else "tile-time"
+        remark = [f"{name}={value}" for name, value in options if value]
+        return f"tile-time{{{' '.join(remark)}}}" if remark else "tile-time"
 
 
 @dataclass(frozen=True)

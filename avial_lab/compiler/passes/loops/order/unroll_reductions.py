@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import arrays_apart, functions_of_tasks
+from avial_lab.compiler.analysis.accesses.no_alias import functions_of_tasks, has_no_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import ends_of, free_nests, nearest_loops
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
@@ -22,7 +22,7 @@ from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES, is_pure
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, comes_from, end_of, parent_of
 from avial_lab.compiler.ir.operations import loops_in, operations_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.ir.views import may_be
 from avial_lab.compiler.passes.loops.order.unroll_short import MOST_OPERATIONS, write_out
 
@@ -70,7 +70,7 @@ class UnrollReductions:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for function in functions_of_tasks(module):
-                if arrays_apart(function):
+                if has_no_aliases(function):
                     for nest in list(free_nests(function)):
                         _terms_outside(nest, self.blocks)
                 for nest in list(free_nests(function)):
@@ -86,7 +86,7 @@ def _write_out_in(loop: ir.Operation, blocks: bool) -> None:
     if not inside:
         return
     names = listed(dict.fromkeys(loop_name(each) for each in inside))
-    told = f"{names} fully unrolled in each iteration of {loop_name(loop)}"
+    remark = f"{names} fully unrolled in each iteration of {loop_name(loop)}"
     if _is_over_elements(loop, inside) and not (blocks and _is_contraction(loop)):
         for each in reversed(inside):  # those inside of another come after it
             steps = _terms_of(each, variable_of(loop))
@@ -99,7 +99,7 @@ def _write_out_in(loop: ir.Operation, blocks: bool) -> None:
         for each in list(nearest_loops(loop)):
             _write_out_in(each, blocks)
         return
-    tell(loop, NAME, told)
+    add_remark(loop, NAME, remark)
     say_places(loop)
 
 
@@ -175,7 +175,7 @@ def _terms_outside(loop: ir.Operation, blocks: bool) -> None:
         loop.move_before(end_of(terms))
         for op in inside:
             op.move_before(end_of(loop))
-        tell(
+        add_remark(
             terms,
             NAME,
             f"{loop_name(loop)} moved into {loop_name(terms)}, which adds a term to each",

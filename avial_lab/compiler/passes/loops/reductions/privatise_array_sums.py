@@ -32,7 +32,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import (
 )
 from avial_lab.compiler.codegen.loops.chunks import (
     PARTS,
-    Inside,
+    LoopBody,
     LoopParts,
     added,
     cut_in,
@@ -45,7 +45,7 @@ from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.effects import ACCESSES, STORES
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import holds
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.machine.constants import LINE_BYTES
 
@@ -96,8 +96,8 @@ def _in_parts(loop: ir.Operation) -> int:
     if not sums:
         return 0
     names = listed(each.name for each in sums)
-    told = f"{names}: private sums of {size} rows of {loop_name(loop)} each, then combined"
-    tell(loop, f"{NAME}{{rows={size}}}", told)
+    remark = f"{names}: private sums of {size} rows of {loop_name(loop)} each, then combined"
+    add_remark(loop, f"{NAME}{{rows={size}}}", remark)
     (own,) = scop.loops_of(loop)
     terms = longest_of(own, scop) if high is None else high - low
     with loop.location, ir.InsertionPoint(loop):
@@ -250,6 +250,6 @@ def _width_of(array: ir.Value) -> int | ir.Value:
     return times(pieces(elements, LINE), LINE)
 
 
-def _columns_of(each: _Sum) -> Inside:
+def _columns_of(each: _Sum) -> LoopBody:
     """A loop over the columns that are added to; its iterations are independent."""
-    return Inside(loop_like(each.row, 1), each.row.regions[0].blocks[0].arguments[0].location)
+    return LoopBody(loop_like(each.row, 1), each.row.regions[0].blocks[0].arguments[0].location)

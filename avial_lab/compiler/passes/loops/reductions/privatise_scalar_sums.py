@@ -28,12 +28,12 @@ from avial_lab.compiler.codegen.loops.chunks import (
     nothing,
     together,
 )
-from avial_lab.compiler.codegen.loops.promotion import Group, apart_in, fixed_in, promote
+from avial_lab.compiler.codegen.loops.promotion import Group, fixed_in, independent_groups, promote
 from avial_lab.compiler.ir.attributes import DECLARED, ORDERED, PARALLEL
 from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import end_of, inits_of
 from avial_lab.compiler.ir.operations import attributes_of, itemsize_of, loops_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.ir.views import DYNAMIC
 from avial_lab.machine.constants import LINE_BYTES, TERMS_WHILE_THREADS_MEET
 
@@ -182,9 +182,9 @@ def _sums_of(loop: ir.Operation, scop: Scop, carried: Sequence[Dependence]) -> _
         return None
     (own,) = scop.loops_of(loop)
     found = reductions(own, scop, carried)
-    if forbidding(own, scop, carried) or any(each.companions for each in found):
+    if forbidding(own, scop, carried) or any(each.payloads for each in found):
         return None
-    groups = apart_in(scop, loop, _groups(loop))
+    groups = independent_groups(scop, loop, _groups(loop))
     together = [op for group in groups for op in group]
     stored = {each.array for each in found if each.array.kind is ArrayKind.MEMORY}
     touching = [s.op for s in scop.within(own) if any(a.array in stored for a in s.accesses)]
@@ -212,8 +212,8 @@ def _cut(sums: _Sums) -> None:
     loop = promote(sums.loop, sums.groups)[0] if sums.groups else sums.loop
     combined = [each for each in _handed_on(loop) if each is not None]
     kinds = listed(dict.fromkeys(each.kind.value for each in combined))
-    told = f"{kinds} over {loop_name(loop)}: parts of {sums.size:,} iterations, then combined"
-    tell(loop, NAME, told)
+    remark = f"{kinds} over {loop_name(loop)}: parts of {sums.size:,} iterations, then combined"
+    add_remark(loop, NAME, remark)
     low, high = ends_of(loop) or (0, None)
     with loop.location, ir.InsertionPoint(loop):
         _write(LoopParts(loop, low, high, sums.size), combined)

@@ -21,7 +21,7 @@ from avial_lab.compiler.analysis.parallelism.sums import links_of, longest_of, m
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.program import is_strict
-from avial_lab.compiler.ir.remarks import loop_name, note_terms, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name, note_terms
 from avial_lab.machine.cpu import this_cpu
 
 NAME = "reassociate-sums"
@@ -68,7 +68,7 @@ def _reorder(nest: ir.Operation) -> int:
         longest = longest_of(own, scop) if links_of_sums else 0
         if not any(_fills_a_vector(longest, op.results[0].type) for op in links_of_sums):
             continue
-        tell(loop, NAME, f"sums over {loop_name(loop)} are reassociated, as vectors")
+        add_remark(loop, NAME, f"sums over {loop_name(loop)} are reassociated, as vectors")
         for op in links_of_sums:
             _allow(op)
         terms = max(terms, terms_on_one(own, scop, longest))

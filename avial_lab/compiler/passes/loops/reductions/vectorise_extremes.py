@@ -5,7 +5,7 @@ own, which are compared at the end.
 
 `x > m ? x : m` takes no NaN, and of equals the first: of zeros with different signs, too. So it has
 an order, in which each iteration waits for the one before, and LLVM keeps it. But only where a zero
-is the greatest does that order tell anything.
+is the greatest does that order matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, scf, vector
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import ends_of, innermost_loops
 from avial_lab.compiler.analysis.parallelism.reductions import forbidding
 from avial_lab.compiler.analysis.parallelism.sums import LINKS
@@ -40,7 +40,7 @@ from avial_lab.compiler.ir.attributes import ROLLED
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.nesting import end_of, inits_of
 from avial_lab.compiler.ir.operations import itemsize_of
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 from avial_lab.machine.cpu import this_cpu
 
 NAME = "vectorise-extremes"
@@ -72,11 +72,13 @@ class VectoriseExtremes:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for loop in innermost_loops(function):
                     found = _extremes_of(loop)
                     if found is not None:
-                        tell(loop, NAME, f"minima and maxima over {loop_name(loop)} vectorised")
+                        add_remark(
+                            loop, NAME, f"minima and maxima over {loop_name(loop)} vectorised"
+                        )
                         found.write()
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ import islpy as isl
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.parallelism.privatisation import is_temporary, reads_its_own
 from avial_lab.compiler.analysis.polyhedral.loop_ends import FOR, extent_of
@@ -26,7 +26,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import Array, Scop
 from avial_lab.compiler.codegen.loops.index_arithmetic import loop, number
 from avial_lab.compiler.ir.nesting import defined_in, holds
 from avial_lab.compiler.ir.operations import Element, operations_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.passes.loops.storage.expand_scalars import finds_contraction, most_elements
 
 IN = isl.dim_type.in_
@@ -51,7 +51,7 @@ class ExpandArrays:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for nest in list(free_nests(function)):
                     _expand(nest)
 
@@ -149,7 +149,7 @@ class _Rows:
             return False
         with self.nest.location, ir.InsertionPoint(self.nest):
             self.trial = self.nest.clone().operation
-            made = [self._made(memory) for memory in self.memories]
+            made = [self._expanded(memory) for memory in self.memories]
             if not finds_contraction(self.trial):
                 self.trial.erase()
                 for rows in made:
@@ -158,11 +158,11 @@ class _Rows:
             for memory, rows in zip(self.memories, made, strict=True):
                 self._leave(memory, rows)
                 memref.DeallocOp(rows)
-        tell(self.nest, NAME, f"{names} expanded: one row for each {loop_name(self.nest)}")
+        add_remark(self.nest, NAME, f"{names} expanded: one row for each {loop_name(self.nest)}")
         self.nest.erase()
         return True
 
-    def _made(self, memory: ir.Value) -> ir.Value:
+    def _expanded(self, memory: ir.Value) -> ir.Value:
         """Rows in its place in the copy."""
         kind = ir.MemRefType(memory.type)
         with ir.InsertionPoint(self.trial):

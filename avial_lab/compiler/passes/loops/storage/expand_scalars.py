@@ -18,7 +18,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.loop_carried import own_elements
 from avial_lab.compiler.analysis.parallelism.marked_loops import free_nests
 from avial_lab.compiler.analysis.parallelism.privatisation import reads_its_own
@@ -68,7 +68,7 @@ class ExpandScalars:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for nest in list(free_nests(function)):
                     if nest.name == FOR:
                         _expand(nest, blocks=self.blocks, sums=self.sums)

@@ -1,7 +1,7 @@
 """Elements that an innermost loop meets in every iteration stay in a register meanwhile.
 
 Functions of loops -> the same values, with fewer loads and stores. LLVM does the same, but where
-other accesses of the loop are to the same array it cannot tell rows apart; the polyhedra can.
+other accesses of the loop are to the same array it cannot distinguish rows; the polyhedra can.
 
 Source: D. Callahan, S. Carr, K. Kennedy, Improving register allocation for subscripted variables,
 PLDI 1990.
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops, kept_nests
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
-from avial_lab.compiler.codegen.loops.promotion import Group, apart_in, fixed_in, promote
+from avial_lab.compiler.codegen.loops.promotion import Group, fixed_in, independent_groups, promote
 from avial_lab.compiler.ir.nesting import parent_of
-from avial_lab.compiler.ir.remarks import listed, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed
 from avial_lab.compiler.passes.loops.storage.peel_at_element import cut_at_element
 
 NAME = "promote-scalars"
@@ -42,13 +42,13 @@ class PromoteScalars:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for nest in list(kept_nests(function)):
                     for loop in innermost_loops(nest):
                         cut_at_element(loop)
             found = [
                 (loop, groups)
-                for function in functions_of_arrays_apart(module)
+                for function in functions_without_aliases(module)
                 for nest in kept_nests(function)
                 for loop, groups in _promotable(nest)
             ]
@@ -67,11 +67,11 @@ def _promotable(nest: ir.Operation) -> list[tuple[ir.Operation, list[Group]]]:
     if not candidates:
         return []
     scop = read_scop(nest)
-    kept = [(loop, apart_in(scop, loop, groups)) for loop, groups in candidates]
+    kept = [(loop, independent_groups(scop, loop, groups)) for loop, groups in candidates]
     for loop, groups in kept:
         if groups:
             names = listed(dict.fromkeys(_element(scop, group) for group in groups))
-            tell(loop, NAME, f"{names} kept in a register in loop {scop.loops_of(loop)[0]}")
+            add_remark(loop, NAME, f"{names} kept in a register in loop {scop.loops_of(loop)[0]}")
     return [(loop, groups) for loop, groups in kept if groups]
 
 

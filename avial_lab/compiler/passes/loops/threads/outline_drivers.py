@@ -17,7 +17,7 @@ from avial_lab.compiler.codegen.loops.outline_loop import outline
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, NOT_OPTIMISED, tell_llvm
 from avial_lab.compiler.ir.operations import functions_in, operations_in, operations_named
-from avial_lab.compiler.ir.remarks import tell
+from avial_lab.compiler.ir.remarks import add_remark
 
 NAME = "outline-drivers"
 
@@ -83,7 +83,7 @@ def _split(function: ir.Operation, loops: list[ir.Operation]) -> None:
             before.replace_all_uses_with(after)
         loop.erase()
     tell_llvm(function, NOT_INLINED, NOT_OPTIMISED)
-    tell(
+    add_remark(
         function,
         NAME,
         "code that only calls other functions is compiled without optimisation; "

@@ -27,7 +27,7 @@ from avial_lab.compiler.ir.operations import (
     nbytes_of,
     operations_in,
 )
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import Cpu, this_cpu
 
@@ -178,8 +178,8 @@ class _Division:
             even = sliced or work.is_even
             parts = "equal parts" if even else f"{SLICES} parts per thread, scheduled dynamically"
             names = listed(dict.fromkeys(map(loop_name, divided)))
-            told = f"loop {names} divided among threads, where that pays, in {parts}"
-            tell(self.function, NAME, told)
+            remark = f"loop {names} divided among threads, where that pays, in {parts}"
+            add_remark(self.function, NAME, remark)
             threads, worth = self._read(THREADS), self._read(WORTH)
             if _stays_in_caches(loop, 2 * self.cpu.l2_bytes):
                 worth = arith.muli(worth, self._index(IN_CACHES))

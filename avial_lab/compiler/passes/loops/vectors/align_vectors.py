@@ -17,7 +17,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.codegen.loops.index_arithmetic import (
     divided,
     either,
@@ -88,7 +88,7 @@ class AlignVectors:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 streaming = False
                 for loop in [op for op in loops_in(function) if INDEPENDENT in op.attributes]:
                     row = _row_of(loop, self.lanes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.llvm_attributes import NO_MEMCPY, tell_llvm
 from avial_lab.compiler.ir.nesting import body_of
@@ -36,7 +36,7 @@ class InlineCopies:
     def __call__(self, module: ir.Operation) -> None:
         first = self.cache or this_cpu().l1_bytes
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 loops = [op for op in loops_in(function) if INDEPENDENT in op.attributes]
                 copied = [arrays for loop in loops if (arrays := _copied(loop))]
                 if copied and all(_fit(arrays, first) for arrays in copied):

@@ -15,7 +15,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import affine, memref
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import evaluate
 from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
@@ -32,7 +32,7 @@ from avial_lab.compiler.ir.attributes import INDEPENDENT
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.nesting import defined_in, parent_of
 from avial_lab.compiler.ir.operations import constant_of, loops_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import this_cpu
 
@@ -63,7 +63,7 @@ class PackOperands:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 rows = [loop for loop in loops_in(function) if INDEPENDENT in loop.attributes]
                 tables = [table for row in rows if (table := _table_of(row)) is not None]
                 written = written_in(function) if tables else set()
@@ -98,8 +98,8 @@ class _Table:
     def write(self) -> None:
         arrays = dict.fromkeys(array for array, _ in self.loads)
         names = listed(dict.fromkeys(name_of(each.location) or "it" for each in arrays))
-        told = f"elements of {names} that iterations of {loop_name(self.row)} load are packed"
-        tell(self.row, NAME, told)
+        remark = f"elements of {names} that iterations of {loop_name(self.row)} load are packed"
+        add_remark(self.row, NAME, remark)
         (array, _), *_ = self.loads
         element = ir.MemRefType(array.type).element_type
         with self.row.location, ir.InsertionPoint(self.outermost):

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.no_alias import functions_and_phases
-from avial_lab.compiler.codegen.vectors.streaming import stores_past_caches, told_of
+from avial_lab.compiler.codegen.vectors.streaming import remark_of, stores_past_caches
 from avial_lab.compiler.ir.attributes import INDEPENDENT, STREAMED
 from avial_lab.compiler.ir.operations import loops_in
-from avial_lab.compiler.ir.remarks import tell
+from avial_lab.compiler.ir.remarks import add_remark
 from avial_lab.machine.constants import LINE_BYTES, WRITE_COMBINING_STREAMS
 from avial_lab.machine.cpu import this_cpu
 
@@ -56,4 +56,4 @@ def _mark(loop: ir.Operation, function: ir.Operation, phase: ir.Operation, last:
     for op in found:
         op.attributes[STREAMED] = ir.UnitAttr.get()
     if found:
-        tell(phase, NAME, told_of(found))
+        add_remark(phase, NAME, remark_of(found))

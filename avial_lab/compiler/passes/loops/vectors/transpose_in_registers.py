@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import may_run_at_once
 from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.loops.index_arithmetic import (
@@ -46,8 +46,8 @@ from avial_lab.compiler.codegen.vectors.row_vectors import (
     write_past_caches,
 )
 from avial_lab.compiler.codegen.vectors.streaming import (
+    remark_of,
     stores_past_caches,
-    told_of,
     wait_for_memory,
 )
 from avial_lab.compiler.ir.attributes import INDEPENDENT, PARALLEL
@@ -55,7 +55,7 @@ from avial_lab.compiler.ir.effects import LOADS, is_pure
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import body_of, defined_in, end_of, parent_of
 from avial_lab.compiler.ir.operations import itemsize_of, loops_in
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import this_cpu
 
@@ -102,7 +102,7 @@ class TransposeInRegisters:
     def __call__(self, module: ir.Operation) -> None:
         last = self.cache or this_cpu().last_bytes
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for row in [op for op in loops_in(function) if INDEPENDENT in op.attributes]:
                     past = partial(stores_past_caches, row, function, last, TIMES_LAST)
                     tiles = _tiles_of(row, self.lanes, past)
@@ -216,10 +216,10 @@ class _Tiles:
 
     def write(self) -> None:
         names = f"{loop_name(self.rows)} and {loop_name(self.code.loop)}"
-        told = f"{self.count} × {self.code.lanes} iterations of {names} transposed in registers"
-        tell(self.rows, NAME, told)
+        remark = f"{self.count} × {self.code.lanes} iterations of {names} transposed in registers"
+        add_remark(self.rows, NAME, remark)
         if self.streamed:
-            tell(self.rows, NAME, told_of(self.streamed))
+            add_remark(self.rows, NAME, remark_of(self.streamed))
         blocks = in_blocks(self.rows, self.count)
         with self.rows.location, ir.InsertionPoint(blocks.end):
             variable = variable_of(self.rows)

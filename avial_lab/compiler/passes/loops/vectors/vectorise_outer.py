@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import may_run_at_once
 from avial_lab.compiler.analysis.parallelism.reductions import forbidding, reductions
 from avial_lab.compiler.analysis.parallelism.sums import side_by_side
@@ -30,7 +30,7 @@ from avial_lab.compiler.ir.attributes import PARALLEL
 from avial_lab.compiler.ir.effects import ACCESSES, is_pure
 from avial_lab.compiler.ir.nesting import FORS, defined_in, parent_of
 from avial_lab.compiler.ir.operations import itemsize_of, loops_in, operations_in, operations_named
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.machine.constants import FMA_LATENCY_CYCLES, VECTOR_UNITS
 from avial_lab.machine.cpu import this_cpu
 
@@ -84,7 +84,7 @@ class VectoriseOuter:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for loop in reversed(_around_what_is_carried(function)):
                     self._vectorise(loop)
 
@@ -99,8 +99,8 @@ class VectoriseOuter:
         if lanes < 2:
             return
         names = listed(dict.fromkeys(map(loop_name, _carrying(loop))))
-        told = f"{lanes} iterations of {loop_name(loop)} as lanes, since {names} carries values"
-        tell(loop, f"{NAME}{{lanes={lanes}}}", told)
+        remark = f"{lanes} iterations of {loop_name(loop)} as lanes, since {names} carries values"
+        add_remark(loop, f"{NAME}{{lanes={lanes}}}", remark)
         left = _in_lanes(strides, lanes)
         if lanes > one > 1:
             _in_lanes(Strides(left), one)
@@ -147,7 +147,7 @@ def _lanes_of(loop: ir.Operation) -> Strides | None:
     try:
         strides = Strides(loop)
     except NoLanes as reason:
-        tell(loop, NAME, f"iterations of {loop_name(loop)} cannot be lanes: {reason}")
+        add_remark(loop, NAME, f"iterations of {loop_name(loop)} cannot be lanes: {reason}")
         return None
     if not _gains(strides, alone):
         return None
@@ -262,7 +262,7 @@ class _Lanes:
 
     def _width(self, loop: ir.Operation) -> int:
         """Bytes of the widest elements that are different ones in each lane."""
-        return max((itemsize_of(_plain(v.type)) for v in self._values(loop)), default=8)
+        return max((itemsize_of(_stored_type(v.type)) for v in self._values(loop)), default=8)
 
     def _values(self, loop: ir.Operation) -> list[ir.Value]:
         """Vectors that the loop has to do with."""
@@ -290,6 +290,6 @@ class _Lanes:
         return min(high or 0 for high in highs) - max(low or 0 for low in lows)
 
 
-def _plain(kind: ir.Type) -> ir.Type:
+def _stored_type(kind: ir.Type) -> ir.Type:
     """The type of elements in memory; addresses are as wide as the longest integers."""
     return ir.IntegerType.get_signless(64) if isinstance(kind, ir.IndexType) else kind

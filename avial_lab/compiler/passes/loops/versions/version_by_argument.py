@@ -13,7 +13,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import affine, arith, scf
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops
 from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.codegen.loops.index_arithmetic import least, plus, times
@@ -25,7 +25,7 @@ from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES, is_pure
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
 from avial_lab.compiler.ir.nesting import FORS, body_of, end_of, inits_of
 from avial_lab.compiler.ir.operations import attributes_of, constant_of, loops_in
-from avial_lab.compiler.ir.remarks import listed, loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
 from avial_lab.compiler.ir.views import may_be
 
 NAME = "version-by-argument"
@@ -62,7 +62,7 @@ class VersionByArgument:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for loop in loops_in(function, FORS):
                     question = _question_of(loop)
                     if question is not None:
@@ -157,7 +157,7 @@ class _Question:
     def write(self) -> None:
         loop = self.loop
         names = listed(dict.fromkeys(op.name.removeprefix("math.") for op in self.asked))
-        tell(
+        add_remark(
             loop,
             NAME,
             f"two versions of loop {loop_name(loop)}: by the range of the arguments of {names}",

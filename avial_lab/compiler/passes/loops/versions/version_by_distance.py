@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from avial_lab.compiler.analysis.accesses.no_alias import functions_of_arrays_apart
+from avial_lab.compiler.analysis.accesses.no_alias import functions_without_aliases
 from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
@@ -30,7 +30,7 @@ from avial_lab.compiler.codegen.loops.index_arithmetic import (
 from avial_lab.compiler.ir.attributes import INDEPENDENT, PARALLEL, SAFELEN
 from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import FORS
-from avial_lab.compiler.ir.remarks import loop_name, tell
+from avial_lab.compiler.ir.remarks import add_remark, loop_name
 from avial_lab.core.element_types import ITEMSIZE
 from avial_lab.machine.cpu import this_cpu
 
@@ -55,7 +55,7 @@ class VersionByDistance:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
-            for function in functions_of_arrays_apart(module):
+            for function in functions_without_aliases(module):
                 for loop in _candidates(function):
                     try:
                         _version(loop)
@@ -99,7 +99,7 @@ def _version(loop: ir.Operation) -> None:
     together, _ = (_copy_in(region.blocks[0], loop) for region in choice.operation.regions)
     i32 = ir.IntegerType.get_signless(32)
     together.attributes[SAFELEN] = ir.IntegerAttr.get(i32, lanes)
-    tell(
+    add_remark(
         loop,
         NAME,
         f"two versions of loop {loop_name(loop)}: vectors of {lanes} if no dependence is shorter",

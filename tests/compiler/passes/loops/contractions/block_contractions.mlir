@@ -29,7 +29,7 @@
 // CHECK-NEXT: } {avial.parallel}
 // CHECK: memref.dealloc %[[ALLOC]] : memref<?x?x12xf64>
 // CHECK-NEXT: return
-func.func @product(%A: memref<120x110xf64>, %B: memref<110x130xf64>, %C: memref<120x130xf64>) attributes {avial.apart} {
+func.func @product(%A: memref<120x110xf64>, %B: memref<110x130xf64>, %C: memref<120x130xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 120 {
     affine.for %j = 0 to 130 {
       affine.for %k = 0 to 110 {
@@ -62,7 +62,7 @@ func.func @product(%A: memref<120x110xf64>, %B: memref<110x130xf64>, %C: memref<
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_few_rows(%A: memref<3x110xf64>, %B: memref<110x3xf64>, %C: memref<3x3xf64>) attributes {avial.apart} {
+func.func @leaves_few_rows(%A: memref<3x110xf64>, %B: memref<110x3xf64>, %C: memref<3x3xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 3 {
     affine.for %j = 0 to 3 {
       affine.for %k = 0 to 110 {
@@ -82,7 +82,7 @@ func.func @leaves_few_rows(%A: memref<3x110xf64>, %B: memref<110x3xf64>, %C: mem
 // Two of three loops: nothing is used again.
 
 // CHECK-LABEL: func.func @leaves_sums_of_rows(
-// CHECK-SAME: %[[A:.*]]: memref<120x110xf64>, %[[B:.*]]: memref<110xf64>, %[[C:.*]]: memref<120xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<120x110xf64>, %[[B:.*]]: memref<110xf64>, %[[C:.*]]: memref<120xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 120 {
 // CHECK-NEXT: affine.for %[[K:.*]] = 0 to 110 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[K]]] : memref<120x110xf64>
@@ -93,7 +93,7 @@ func.func @leaves_few_rows(%A: memref<3x110xf64>, %B: memref<110x3xf64>, %C: mem
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_sums_of_rows(%A: memref<120x110xf64>, %B: memref<110xf64>, %C: memref<120xf64>) attributes {avial.apart} {
+func.func @leaves_sums_of_rows(%A: memref<120x110xf64>, %B: memref<110xf64>, %C: memref<120xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 120 {
     affine.for %k = 0 to 110 {
       %a = affine.load %A[%i, %k] : memref<120x110xf64>
@@ -124,7 +124,7 @@ func.func @leaves_sums_of_rows(%A: memref<120x110xf64>, %B: memref<110xf64>, %C:
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_chains(%A: memref<120x110xf64>, %B: memref<110x130xf64>, %C: memref<120x130xf64>) attributes {avial.apart} {
+func.func @leaves_chains(%A: memref<120x110xf64>, %B: memref<110x130xf64>, %C: memref<120x130xf64>) attributes {avial.no_alias} {
   affine.for %i = 1 to 120 {
     affine.for %j = 0 to 130 {
       affine.for %k = 0 to 110 {

@@ -36,7 +36,7 @@
 // CHECK-NEXT: } {avial.ordered}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @lower(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref<97xf64>) attributes {avial.apart} {
+func.func @lower(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref<97xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 96 {
     %v = affine.load %b[%i] : memref<97xf64>
     affine.store %v, %x[%i] : memref<97xf64>
@@ -61,7 +61,7 @@ func.func @lower(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref<97xf64>) 
 // A product of a matrix: no row waits for another.
 
 // CHECK-LABEL: func.func @leaves_products(
-// CHECK-SAME: %[[L:.*]]: memref<97x97xf64>, %[[X:.*]]: memref<97xf64>, %[[B:.*]]: memref<97xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[L:.*]]: memref<97x97xf64>, %[[X:.*]]: memref<97xf64>, %[[B:.*]]: memref<97xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 96 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 97 {
 // CHECK-NEXT: %[[L_:.*]] = affine.load %[[L]][%[[I]], %[[J]]] : memref<97x97xf64>
@@ -73,7 +73,7 @@ func.func @lower(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref<97xf64>) 
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_products(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref<97xf64>) attributes {avial.apart} {
+func.func @leaves_products(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref<97xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 96 {
     affine.for %j = 0 to 97 {
       %l = affine.load %L[%i, %j] : memref<97x97xf64>
@@ -93,7 +93,7 @@ func.func @leaves_products(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref
 
 // CHECK-DAG: #[[$MAP:.*]] = affine_map<(d0) -> (d0)>
 // CHECK-LABEL: func.func @leaves_few_rows(
-// CHECK-SAME: %[[L:.*]]: memref<97x97xf64>, %[[X:.*]]: memref<97xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[L:.*]]: memref<97x97xf64>, %[[X:.*]]: memref<97xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 24 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to #[[$MAP]](%[[I]]) {
 // CHECK-NEXT: %[[L_:.*]] = affine.load %[[L]][%[[I]], %[[J]]] : memref<97x97xf64>
@@ -105,7 +105,7 @@ func.func @leaves_products(%L: memref<97x97xf64>, %x: memref<97xf64>, %b: memref
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_few_rows(%L: memref<97x97xf64>, %x: memref<97xf64>) attributes {avial.apart} {
+func.func @leaves_few_rows(%L: memref<97x97xf64>, %x: memref<97xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 24 {
     affine.for %j = 0 to affine_map<(i) -> (i)>(%i) {
       %l = affine.load %L[%i, %j] : memref<97x97xf64>

@@ -30,7 +30,7 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @triangle_and_mirror(%C: memref<40x50xf64>, %A: memref<40x40xf64>, %B: memref<40x50xf64>, %alpha: f64, %beta: f64) attributes {avial.apart} {
+func.func @triangle_and_mirror(%C: memref<40x50xf64>, %A: memref<40x40xf64>, %B: memref<40x50xf64>, %alpha: f64, %beta: f64) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   %T = memref.alloc() : memref<40x50xf64>
   affine.for %i = 0 to 40 {
@@ -73,7 +73,7 @@ func.func @triangle_and_mirror(%C: memref<40x50xf64>, %A: memref<40x40xf64>, %B:
 
 // CHECK-DAG: #[[$MAP:.*]] = affine_map<(d0) -> (d0)>
 // CHECK-LABEL: func.func @leaves_other_pieces(
-// CHECK-SAME: %[[C:.*]]: memref<40x50xf64>, %[[A:.*]]: memref<40x40xf64>, %[[B:.*]]: memref<40x50xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[C:.*]]: memref<40x50xf64>, %[[A:.*]]: memref<40x40xf64>, %[[B:.*]]: memref<40x50xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 40 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 50 {
 // CHECK-NEXT: affine.for %[[K:.*]] = 0 to #[[$MAP]](%[[I]]) {
@@ -95,7 +95,7 @@ func.func @triangle_and_mirror(%C: memref<40x50xf64>, %A: memref<40x40xf64>, %B:
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_other_pieces(%C: memref<40x50xf64>, %A: memref<40x40xf64>, %B: memref<40x50xf64>) attributes {avial.apart} {
+func.func @leaves_other_pieces(%C: memref<40x50xf64>, %A: memref<40x40xf64>, %B: memref<40x50xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 0 to 50 {
       affine.for %k = 0 to affine_map<(d0) -> (d0)>(%i) {

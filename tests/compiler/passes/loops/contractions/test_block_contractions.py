@@ -86,7 +86,7 @@ def text_of(form: str, kind: str, sizes: tuple[int, int, int], order: str = "ijp
     #same = affine_map<(d) -> (d)>
     #up = affine_map<(d) -> (d + 1)>
     #far = affine_map<(d) -> (d + {k})>
-    func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind}) attributes {{avial.apart}} {{
+    func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: {kind}) attributes {{avial.no_alias}} {{
       affine.for %i = 0 to {n} {{ affine.for %j = 0 to {m} {{
         %c = affine.load %C[%i, %j] : {array}
         %d = {"arith.addf" if kind[0] == "f" else "arith.addi"} %c, %x : {kind}
@@ -308,7 +308,7 @@ REFUSED = {
 def test_what_is_no_contraction_stays_as_it_is(body):
     array = "memref<70x70xf64>"
     head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64)"
-    text = f"{head} attributes {{avial.apart}} {{ {body}\n return }}"
+    text = f"{head} attributes {{avial.no_alias}} {{ {body}\n return }}"
     assert check([(text, BlockContractions(terms=8, block=16, cpu=WIDE))], "f64") == 0
 
 
@@ -317,7 +317,7 @@ def thin(columns: int, right: str, order: str = "ijp", terms: int = 400) -> str:
     opened = " ".join(f"affine.for {loops[letter]} {{" for letter in order)
     one, other = f"memref<4000x{terms}xf64>", f"memref<{terms}x{terms}xf64>"
     return f"""
-    func.func @f(%C: {one}, %A: {one}, %B: {other}) attributes {{avial.apart}} {{
+    func.func @f(%C: {one}, %A: {one}, %B: {other}) attributes {{avial.no_alias}} {{
       {opened}
         %a = affine.load %A[%i, %p] : {one}
         %b = affine.load %B{right} : {other}
@@ -471,9 +471,8 @@ def factorisation(body: str, n: int) -> str:
     array = "memref<70x70xf64>"
     head = f"func.func @f(%C: {array}, %A: {array}, %B: {array}, %x: f64)"
     same = "#same = affine_map<(d) -> (d)>\n#up = affine_map<(d) -> (d + 1)>"
-    return (
-        f"{same}\n{head} attributes {{avial.apart}} {{\n{body.replace('{n}', str(n))}\n return }}"
-    )
+    text = body.replace("{n}", str(n))
+    return f"{same}\n{head} attributes {{avial.no_alias}} {{\n{text}\n return }}"
 
 
 @pytest.mark.parametrize(
@@ -615,7 +614,7 @@ def test_sums_that_a_loop_carries_are_put_into_blocks(body, kind):
     texts = []
     for n, m in ((3, 4), (4, 9), (9, 8), (33, 47), (32, 49), (70, 70)):
         sized = body.replace("{n}", str(n)).replace("{m}", str(m)).replace("{t}", kind)
-        texts.append(f"{same}\n{head} attributes {{avial.apart}} {{\n{sized}\n return }}")
+        texts.append(f"{same}\n{head} attributes {{avial.no_alias}} {{\n{sized}\n return }}")
     for cpu in (WIDE, NARROW):
         tiles = BlockContractions(terms=8, block=16, cpu=cpu)
         passes = (ExpandScalars(blocks=True), tiles)
@@ -659,5 +658,5 @@ def test_scratch_rows_are_put_into_blocks(kind):
         for r, n, m in ((1, 2, 3), (3, 9, 8), (2, 17, 25), (33, 2, 7), (32, 2, 48), (31, 2, 49)):
             sized = BATCH.replace("{r}", str(r)).replace("{n}", str(n)).replace("{m}", str(m))
             sized = sized.replace("{t}", kind).replace("{step}", str(n))
-            texts.append((f"{head} attributes {{avial.apart}} {{\n{sized}\n return }}", tiles))
+            texts.append((f"{head} attributes {{avial.no_alias}} {{\n{sized}\n return }}", tiles))
         assert check(texts, kind, passes=(ExpandArrays(), tiles)) == len(texts)

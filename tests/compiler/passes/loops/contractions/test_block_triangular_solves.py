@@ -38,7 +38,7 @@ def solve(
     columns, `column` the element they are multiplied with.
     """
     return f"""func.func @f(%L: memref<97x97xi64>, %x: memref<97xi64>, %b: memref<97xi64>)
-    attributes {{avial.apart, avial.task = "f"}} {{
+    attributes {{avial.no_alias, avial.task = "f"}} {{
   affine.for %i = 0 to {n} {{
     %r = affine.apply affine_map<{row}>(%i)
     %v = affine.load %b[%r] : memref<97xi64>

@@ -92,7 +92,7 @@ def text_of(body: str, kind: str, m: int, n: int, side: str, **given: str) -> st
     zero = "0.0" if kind[0] == "f" else "0"
     return f"""{MAPS}
     func.func @f(%C: {words["C"]}, %A: {words["A"]}, %B: {words["B"]}, %alpha: {kind},
-                 %beta: {kind}) attributes {{avial.apart}} {{
+                 %beta: {kind}) attributes {{avial.no_alias}} {{
       %zero = arith.constant {zero} : {kind}
       {body}
       return
@@ -201,7 +201,7 @@ def test_a_strict_module_keeps_its_order():
 
 def test_arrays_that_may_share_memory_stay_in_their_order():
     text = text_of(IN_ROWS, "f64", 40, 30, "left", **LOWER)
-    assert not joined(text.replace("attributes {avial.apart}", ""))
+    assert not joined(text.replace("attributes {avial.no_alias}", ""))
 
 
 def test_what_is_small_stays_as_it_is():

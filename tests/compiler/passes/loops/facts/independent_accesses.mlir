@@ -9,7 +9,7 @@
 // CHECK: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: }
-func.func @rows_apart(%A: memref<40x40xf64>) attributes {avial.apart} {
+func.func @rows_apart(%A: memref<40x40xf64>) attributes {avial.no_alias} {
   affine.for %k = 0 to 40 {
     affine.for %i = affine_map<(d) -> (d + 1)>(%k) to 40 {
       affine.for %j = 0 to 40 {
@@ -27,7 +27,7 @@ func.func @rows_apart(%A: memref<40x40xf64>) attributes {avial.apart} {
 
 // CHECK-LABEL: func.func @leaves_recurrences
 // CHECK-NOT: avial.independent
-func.func @leaves_recurrences(%A: memref<40xf64>) attributes {avial.apart} {
+func.func @leaves_recurrences(%A: memref<40xf64>) attributes {avial.no_alias} {
   affine.for %j = 1 to 40 {
     %a = affine.load %A[%j - 1] : memref<40xf64>
     affine.store %a, %A[%j] : memref<40xf64>
@@ -41,7 +41,7 @@ func.func @leaves_recurrences(%A: memref<40xf64>) attributes {avial.apart} {
 
 // CHECK-LABEL: func.func @leaves_scratch
 // CHECK-NOT: avial.independent
-func.func @leaves_scratch(%A: memref<40xf64>) attributes {avial.apart} {
+func.func @leaves_scratch(%A: memref<40xf64>) attributes {avial.no_alias} {
   affine.for %j = 0 to 40 {
     %own = memref.alloca() : memref<f64>
     %a = affine.load %A[%j] : memref<40xf64>
@@ -58,7 +58,7 @@ func.func @leaves_scratch(%A: memref<40xf64>) attributes {avial.apart} {
 
 // CHECK-LABEL: func.func @with_a_sum
 // CHECK: } {avial.independent}
-func.func @with_a_sum(%A: memref<40xf64>) -> f64 attributes {avial.apart} {
+func.func @with_a_sum(%A: memref<40xf64>) -> f64 attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   %sum = affine.for %j = 0 to 40 iter_args(%s = %zero) -> (f64) {
     %a = affine.load %A[%j] : memref<40xf64>
@@ -76,7 +76,7 @@ func.func @with_a_sum(%A: memref<40xf64>) -> f64 attributes {avial.apart} {
 // CHECK-LABEL: func.func @leaves_calls
 // CHECK-NOT: avial.independent
 func.func private @anything(f64)
-func.func @leaves_calls(%A: memref<40xf64>) attributes {avial.apart} {
+func.func @leaves_calls(%A: memref<40xf64>) attributes {avial.no_alias} {
   affine.for %j = 0 to 40 {
     %a = affine.load %A[%j] : memref<40xf64>
     affine.store %a, %A[%j] : memref<40xf64>

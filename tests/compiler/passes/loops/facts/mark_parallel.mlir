@@ -5,7 +5,7 @@
 // CHECK: affine.store
 // CHECK-NEXT: }
 // CHECK-NEXT: } {avial.parallel}
-func.func @elementwise(%A: memref<9x9xf32>, %B: memref<9x9xf32>) attributes {avial.apart} {
+func.func @elementwise(%A: memref<9x9xf32>, %B: memref<9x9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 9 {
       %a = affine.load %A[%j, %i] : memref<9x9xf32>
@@ -25,7 +25,7 @@ func.func @elementwise(%A: memref<9x9xf32>, %B: memref<9x9xf32>) attributes {avi
 // CHECK: affine.for
 // CHECK: } {avial.parallel}
 // CHECK-NEXT: }
-func.func @inside_of_time(%A: memref<9xf32>, %B: memref<9xf32>) attributes {avial.apart} {
+func.func @inside_of_time(%A: memref<9xf32>, %B: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %t = 0 to 4 {
     affine.for %i = 1 to 8 {
       %a = affine.load %A[%i - 1] : memref<9xf32>
@@ -58,7 +58,7 @@ func.func @carried(%A: memref<9xf32>) {
 // CHECK-LABEL: func.func @sum
 // CHECK-NOT: avial.parallel
 // CHECK: return
-func.func @sum(%A: memref<9xf32>, %S: memref<f32>) attributes {avial.apart} {
+func.func @sum(%A: memref<9xf32>, %S: memref<f32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     %a = affine.load %A[%i] : memref<9xf32>
     %s = affine.load %S[] : memref<f32>
@@ -115,7 +115,7 @@ func.func @scratch(%A: memref<9xf32>) {
 // CHECK-LABEL: func.func @scattered
 // CHECK-NOT: avial.parallel
 // CHECK: return
-func.func @scattered(%A: memref<9xf32>, %P: memref<9xindex>) attributes {avial.apart} {
+func.func @scattered(%A: memref<9xf32>, %P: memref<9xindex>) attributes {avial.no_alias} {
   %one = arith.constant 1.0 : f32
   affine.for %i = 0 to 9 {
     %p = affine.load %P[%i] : memref<9xindex>
@@ -157,7 +157,7 @@ func.func @calls(%A: memref<9xf32>) {
 // CHECK-LABEL: func.func @declared
 // CHECK: scf.parallel
 // CHECK: } {avial.parallel}
-func.func @declared(%A: memref<9xf32>, %P: memref<9xindex>, %n: index) attributes {avial.apart} {
+func.func @declared(%A: memref<9xf32>, %P: memref<9xindex>, %n: index) attributes {avial.no_alias} {
   %zero = arith.constant 0 : index
   %step = arith.constant 1 : index
   %one = arith.constant 1.0 : f32
@@ -194,7 +194,7 @@ func.func @marked_already(%A: memref<9x9xf32>) {
 // CHECK: affine.load %{{.*}}[%{{.*}}] : memref<9xf32>
 // CHECK: } {avial.parallel}
 // CHECK-NEXT: } {avial.sliced}
-func.func @columns(%A: memref<9x9xf32>, %x: memref<9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+func.func @columns(%A: memref<9x9xf32>, %x: memref<9xf32>, %y: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     %f = affine.load %x[%i] : memref<9xf32>
     affine.for %j = 0 to 9 {
@@ -231,7 +231,7 @@ func.func @beside(%A: memref<9x9xf32>) {
 // CHECK: } {avial.parallel}
 // CHECK: } {avial.parallel}
 // CHECK-NEXT: } {avial.sliced}
-func.func @two_rows(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+func.func @two_rows(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 9 {
       %a = affine.load %A[%i, %j] : memref<9x9xf32>
@@ -251,7 +251,7 @@ func.func @two_rows(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.ap
 // CHECK-LABEL: func.func @meeting
 // CHECK-NOT: avial.sliced
 // CHECK: return
-func.func @meeting(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+func.func @meeting(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 8 {
     affine.for %j = 0 to 9 {
       %s = affine.load %y[%j] : memref<9xf32>
@@ -285,7 +285,7 @@ func.func @overtaken(%A: memref<9xf32>) {
 // CHECK-LABEL: func.func @overwritten
 // CHECK-NOT: avial.parallel
 // CHECK: return
-func.func @overwritten(%A: memref<9xf32>, %B: memref<9xf32>) attributes {avial.apart} {
+func.func @overwritten(%A: memref<9xf32>, %B: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     %b = affine.load %B[%i] : memref<9xf32>
     affine.store %b, %A[%i floordiv 2] : memref<9xf32>
@@ -299,7 +299,7 @@ func.func @overwritten(%A: memref<9xf32>, %B: memref<9xf32>) attributes {avial.a
 // CHECK-LABEL: func.func @pivot
 // CHECK-NOT: avial.sliced
 // CHECK: return
-func.func @pivot(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+func.func @pivot(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     %p = affine.load %y[%i] : memref<9xf32>
     affine.for %j = 0 to 9 {
@@ -325,7 +325,7 @@ func.func @pivot(%A: memref<9x9xf32>, %y: memref<9xf32>) attributes {avial.apart
 // CHECK: affine.store %{{.*}} : memref<9x9xf32>
 // CHECK-NEXT: }
 // CHECK-NEXT: } {avial.parallel}
-func.func @kept_columns(%A: memref<9x9xf32>, %B: memref<9x9xf32>, %x: memref<9xf32>, %y: memref<9xf32>) attributes {avial.apart} {
+func.func @kept_columns(%A: memref<9x9xf32>, %B: memref<9x9xf32>, %x: memref<9xf32>, %y: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 9 {
       %a = affine.load %A[%i, %j] : memref<9x9xf32>

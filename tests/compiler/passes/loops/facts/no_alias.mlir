@@ -2,7 +2,7 @@
 
 // Each call gives it two of the entry's own arrays, here also through a view: they share no memory.
 
-// CHECK: func.func private @apart(%{{.*}}: memref<8xf64>, %{{.*}}: memref<8xf64>) attributes {avial.apart}
+// CHECK: func.func private @apart(%{{.*}}: memref<8xf64>, %{{.*}}: memref<8xf64>) attributes {avial.no_alias}
 func.func private @apart(%a: memref<8xf64>, %b: memref<8xf64>) {
   return
 }

@@ -11,7 +11,7 @@
 // CHECK: affine.for %[[ROW:.*]] = #{{.*}}(%[[I]]) to 70 {
 // CHECK: affine.for
 // CHECK-COUNT-1: affine.store
-func.func @column(%A: memref<71x70xf64>, %B: memref<71x70xf64>) attributes {avial.apart} {
+func.func @column(%A: memref<71x70xf64>, %B: memref<71x70xf64>) attributes {avial.no_alias} {
   affine.for %i = 1 to 70 {
     affine.for %j = 0 to 70 {
       %x = affine.load %A[%i - 1, %j] : memref<71x70xf64>
@@ -30,7 +30,7 @@ func.func @column(%A: memref<71x70xf64>, %B: memref<71x70xf64>) attributes {avia
 // Nobody said that its columns are independent.
 // CHECK-LABEL: func.func @unmarked(
 // CHECK-NOT: step 4
-func.func @unmarked(%A: memref<71x70xf64>, %B: memref<71x70xf64>) attributes {avial.apart} {
+func.func @unmarked(%A: memref<71x70xf64>, %B: memref<71x70xf64>) attributes {avial.no_alias} {
   affine.for %i = 1 to 70 {
     affine.for %j = 0 to 70 {
       %x = affine.load %A[%i - 1, %j] : memref<71x70xf64>

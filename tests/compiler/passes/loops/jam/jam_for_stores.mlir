@@ -11,7 +11,7 @@
 // CHECK: affine.load %{{.*}}[%[[I]] + 4, %[[C]]]
 // CHECK-NOT: affine.for
 // CHECK: return
-func.func private @window(%x: memref<70x64xf64>, %y: memref<70x64xf64>) attributes {avial.apart, avial.task = "S1"} {
+func.func private @window(%x: memref<70x64xf64>, %y: memref<70x64xf64>) attributes {avial.no_alias, avial.task = "S1"} {
   affine.for %i = 0 to 60 {
     affine.for %p = 0 to 2 {
       affine.for %q = 0 to 2 {
@@ -34,7 +34,7 @@ func.func private @window(%x: memref<70x64xf64>, %y: memref<70x64xf64>) attribut
 // CHECK-LABEL: func.func private @around
 // CHECK: affine.for %{{.*}} = 0 to 60 step 4 {
 // CHECK: affine.for %{{.*}} = 0 to 64 {
-func.func private @around(%x: memref<70x64xf64>, %y: memref<64xf64>) attributes {avial.apart, avial.task = "S1"} {
+func.func private @around(%x: memref<70x64xf64>, %y: memref<64xf64>) attributes {avial.no_alias, avial.task = "S1"} {
   affine.for %i = 0 to 60 {
     affine.for %q = 0 to 2 {
       affine.for %c = 0 to 64 {
@@ -54,7 +54,7 @@ func.func private @around(%x: memref<70x64xf64>, %y: memref<64xf64>) attributes 
 
 // CHECK-LABEL: func.func private @waits
 // CHECK: affine.for %{{.*}} = 0 to 2 {
-func.func private @waits(%y: memref<70xf64>) attributes {avial.apart, avial.task = "S1"} {
+func.func private @waits(%y: memref<70xf64>) attributes {avial.no_alias, avial.task = "S1"} {
   affine.for %q = 0 to 2 {
     affine.for %c = 0 to 64 {
       %a = affine.load %y[%c + 1] : memref<70xf64>

@@ -17,7 +17,7 @@
 // CHECK-COUNT-2: vector.load
 // CHECK-NOT: affine.store
 // CHECK: return
-func.func @thin(%A: memref<9x100xf64>, %B: memref<100x6xf64>, %C: memref<9x6xf64>) attributes {avial.apart} {
+func.func @thin(%A: memref<9x100xf64>, %B: memref<100x6xf64>, %C: memref<9x6xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %k = 0 to 100 {
       %a = affine.load %A[%i, %k] : memref<9x100xf64>
@@ -37,7 +37,7 @@ func.func @thin(%A: memref<9x100xf64>, %B: memref<100x6xf64>, %C: memref<9x6xf64
 // Rows that share nothing, whose bounds follow from the row, that are no vectors, or too long.
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: vector.
-func.func @others(%A: memref<9x9xf64>, %B: memref<9x900xf64>) attributes {avial.apart} {
+func.func @others(%A: memref<9x9xf64>, %B: memref<9x900xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 6 {
       %a = affine.load %A[%i, %j] : memref<9x9xf64>

@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.ir.attributes import APART, PARALLEL
+from avial_lab.compiler.ir.attributes import NO_ALIAS, PARALLEL
 from avial_lab.compiler.ir.llvm_attributes import NO_VECTORS, NOT_INLINED, flags_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.lowering.run import run_passes
@@ -45,7 +45,7 @@ class Recurrence:
         kind = f"memref<{self.rows + 2 * EDGE}x{self.columns + 2 * EDGE}xi64>"
         low, right, bottom = EDGE, EDGE + self.columns, EDGE + self.rows
         lines = [
-            f"func.func @f(%A: {kind}, %B: {kind}) attributes {{{APART}}} {{",
+            f"func.func @f(%A: {kind}, %B: {kind}) attributes {{{NO_ALIAS}}} {{",
             "%three = arith.constant 3 : i64",
             f"affine.for %i = {low} to {bottom} {{",
         ]
@@ -159,7 +159,7 @@ def smoothed(subscripts: str, rows: int) -> str:
     """Independent rows, each of 20 elements of which every one needs the one before."""
     kind = "memref<70x70xf64>"
     before = subscripts.replace("%j", "%j - 1")
-    return f"""func.func @SIDE(%A: {kind}, %B: {kind}) attributes {{avial.apart}} {{
+    return f"""func.func @SIDE(%A: {kind}, %B: {kind}) attributes {{avial.no_alias}} {{
       %half = arith.constant 0.5 : f64
       affine.for %i = 0 to {rows} {{ affine.for %j = 1 to 21 {{
         %a = affine.load %A[{before}] : {kind}
@@ -204,7 +204,7 @@ def test_no_vectors_are_made_of_rows_behind_each_other(more: str, alone: bool) -
     """Where a function has nothing else, which vectors are good for; threads' parts of it too."""
     kind = "memref<50x70xf64>"
     text = f"""
-    func.func @f(%A: {kind}, %B: {kind}) attributes {{{APART}}} {{
+    func.func @f(%A: {kind}, %B: {kind}) attributes {{{NO_ALIAS}}} {{
       affine.for %t = 0 to 2 {{
         affine.for %i = 1 to 41 {{ affine.for %j = 1 to 61 {{
           %l = affine.load %A[%i, %j - 1] : {kind}

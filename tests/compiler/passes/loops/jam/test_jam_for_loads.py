@@ -26,7 +26,7 @@ def stencil(low: int, high: int, loads: list[str], store: str = "%B[%i, %j]") ->
         total = f"%s{k}"
     body = "\n".join(lines)
     return f"""
-    func.func @f(%A: {array}, %B: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = {low} to {high} {{
         affine.for %j = 2 to {SIDE - 2} {{
           {body}

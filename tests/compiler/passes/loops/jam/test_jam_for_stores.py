@@ -68,7 +68,7 @@ def test_rows_whose_length_changes_go_a_few_at_a_time() -> None:
     """Such are as short as panels and triangles are at their ends."""
     with ir.Context():
         module = ir.Module.parse("""
-            func.func @f(%A: memref<99x999xi64>, %y: memref<999xi64>) attributes {avial.apart} {
+            func.func @f(%A: memref<99x999xi64>, %y: memref<999xi64>) attributes {avial.no_alias} {
               affine.for %k = 0 to 9 {
                 affine.for %i = 0 to 99 {
                   affine.for %j = affine_map<(d0) -> (d0)>(%k) to 999 {

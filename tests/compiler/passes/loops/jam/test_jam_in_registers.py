@@ -31,7 +31,7 @@ def product(body: str, kind: str, rows: int, terms: int, first: int, columns: in
     for name in ("add", "mul"):
         body = body.replace(f"arith.{name} ", f"arith.{name}{kind[0]} ")
     return f"""
-    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.no_alias}} {{
       %zero = arith.constant {start} : {kind}
       %factor = arith.constant {many} : {kind}
       %T = memref.alloc() : {array}

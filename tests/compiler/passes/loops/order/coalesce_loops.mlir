@@ -10,7 +10,7 @@
 // CHECK: affine.store %{{.*}}[%[[I]]]
 // CHECK-NEXT: {avial.independent}
 // CHECK-NOT: affine.for
-func.func @images(%A: memref<16x8x7x7xf32>, %B: memref<16x8x7x7xf32>) attributes {avial.apart} {
+func.func @images(%A: memref<16x8x7x7xf32>, %B: memref<16x8x7x7xf32>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f32
   affine.for %n = 0 to 16 {
     affine.for %c = 0 to 8 {
@@ -38,7 +38,7 @@ func.func @images(%A: memref<16x8x7x7xf32>, %B: memref<16x8x7x7xf32>) attributes
 // CHECK-NEXT: affine.load %{{.*}}[5, 2] : memref<9x3xf64>
 // CHECK: affine.store %{{.*}}[%[[J]]] : memref<27xf64>
 func.func @part(%low: index, %high: index, %A: memref<?x3xf64>, %B: memref<9x3xf64>,
-                %C: memref<9x3xf64>) attributes {avial.apart} {
+                %C: memref<9x3xf64>) attributes {avial.no_alias} {
   affine.for %i = %low to %high {
     affine.for %j = 0 to 3 {
       %x = affine.load %A[%i - 1, %j] : memref<?x3xf64>
@@ -60,7 +60,7 @@ func.func @part(%low: index, %high: index, %A: memref<?x3xf64>, %B: memref<9x3xf
 // CHECK-NEXT: arith.negf
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 35
 // CHECK: affine.store %{{.*}}[%[[P]], %[[I]]]
-func.func @same(%n: index, %m: memref<9xf64>, %A: memref<9x5x7xf64>) attributes {avial.apart} {
+func.func @same(%n: index, %m: memref<9xf64>, %A: memref<9x5x7xf64>) attributes {avial.no_alias} {
   affine.for %p = 0 to %n {
     affine.for %i = 0 to 5 {
       %x = affine.load %m[%p] : memref<9xf64>
@@ -83,7 +83,7 @@ func.func @same(%n: index, %m: memref<9xf64>, %A: memref<9x5x7xf64>) attributes 
 // CHECK: return
 func.func @others(%A: memref<9x7xf64>, %B: memref<7x9xf64>, %v: memref<9xf64>, %w: memref<7xf64>,
                   %L: memref<9x700xf64>, %I: memref<9x7xindex>, %n: index)
-    attributes {avial.apart} {
+    attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 6 {
       %x = affine.load %A[%i, %j] : memref<9x7xf64>

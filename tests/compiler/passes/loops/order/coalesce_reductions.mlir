@@ -10,7 +10,7 @@
 // CHECK: affine.store %{{.*}}[%[[C]]] : memref<8xf32>
 // CHECK-NOT: affine.for
 // CHECK: return
-func.func @channels(%A: memref<16x8x7x7xf32>, %m: memref<8xf32>) attributes {avial.apart} {
+func.func @channels(%A: memref<16x8x7x7xf32>, %m: memref<8xf32>) attributes {avial.no_alias} {
   affine.for %n = 0 to 16 {
     affine.for %c = 0 to 8 {
       affine.for %i = 0 to 7 {
@@ -31,7 +31,7 @@ func.func @channels(%A: memref<16x8x7x7xf32>, %m: memref<8xf32>) attributes {avi
 // Rows that are long enough, or a part of longer ones, and sums of each row stay.
 // CHECK-LABEL: func.func @long(
 // CHECK: affine.for %{{.*}} = 0 to 600
-func.func @long(%A: memref<9x600xf32>, %m: memref<8xf32>) attributes {avial.apart} {
+func.func @long(%A: memref<9x600xf32>, %m: memref<8xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 600 {
       %x = affine.load %A[%i, %j] : memref<9x600xf32>
@@ -47,7 +47,7 @@ func.func @long(%A: memref<9x600xf32>, %m: memref<8xf32>) attributes {avial.apar
 
 // CHECK-LABEL: func.func @part(
 // CHECK: affine.for %{{.*}} = 0 to 59
-func.func @part(%A: memref<9x60xf32>, %m: memref<8xf32>) attributes {avial.apart} {
+func.func @part(%A: memref<9x60xf32>, %m: memref<8xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 59 {
       %x = affine.load %A[%i, %j] : memref<9x60xf32>
@@ -63,7 +63,7 @@ func.func @part(%A: memref<9x60xf32>, %m: memref<8xf32>) attributes {avial.apart
 
 // CHECK-LABEL: func.func @rows(
 // CHECK: affine.for %{{.*}} = 0 to 60
-func.func @rows(%A: memref<9x60xf32>, %m: memref<9xf32>) attributes {avial.apart} {
+func.func @rows(%A: memref<9x60xf32>, %m: memref<9xf32>) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.for %j = 0 to 60 {
       %x = affine.load %A[%i, %j] : memref<9x60xf32>
@@ -80,7 +80,7 @@ func.func @rows(%A: memref<9x60xf32>, %m: memref<9xf32>) attributes {avial.apart
 // What each row begins with is not done once for all.
 // CHECK-LABEL: func.func @begun(
 // CHECK: affine.for %{{.*}} = 0 to 60
-func.func @begun(%A: memref<9x60xf32>, %m: memref<9xf32>, %x: f32) attributes {avial.apart} {
+func.func @begun(%A: memref<9x60xf32>, %m: memref<9xf32>, %x: f32) attributes {avial.no_alias} {
   affine.for %i = 0 to 9 {
     affine.store %x, %m[0] : memref<9xf32>
     affine.for %j = 0 to 60 {

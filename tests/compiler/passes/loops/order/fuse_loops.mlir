@@ -18,7 +18,7 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @both_read_it(%A: memref<900x900xf64>, %x: memref<900xf64>, %y: memref<900xf64>) attributes {avial.apart} {
+func.func @both_read_it(%A: memref<900x900xf64>, %x: memref<900xf64>, %y: memref<900xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 900 {
     affine.for %j = 0 to 900 {
       %a = affine.load %A[%i, %j] : memref<900x900xf64>
@@ -61,7 +61,7 @@ func.func @both_read_it(%A: memref<900x900xf64>, %x: memref<900xf64>, %y: memref
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_what_is_needed_whole(%A: memref<900x900xf64>, %x: memref<900xf64>, %y: memref<900xf64>) attributes {avial.apart} {
+func.func @leaves_what_is_needed_whole(%A: memref<900x900xf64>, %x: memref<900xf64>, %y: memref<900xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 900 {
     affine.for %j = 0 to 900 {
       %a = affine.load %A[%i, %j] : memref<900x900xf64>
@@ -86,7 +86,7 @@ func.func @leaves_what_is_needed_whole(%A: memref<900x900xf64>, %x: memref<900xf
 // Nothing with an element for each iteration is in both.
 
 // CHECK-LABEL: func.func @leaves_different_arrays(
-// CHECK-SAME: %[[A:.*]]: memref<900x900xf64>, %[[B:.*]]: memref<900x900xf64>, %[[X:.*]]: f64) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<900x900xf64>, %[[B:.*]]: memref<900x900xf64>, %[[X:.*]]: f64) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 900 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 900 {
 // CHECK-NEXT: affine.store %[[X]], %[[A]][%[[I]], %[[J]]] : memref<900x900xf64>
@@ -98,7 +98,7 @@ func.func @leaves_what_is_needed_whole(%A: memref<900x900xf64>, %x: memref<900xf
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_different_arrays(%A: memref<900x900xf64>, %B: memref<900x900xf64>, %x: f64) attributes {avial.apart} {
+func.func @leaves_different_arrays(%A: memref<900x900xf64>, %B: memref<900x900xf64>, %x: f64) attributes {avial.no_alias} {
   affine.for %i = 0 to 900 {
     affine.for %j = 0 to 900 {
       affine.store %x, %A[%i, %j] : memref<900x900xf64>
@@ -117,7 +117,7 @@ func.func @leaves_different_arrays(%A: memref<900x900xf64>, %B: memref<900x900xf
 // One row less.
 
 // CHECK-LABEL: func.func @leaves_other_bounds(
-// CHECK-SAME: %[[A:.*]]: memref<900x900xf64>, %[[X:.*]]: memref<900xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<900x900xf64>, %[[X:.*]]: memref<900xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 900 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 900 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<900x900xf64>
@@ -134,7 +134,7 @@ func.func @leaves_different_arrays(%A: memref<900x900xf64>, %B: memref<900x900xf
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_other_bounds(%A: memref<900x900xf64>, %x: memref<900xf64>) attributes {avial.apart} {
+func.func @leaves_other_bounds(%A: memref<900x900xf64>, %x: memref<900xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 900 {
     affine.for %j = 0 to 900 {
       %a = affine.load %A[%i, %j] : memref<900x900xf64>
@@ -174,7 +174,7 @@ func.func @leaves_other_bounds(%A: memref<900x900xf64>, %x: memref<900xf64>) att
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @outermost_loops(%A: memref<400x370xi64>, %B: memref<400x370xi64>, %C: memref<400x370xi64>) attributes {avial.apart} {
+func.func @outermost_loops(%A: memref<400x370xi64>, %B: memref<400x370xi64>, %C: memref<400x370xi64>) attributes {avial.no_alias} {
   %c0 = arith.constant 0 : i64
   affine.for %i = 0 to 400 {
     %end = affine.for %j = 0 to 370 iter_args(%last = %c0) -> (i64) {

@@ -22,7 +22,7 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @product(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %x: f64) attributes {avial.apart} {
+func.func @product(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %x: f64) attributes {avial.no_alias} {
   affine.for %i = 0 to 50 {
     affine.for %j = 0 to 70 {
       affine.store %x, %C[%i, %j] : memref<50x70xf64>
@@ -52,7 +52,7 @@ func.func @product(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x7
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @triangle(%C: memref<50x70xf64>, %x: f64) attributes {avial.apart} {
+func.func @triangle(%C: memref<50x70xf64>, %x: f64) attributes {avial.no_alias} {
   affine.for %j = 0 to 50 {
     affine.for %i = affine_map<(d) -> (d)>(%j) to 50 {
       affine.store %x, %C[%i, %j] : memref<50x70xf64>
@@ -74,7 +74,7 @@ func.func @triangle(%C: memref<50x70xf64>, %x: f64) attributes {avial.apart} {
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_what_depends(%C: memref<50x70xf64>) attributes {avial.apart} {
+func.func @leaves_what_depends(%C: memref<50x70xf64>) attributes {avial.no_alias} {
   affine.for %j = 1 to 70 {
     affine.for %i = 0 to 49 {
       %a = affine.load %C[%i + 1, %j - 1] : memref<50x70xf64>
@@ -94,7 +94,7 @@ func.func @leaves_what_depends(%C: memref<50x70xf64>) attributes {avial.apart} {
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_rows(%C: memref<50x70xf64>, %x: f64) attributes {avial.apart} {
+func.func @leaves_rows(%C: memref<50x70xf64>, %x: f64) attributes {avial.no_alias} {
   affine.for %i = 0 to 50 {
     affine.for %j = 0 to 70 {
       affine.store %x, %C[%i, %j] : memref<50x70xf64>
@@ -108,14 +108,14 @@ func.func @leaves_rows(%C: memref<50x70xf64>, %x: f64) attributes {avial.apart} 
 // A pass has given the loop its order.
 
 // CHECK-LABEL: func.func @leaves_what_is_ordered(
-// CHECK-SAME: %[[C:.*]]: memref<50x70xf64>, %[[X:.*]]: f64) attributes {avial.apart} {
+// CHECK-SAME: %[[C:.*]]: memref<50x70xf64>, %[[X:.*]]: f64) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 70 {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 50 {
 // CHECK-NEXT: affine.store %[[X]], %[[C]][%[[I]], %[[J]]] : memref<50x70xf64>
 // CHECK-NEXT: }
 // CHECK-NEXT: } {avial.ordered}
 // CHECK-NEXT: return
-func.func @leaves_what_is_ordered(%C: memref<50x70xf64>, %x: f64) attributes {avial.apart} {
+func.func @leaves_what_is_ordered(%C: memref<50x70xf64>, %x: f64) attributes {avial.no_alias} {
   affine.for %j = 0 to 70 {
     affine.for %i = 0 to 50 {
       affine.store %x, %C[%i, %j] : memref<50x70xf64>

@@ -11,7 +11,7 @@
 // CHECK: arith.addi %[[J]], %[[BY]]
 // CHECK-NOT: remui
 // CHECK: scf.reduce
-func.func @ring(%A: memref<8x10xi64>, %B: memref<8x10xi64>) attributes {avial.apart} {
+func.func @ring(%A: memref<8x10xi64>, %B: memref<8x10xi64>) attributes {avial.no_alias} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -32,7 +32,7 @@ func.func @ring(%A: memref<8x10xi64>, %B: memref<8x10xi64>) attributes {avial.ap
 // CHECK-LABEL: func.func @often
 // CHECK: scf.parallel (%{{.*}}, %{{.*}}) =
 // CHECK: remui
-func.func @often(%A: memref<8x3xi64>, %B: memref<8x30xi64>) attributes {avial.apart} {
+func.func @often(%A: memref<8x3xi64>, %B: memref<8x30xi64>) attributes {avial.no_alias} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index

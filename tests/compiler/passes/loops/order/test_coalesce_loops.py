@@ -28,7 +28,7 @@ def planes(columns: int, first: tuple[int, int], end: tuple[int, int], away: int
     """Of A, and of C `away` rows from there, into B, and C becomes A."""
     array = f"memref<{PLANES}x{ROWS}x{columns}xf32>"
     return f"""
-    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.no_alias}} {{
       affine.for %p = {first[0]} to {end[0]} {{
         affine.for %i = {first[1]} to {end[1]} {{
           affine.for %j = 0 to {columns} {{
@@ -102,7 +102,7 @@ def test_a_sum_of_short_rows_is_added_up_in_vectors() -> None:
     too.
     """
     text = sums(7, (0, 0), (PLANES, ROWS), 0).replace(
-        "{avial.apart}", '{avial.apart, avial.task = "S1"}'
+        "{avial.no_alias}", '{avial.no_alias, avial.task = "S1"}'
     )
     with ir.Context():
         module = ir.Module.parse(text)

@@ -86,7 +86,7 @@ CACHE = replace(this_cpu(), l2_bytes=1 << 13)
 RECURRENCES = """
   #back = affine_map<(d) -> (36 - d)>
   func.func @f(%A: memref<40x37xi64>, %B: memref<40x37xi64>, %C: memref<40x37xi64>)
-      attributes {avial.apart, avial.name = "f"} {
+      attributes {avial.no_alias, avial.name = "f"} {
     %c0 = arith.constant 0 : i64
     affine.for %i = 1 to 39 {
       %end = affine.for %j = 0 to 37 iter_args(%last = %c0) -> (i64) {
@@ -176,7 +176,7 @@ def test_what_a_cache_does_not_gain_by_stays(nbytes: int) -> None:
 
 VECTORS = """
   func.func @f(%A: memref<2000xi64>, %B: memref<2000xi64>, %C: memref<2000xi64>)
-      attributes {avial.apart, avial.name = "f"} {
+      attributes {avial.no_alias, avial.name = "f"} {
     affine.for %i = 1 to 2000 {
       %x = affine.load %A[%i] : memref<2000xi64>
       %y = arith.muli %x, %x : i64
@@ -210,7 +210,7 @@ def test_single_loops(read: str, old: str, written: str, l2_bytes: int, loops: i
 
 SUMS = """
   func.func @f(%A: memref<2000xi64>, %B: memref<2000xi64>, %C: memref<2000xi64>)
-      attributes {avial.apart, avial.name = "f"} {
+      attributes {avial.no_alias, avial.name = "f"} {
     affine.for %i = 1 to 2000 {
       %x = affine.load %A[%i] : memref<2000xi64>
       %y = affine.load %B[0] : memref<2000xi64>

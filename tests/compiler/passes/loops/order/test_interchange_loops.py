@@ -25,7 +25,7 @@ def loops_of(text: str, context: ir.Context) -> list[str]:
     """The nests after the pass, each as its loops from the outside: `i k j`, by their values."""
     module = named_module(text, context)
     with context:
-        module.body.operations[0].attributes["avial.apart"] = ir.UnitAttr.get()
+        module.body.operations[0].attributes["avial.no_alias"] = ir.UnitAttr.get()
     run_passes(module.operation, (InterchangeLoops(Cpu()),))
     module.operation.verify()
     found: list[str] = []

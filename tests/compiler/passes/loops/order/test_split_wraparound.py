@@ -39,7 +39,7 @@ def ring(op: str, low: int, high: int, step: int, terms: list[tuple[int, int]]) 
         "scf.for": f"""scf.for %i = %one to %three step %one {{
           scf.for %j = %low to %high step %step {{ {body} }} }}""",
     }
-    return f"""func.func @f(%A: {line}, %B: {kind}) attributes {{avial.apart}} {{
+    return f"""func.func @f(%A: {line}, %B: {kind}) attributes {{avial.no_alias}} {{
       %one = arith.constant 1 : index
       %three = arith.constant 3 : index
       %low = arith.constant {low} : index

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order.tile_time import PARALLEL, TileTime
@@ -54,7 +54,7 @@ class Stencil:
     def text(self) -> str:
         lines = [
             f"func.func @f(%A: {self.type}, %B: {self.type}, %C: {self.type})",
-            f"attributes {{{APART}}} {{",
+            f"attributes {{{NO_ALIAS}}} {{",
             "%three = arith.constant 3 : i64",
             "%seven = arith.constant 7 : i64",
         ]
@@ -180,7 +180,7 @@ def test_random_sweeps(stencil: Stencil, widths: str) -> None:
 
 
 CUT_SHORT = """func.func @f(%A: memref<400x400xf64>, %row: memref<400xf64>)
-  attributes {avial.apart} {
+  attributes {avial.no_alias} {
   affine.for %i = 0 to 400 {
     affine.for %k = 0 to END {
       affine.for %j = 0 to 400 {

@@ -21,7 +21,7 @@ def windows(order: str, *, place: str = "%o, %j", more: str = "") -> str:
     x, w, y = "memref<11x24xf64>", "memref<3x11x3xf64>", "memref<3x40xf64>"
     loops = " ".join(f"affine.for %{name} = 0 to {ENDS[name]} {{" for name in order)
     return f"""
-      func.func @f(%X: {x}, %W: {w}, %Y: {y}) attributes {{avial.apart, avial.task = "f"}} {{
+      func.func @f(%X: {x}, %W: {w}, %Y: {y}) attributes {{avial.no_alias, avial.task = "f"}} {{
         {loops}
           %x = affine.load %X[%c, %j + %p] : {x}
           %w = affine.load %W[%o, %c, %p] : {w}

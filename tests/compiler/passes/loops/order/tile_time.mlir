@@ -16,7 +16,7 @@
 // CHECK: affine.for %[[K:.*]] = max
 // CHECK-NEXT: affine.load %[[B]][%[[K]] - 1]
 // CHECK: } {avial.parallel
-func.func @there_and_back(%A: memref<100xf64>, %B: memref<100xf64>) attributes {avial.apart} {
+func.func @there_and_back(%A: memref<100xf64>, %B: memref<100xf64>) attributes {avial.no_alias} {
   affine.for %t = 0 to 30 {
     affine.for %i = 1 to 99 {
       %l = affine.load %A[%i - 1] : memref<100xf64>
@@ -62,7 +62,7 @@ func.func @perhaps_one_array(%A: memref<100xf64>, %B: memref<100xf64>) {
 // CHECK-LABEL: func.func @around
 // CHECK-NEXT: affine.for %{{.*}} = 0 to 30 {
 // CHECK-NEXT: affine.for %{{.*}} = 0 to 100 {
-func.func @around(%A: memref<100xf64>, %B: memref<100xf64>) attributes {avial.apart} {
+func.func @around(%A: memref<100xf64>, %B: memref<100xf64>) attributes {avial.no_alias} {
   affine.for %t = 0 to 30 {
     affine.for %i = 0 to 100 {
       %l = affine.load %A[(%i + 99) mod 100] : memref<100xf64>

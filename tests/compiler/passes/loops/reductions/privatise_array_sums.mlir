@@ -36,7 +36,7 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: memref.dealloc %[[Y_PARTS]] : memref<4x16xf64>
 // CHECK-NEXT: return
-func.func @rows_and_columns(%A: memref<70x9xf64>, %y: memref<9xf64>, %s: memref<70xf64>) attributes {avial.apart, avial.task = "S1"} {
+func.func @rows_and_columns(%A: memref<70x9xf64>, %y: memref<9xf64>, %s: memref<70xf64>) attributes {avial.no_alias, avial.task = "S1"} {
   affine.for %i = 0 to 70 {
     affine.for %j = 0 to 9 {
       %a = affine.load %A[%i, %j] : memref<70x9xf64>
@@ -56,7 +56,7 @@ func.func @rows_and_columns(%A: memref<70x9xf64>, %y: memref<9xf64>, %s: memref<
 // Two parts at least.
 
 // CHECK-LABEL: func.func @leaves_few_rows(
-// CHECK-SAME: %[[A:.*]]: memref<47x9xf64>, %[[Y:.*]]: memref<9xf64>, %[[S:.*]]: memref<47xf64>) attributes {avial.apart, avial.task = "S1"} {
+// CHECK-SAME: %[[A:.*]]: memref<47x9xf64>, %[[Y:.*]]: memref<9xf64>, %[[S:.*]]: memref<47xf64>) attributes {avial.no_alias, avial.task = "S1"} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 47 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 9 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<47x9xf64>
@@ -69,7 +69,7 @@ func.func @rows_and_columns(%A: memref<70x9xf64>, %y: memref<9xf64>, %s: memref<
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_few_rows(%A: memref<47x9xf64>, %y: memref<9xf64>, %s: memref<47xf64>) attributes {avial.apart, avial.task = "S1"} {
+func.func @leaves_few_rows(%A: memref<47x9xf64>, %y: memref<9xf64>, %s: memref<47xf64>) attributes {avial.no_alias, avial.task = "S1"} {
   affine.for %i = 0 to 47 {
     affine.for %j = 0 to 9 {
       %a = affine.load %A[%i, %j] : memref<47x9xf64>
@@ -89,7 +89,7 @@ func.func @leaves_few_rows(%A: memref<47x9xf64>, %y: memref<9xf64>, %s: memref<4
 // Threads may have columns, which keeps the order of the terms.
 
 // CHECK-LABEL: func.func @leaves_columns_alone(
-// CHECK-SAME: %[[A:.*]]: memref<70x9xf64>, %[[Y:.*]]: memref<9xf64>) attributes {avial.apart, avial.task = "S1"} {
+// CHECK-SAME: %[[A:.*]]: memref<70x9xf64>, %[[Y:.*]]: memref<9xf64>) attributes {avial.no_alias, avial.task = "S1"} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 70 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 9 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<70x9xf64>
@@ -99,7 +99,7 @@ func.func @leaves_few_rows(%A: memref<47x9xf64>, %y: memref<9xf64>, %s: memref<4
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_columns_alone(%A: memref<70x9xf64>, %y: memref<9xf64>) attributes {avial.apart, avial.task = "S1"} {
+func.func @leaves_columns_alone(%A: memref<70x9xf64>, %y: memref<9xf64>) attributes {avial.no_alias, avial.task = "S1"} {
   affine.for %i = 0 to 70 {
     affine.for %j = 0 to 9 {
       %a = affine.load %A[%i, %j] : memref<70x9xf64>
@@ -116,7 +116,7 @@ func.func @leaves_columns_alone(%A: memref<70x9xf64>, %y: memref<9xf64>) attribu
 // The order is the program's.
 
 // CHECK-LABEL: func.func @leaves_strict_sums(
-// CHECK-SAME: %[[A:.*]]: memref<70x9xf64>, %[[Y:.*]]: memref<9xf64>, %[[S:.*]]: memref<70xf64>) attributes {avial.apart, avial.task = "S1"} {
+// CHECK-SAME: %[[A:.*]]: memref<70x9xf64>, %[[Y:.*]]: memref<9xf64>, %[[S:.*]]: memref<70xf64>) attributes {avial.no_alias, avial.task = "S1"} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 70 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 9 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<70x9xf64>
@@ -130,7 +130,7 @@ func.func @leaves_columns_alone(%A: memref<70x9xf64>, %y: memref<9xf64>) attribu
 // CHECK-NEXT: }
 // CHECK-NEXT: return
 module attributes {avial.strict} {
-  func.func @leaves_strict_sums(%A: memref<70x9xf64>, %y: memref<9xf64>, %s: memref<70xf64>) attributes {avial.apart, avial.task = "S1"} {
+  func.func @leaves_strict_sums(%A: memref<70x9xf64>, %y: memref<9xf64>, %s: memref<70xf64>) attributes {avial.no_alias, avial.task = "S1"} {
     affine.for %i = 0 to 70 {
       affine.for %j = 0 to 9 {
         %a = affine.load %A[%i, %j] : memref<70x9xf64>

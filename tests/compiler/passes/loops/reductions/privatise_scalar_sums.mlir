@@ -26,7 +26,7 @@
 // CHECK-NEXT: memref.dealloc %[[S]] : memref<33x8xf64>
 // CHECK-NEXT: affine.store %[[S_1]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @one_sum(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart, avial.task = "S1"} {
+func.func @one_sum(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias, avial.task = "S1"} {
   %s = affine.for %i = 0 to 4000000 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<4000000xf64>
     %u = arith.addf %t, %a : f64
@@ -62,7 +62,7 @@ func.func @one_sum(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attribut
 // CHECK-NEXT: memref.dealloc %[[S]] : memref<33x8xf64>
 // CHECK-NEXT: affine.store %[[S_0]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @the_greatest(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart, avial.task = "S1"} {
+func.func @the_greatest(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias, avial.task = "S1"} {
   %s = affine.for %i = 0 to 4000000 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<4000000xf64>
     %u = arith.maximumf %t, %a : f64
@@ -77,7 +77,7 @@ func.func @the_greatest(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) att
 // Over before threads meet.
 
 // CHECK-LABEL: func.func @leaves_few_terms(
-// CHECK-SAME: %[[A:.*]]: memref<20000xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.apart, avial.task = "S1"} {
+// CHECK-SAME: %[[A:.*]]: memref<20000xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.no_alias, avial.task = "S1"} {
 // CHECK-NEXT: %[[S:.*]] = affine.for %[[I:.*]] = 0 to 20000 iter_args(%[[T:.*]] = %[[X]]) -> (f64) {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<20000xf64>
 // CHECK-NEXT: %[[U:.*]] = arith.addf %[[T]], %[[A_]] : f64
@@ -85,7 +85,7 @@ func.func @the_greatest(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) att
 // CHECK-NEXT: }
 // CHECK-NEXT: affine.store %[[S]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @leaves_few_terms(%A: memref<20000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart, avial.task = "S1"} {
+func.func @leaves_few_terms(%A: memref<20000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias, avial.task = "S1"} {
   %s = affine.for %i = 0 to 20000 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<20000xf64>
     %u = arith.addf %t, %a : f64
@@ -100,7 +100,7 @@ func.func @leaves_few_terms(%A: memref<20000xf64>, %y: memref<1xf64>, %x: f64) a
 // Each value needs the one before.
 
 // CHECK-LABEL: func.func @leaves_other_recurrences(
-// CHECK-SAME: %[[A:.*]]: memref<4000000xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.apart, avial.task = "S1"} {
+// CHECK-SAME: %[[A:.*]]: memref<4000000xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.no_alias, avial.task = "S1"} {
 // CHECK-NEXT: %[[S:.*]] = affine.for %[[I:.*]] = 0 to 4000000 iter_args(%[[T:.*]] = %[[X]]) -> (f64) {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<4000000xf64>
 // CHECK-NEXT: %[[U:.*]] = arith.subf %[[A_]], %[[T]] : f64
@@ -108,7 +108,7 @@ func.func @leaves_few_terms(%A: memref<20000xf64>, %y: memref<1xf64>, %x: f64) a
 // CHECK-NEXT: }
 // CHECK-NEXT: affine.store %[[S]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @leaves_other_recurrences(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart, avial.task = "S1"} {
+func.func @leaves_other_recurrences(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias, avial.task = "S1"} {
   %s = affine.for %i = 0 to 4000000 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<4000000xf64>
     %u = arith.subf %a, %t : f64
@@ -121,7 +121,7 @@ func.func @leaves_other_recurrences(%A: memref<4000000xf64>, %y: memref<1xf64>, 
 // -----
 
 // CHECK-LABEL: func.func @leaves_strict_sums(
-// CHECK-SAME: %[[A:.*]]: memref<4000000xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.apart, avial.task = "S1"} {
+// CHECK-SAME: %[[A:.*]]: memref<4000000xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.no_alias, avial.task = "S1"} {
 // CHECK-NEXT: %[[S:.*]] = affine.for %[[I:.*]] = 0 to 4000000 iter_args(%[[T:.*]] = %[[X]]) -> (f64) {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<4000000xf64>
 // CHECK-NEXT: %[[U:.*]] = arith.addf %[[T]], %[[A_]] : f64
@@ -130,7 +130,7 @@ func.func @leaves_other_recurrences(%A: memref<4000000xf64>, %y: memref<1xf64>, 
 // CHECK-NEXT: affine.store %[[S]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
 module attributes {avial.strict} {
-  func.func @leaves_strict_sums(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart, avial.task = "S1"} {
+  func.func @leaves_strict_sums(%A: memref<4000000xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias, avial.task = "S1"} {
     %s = affine.for %i = 0 to 4000000 iter_args(%t = %x) -> (f64) {
       %a = affine.load %A[%i] : memref<4000000xf64>
       %u = arith.addf %t, %a : f64

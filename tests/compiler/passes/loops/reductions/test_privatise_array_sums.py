@@ -54,7 +54,7 @@ def test_parts_of_any_length(height: int, width: int) -> None:
 
 
 OPEN = """func.func @f(%A: memref<?x?xi64>, %y: memref<?xi64>, %s: memref<?xi64>, %end: index)
-    attributes {avial.apart, avial.task = "f"} {
+    attributes {avial.no_alias, avial.task = "f"} {
   %first = arith.constant 0 : index
   %second = arith.constant 1 : index
   %m = memref.dim %A, %first : memref<?x?xi64>
@@ -123,7 +123,7 @@ def test_a_strict_program_keeps_its_order() -> None:
 
 
 FLOATS = """func.func @f(%A: memref<70x9xf64>, %x: memref<70xf64>, %y: memref<9xf64>,
-                         %s: memref<70xf64>) attributes {avial.apart, avial.task = "f"} {
+                         %s: memref<70xf64>) attributes {avial.no_alias, avial.task = "f"} {
   affine.for %i = 0 to 70 {
     affine.for %j = 0 to 9 {
       %a = affine.load %A[%i, %j] : memref<70x9xf64>

@@ -33,7 +33,7 @@ def sums(kind: str, low: str, high: str, more: str = "") -> str:
     add, mul = ("arith.addf", "arith.mulf") if kind[0] == "f" else ("arith.addi", "arith.muli")
     return f"""
     func.func @f(%A: memref<?x{kind}>, %B: memref<?x{kind}>, %s: memref<2x{kind}>, %low: index,
-        %high: index) attributes {{avial.apart, avial.task = "f"}} {{
+        %high: index) attributes {{avial.no_alias, avial.task = "f"}} {{
       %c0 = arith.constant 0 : index
       %n = memref.dim %A, %c0 : memref<?x{kind}>
       affine.for %i = {low} to {high} {{
@@ -160,7 +160,7 @@ def nest(inside: str, *loops: str) -> str:
     """Of rows of A, in these loops."""
     return f"""
     func.func @f(%A: memref<40x9xf64>, %B: memref<40x9xf64>, %s: memref<2xf64>, %n: index)
-        attributes {{avial.apart, avial.task = "f"}} {{
+        attributes {{avial.no_alias, avial.task = "f"}} {{
       {"".join(f"affine.for {each} {{" for each in loops)}
         {inside}
       {"}" * len(loops)}
@@ -271,7 +271,7 @@ def test_sums_of_vectors_stay() -> None:
     kind = "vector<4xf64>"
     text = f"""
     func.func @f(%A: memref<70x{kind}>, %s: memref<1x{kind}>)
-        attributes {{avial.apart, avial.task = "f"}} {{
+        attributes {{avial.no_alias, avial.task = "f"}} {{
       affine.for %i = 0 to 70 {{
         %a = affine.load %A[%i] : memref<70x{kind}>
         %x = affine.load %s[0] : memref<1x{kind}>

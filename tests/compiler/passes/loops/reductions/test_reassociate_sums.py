@@ -6,7 +6,7 @@ import pytest
 
 from tests.compiler.passes.golden import assert_same, cases_of
 
-CASES = cases_of("reorder_sums", private=True)
+CASES = cases_of("reassociate_sums", private=True)
 SUMMED = ("in_memory", "handed_on", "as_many_terms_as_lanes")
 
 

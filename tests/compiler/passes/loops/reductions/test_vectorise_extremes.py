@@ -34,7 +34,7 @@ def some_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
 def loop(body: str, kind: str = "f64", ends: str = "0 to %n") -> str:
     return f"""
     func.func @f(%A: memref<?x{kind}>, %B: memref<?x{kind}>, %s: memref<3x{kind}>, %n: index)
-        attributes {{avial.apart, avial.task = "f"}} {{
+        attributes {{avial.no_alias, avial.task = "f"}} {{
       affine.for %i = {ends} {{
         %a = affine.load %A[%i] : memref<?x{kind}>
         {body.replace("T", kind)}

@@ -71,7 +71,7 @@
 // CHECK-NEXT: scf.yield %[[M_38]] : f64
 // CHECK: affine.store %[[M_41]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @greatest(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart} {
+func.func @greatest(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias} {
   %m = affine.for %i = 0 to 100 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<100xf64>
     %c = arith.cmpf ogt, %a, %t : f64
@@ -87,7 +87,7 @@ func.func @greatest(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes 
 // Fewer than four vectors.
 
 // CHECK-LABEL: func.func @leaves_few(
-// CHECK-SAME: %[[A:.*]]: memref<15xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<15xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.no_alias} {
 // CHECK-NEXT: %[[M:.*]] = affine.for %[[I:.*]] = 0 to 15 iter_args(%[[T:.*]] = %[[X]]) -> (f64) {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<15xf64>
 // CHECK-NEXT: %[[C:.*]] = arith.cmpf ogt, %[[A_]], %[[T]] : f64
@@ -96,7 +96,7 @@ func.func @greatest(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes 
 // CHECK-NEXT: }
 // CHECK-NEXT: affine.store %[[M]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @leaves_few(%A: memref<15xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart} {
+func.func @leaves_few(%A: memref<15xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias} {
   %m = affine.for %i = 0 to 15 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<15xf64>
     %c = arith.cmpf ogt, %a, %t : f64
@@ -112,7 +112,7 @@ func.func @leaves_few(%A: memref<15xf64>, %y: memref<1xf64>, %x: f64) attributes
 // Sums are no choice.
 
 // CHECK-LABEL: func.func @leaves_sums(
-// CHECK-SAME: %[[A:.*]]: memref<100xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<100xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.no_alias} {
 // CHECK-NEXT: %[[M:.*]] = affine.for %[[I:.*]] = 0 to 100 iter_args(%[[T:.*]] = %[[X]]) -> (f64) {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<100xf64>
 // CHECK-NEXT: %[[U:.*]] = arith.addf %[[T]], %[[A_]] : f64
@@ -120,7 +120,7 @@ func.func @leaves_few(%A: memref<15xf64>, %y: memref<1xf64>, %x: f64) attributes
 // CHECK-NEXT: }
 // CHECK-NEXT: affine.store %[[M]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @leaves_sums(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart} {
+func.func @leaves_sums(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias} {
   %m = affine.for %i = 0 to 100 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<100xf64>
     %u = arith.addf %t, %a : f64
@@ -135,7 +135,7 @@ func.func @leaves_sums(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attribut
 // It would store twice to what it loads from.
 
 // CHECK-LABEL: func.func @leaves_what_changes_its_array(
-// CHECK-SAME: %[[A:.*]]: memref<100xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<100xf64>, %[[Y:.*]]: memref<1xf64>, %[[X:.*]]: f64) attributes {avial.no_alias} {
 // CHECK-NEXT: %[[M:.*]] = affine.for %[[I:.*]] = 0 to 100 iter_args(%[[T:.*]] = %[[X]]) -> (f64) {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<100xf64>
 // CHECK-NEXT: %[[B:.*]] = arith.addf %[[A_]], %[[A_]] : f64
@@ -146,7 +146,7 @@ func.func @leaves_sums(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attribut
 // CHECK-NEXT: }
 // CHECK-NEXT: affine.store %[[M]], %[[Y]][0] : memref<1xf64>
 // CHECK-NEXT: return
-func.func @leaves_what_changes_its_array(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.apart} {
+func.func @leaves_what_changes_its_array(%A: memref<100xf64>, %y: memref<1xf64>, %x: f64) attributes {avial.no_alias} {
   %m = affine.for %i = 0 to 100 iter_args(%t = %x) -> (f64) {
     %a = affine.load %A[%i] : memref<100xf64>
     %b = arith.addf %a, %a : f64

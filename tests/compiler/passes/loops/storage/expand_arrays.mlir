@@ -13,7 +13,7 @@
 // CHECK: memref.load %[[ROWS]][%[[LAST]], %{{.*}}]
 // CHECK: memref.store %{{.*}}, %[[SUM]]
 // CHECK: memref.dealloc %[[ROWS]]
-func.func @sums(%A: memref<25x20x30xf64>, %C: memref<30x30xf64>, %out: memref<30xf64>) attributes {avial.apart} {
+func.func @sums(%A: memref<25x20x30xf64>, %C: memref<30x30xf64>, %out: memref<30xf64>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   %sum = memref.alloca() : memref<30xf64>
   affine.for %r = 0 to 25 {
@@ -47,7 +47,7 @@ func.func @sums(%A: memref<25x20x30xf64>, %C: memref<30x30xf64>, %out: memref<30
 
 // CHECK-LABEL: func.func @handed_on
 // CHECK-NOT: memref.alloc()
-func.func @handed_on(%A: memref<20x30xf64>, %C: memref<30x30xf64>) attributes {avial.apart} {
+func.func @handed_on(%A: memref<20x30xf64>, %C: memref<30x30xf64>) attributes {avial.no_alias} {
   %sum = memref.alloca() : memref<30xf64>
   affine.for %q = 0 to 20 {
     affine.for %p = 0 to 30 {
@@ -73,7 +73,7 @@ func.func @handed_on(%A: memref<20x30xf64>, %C: memref<30x30xf64>) attributes {a
 
 // CHECK-LABEL: func.func @half_is_left
 // CHECK-NOT: memref.alloc()
-func.func @half_is_left(%A: memref<20x30xf64>, %C: memref<30x30xf64>, %out: memref<30xf64>) attributes {avial.apart} {
+func.func @half_is_left(%A: memref<20x30xf64>, %C: memref<30x30xf64>, %out: memref<30xf64>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   %sum = memref.alloca() : memref<30xf64>
   affine.for %q = 0 to 20 {
@@ -105,7 +105,7 @@ func.func @half_is_left(%A: memref<20x30xf64>, %C: memref<30x30xf64>, %out: memr
 
 // CHECK-LABEL: func.func @only_rows
 // CHECK-NOT: memref.alloc()
-func.func @only_rows(%A: memref<20x30xf64>) attributes {avial.apart} {
+func.func @only_rows(%A: memref<20x30xf64>) attributes {avial.no_alias} {
   %row = memref.alloca() : memref<30xf64>
   affine.for %q = 0 to 20 {
     affine.for %p = 0 to 30 {

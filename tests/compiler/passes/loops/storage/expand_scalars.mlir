@@ -15,7 +15,7 @@
 // CHECK: affine.for %[[J:.*]] = 0 to 70 {
 // CHECK-NEXT: %[[SUM:.*]] = affine.load %[[ROW]][%[[J]]]
 // CHECK-NEXT: affine.store %[[SUM]], %{{.*}}[%[[I]], %[[J]]]
-func.func @carried(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>) attributes {avial.apart} {
+func.func @carried(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   affine.for %i = 0 to 50 {
     affine.for %j = 0 to 70 {
@@ -49,7 +49,7 @@ func.func @carried(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x7
 // CHECK: affine.for %[[J:.*]] = 10 to 70 {
 // CHECK-NEXT: %[[LAST:.*]] = affine.load %[[ROW]][%[[J]] - 10]
 // CHECK-NEXT: memref.store %[[LAST]], %{{.*}}[]
-func.func @in_a_cell(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %cell: memref<f64>) attributes {avial.apart} {
+func.func @in_a_cell(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %cell: memref<f64>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   affine.for %i = 0 to 50 {
     affine.for %j = 10 to 70 {
@@ -76,7 +76,7 @@ func.func @in_a_cell(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50
 // CHECK-LABEL: func.func @leaves_rows
 // CHECK-NOT: memref.alloca
 // CHECK: iter_args
-func.func @leaves_rows(%A: memref<50x60xf64>, %x: memref<60xf64>, %y: memref<50xf64>) attributes {avial.apart} {
+func.func @leaves_rows(%A: memref<50x60xf64>, %x: memref<60xf64>, %y: memref<50xf64>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   affine.for %i = 0 to 50 {
     %sum = affine.for %k = 0 to 60 iter_args(%s = %zero) -> (f64) {
@@ -97,7 +97,7 @@ func.func @leaves_rows(%A: memref<50x60xf64>, %x: memref<60xf64>, %y: memref<50x
 
 // CHECK-LABEL: func.func @leaves_what_is_handed_on
 // CHECK-NOT: memref.alloca
-func.func @leaves_what_is_handed_on(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %cell: memref<f64>) attributes {avial.apart} {
+func.func @leaves_what_is_handed_on(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<50x70xf64>, %cell: memref<f64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 50 {
     affine.for %j = 0 to 70 {
       affine.for %k = 0 to 60 {
@@ -124,7 +124,7 @@ func.func @leaves_what_is_handed_on(%A: memref<50x60xf64>, %B: memref<60x70xf64>
 // CHECK-NEXT: affine.for %[[J:.*]] = #map{{.*}}(%[[I]]) to 50 {
 // CHECK: affine.load %[[A:.*]][%[[I]], %[[J]]]
 // CHECK: affine.store %{{.*}}, %[[A]][%[[I]], %[[J]]]
-func.func @from_its_element(%A: memref<50x50xf64>) attributes {avial.apart} {
+func.func @from_its_element(%A: memref<50x50xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 50 {
     affine.for %j = affine_map<(d) -> (d)>(%i) to 50 {
       %first = affine.load %A[%i, %j] : memref<50x50xf64>
@@ -149,7 +149,7 @@ func.func @from_its_element(%A: memref<50x50xf64>) attributes {avial.apart} {
 // CHECK: memref.alloca() : memref<70xf64>
 // CHECK-NOT: memref<50x70xf64>
 // CHECK: return
-func.func @one_row(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<70x50xf64>) attributes {avial.apart} {
+func.func @one_row(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<70x50xf64>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   affine.for %i = 0 to 50 {
     affine.for %j = 0 to 70 {
@@ -180,7 +180,7 @@ func.func @one_row(%A: memref<50x60xf64>, %B: memref<60x70xf64>, %C: memref<70x5
 // CHECK-NEXT: affine.load %[[ROW]][%[[J]]]
 // CHECK: affine.store %{{.*}}, %[[ROW]][%[[J]]]
 // CHECK: affine.load %[[OWN]]
-func.func @handed_through(%A: memref<50x60x5xf64>, %B: memref<60x5x70xf64>, %C: memref<50x70xf64>) attributes {avial.apart} {
+func.func @handed_through(%A: memref<50x60x5xf64>, %B: memref<60x5x70xf64>, %C: memref<50x70xf64>) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   affine.for %i = 0 to 50 {
     affine.for %j = 0 to 70 {

@@ -13,7 +13,7 @@
 // CHECK-NEXT: %[[REST:.*]] = arith.subf %[[X]],
 // CHECK-NEXT: affine.yield %[[REST]] : f64
 // CHECK: affine.store %[[LAST]], %{{.*}}[%[[I]]]
-func.func @solves(%L: memref<40x40xf64>, %x: memref<40xf64>) attributes {avial.apart} {
+func.func @solves(%L: memref<40x40xf64>, %x: memref<40xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 0 to affine_map<(d) -> (d)>(%i) {
       %xi = affine.load %x[%i] : memref<40xf64>
@@ -36,7 +36,7 @@ func.func @solves(%L: memref<40x40xf64>, %x: memref<40xf64>) attributes {avial.a
 // CHECK-NEXT: affine.for
 // CHECK-NEXT: affine.load %{{.*}}[%{{.*}}, 3]
 // CHECK-NOT: iter_args
-func.func @leaves_what_moves_into_it(%A: memref<40x40xf64>) attributes {avial.apart} {
+func.func @leaves_what_moves_into_it(%A: memref<40x40xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 0 to 13 {
       %a = affine.load %A[%i, 3] : memref<40x40xf64>
@@ -52,7 +52,7 @@ func.func @leaves_what_moves_into_it(%A: memref<40x40xf64>) attributes {avial.ap
 
 // CHECK-LABEL: func.func @leaves_what_a_branch_touches
 // CHECK-NOT: iter_args
-func.func @leaves_what_a_branch_touches(%A: memref<40xf64>, %B: memref<40xf64>) attributes {avial.apart} {
+func.func @leaves_what_a_branch_touches(%A: memref<40xf64>, %B: memref<40xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 0 to 40 {
       %a = affine.load %A[%i] : memref<40xf64>
@@ -77,7 +77,7 @@ func.func @leaves_what_a_branch_touches(%A: memref<40xf64>, %B: memref<40xf64>) 
 // CHECK: else
 // CHECK-NEXT: affine.yield %[[ZERO]]
 // CHECK: affine.store %[[SUM]], %{{.*}}[0]
-func.func @keeps_results(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: index) attributes {avial.apart} {
+func.func @keeps_results(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: index) attributes {avial.no_alias} {
   %zero = arith.constant 0.0 : f64
   %sum = affine.for %j = max affine_map<()[l] -> (0, l)>()[%low] to min affine_map<()[h] -> (40, h)>()[%high]
       iter_args(%s = %zero) -> (f64) {
@@ -100,7 +100,7 @@ func.func @keeps_results(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %h
 // CHECK-NEXT: %[[FIRST:.*]] = memref.load
 // CHECK-NEXT: scf.for %{{.*}} = %[[LOW]] to %[[HIGH]] step %{{.*}} iter_args(%{{.*}} = %[[FIRST]])
 // CHECK: memref.store
-func.func @of_scf(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: index) attributes {avial.apart} {
+func.func @of_scf(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: index) attributes {avial.no_alias} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %j = %low to %high step %c1 {
@@ -128,7 +128,7 @@ func.func @of_scf(%A: memref<40xf64>, %B: memref<40xf64>, %low: index, %high: in
 // CHECK-NEXT: %[[TO:.*]] = affine.load %{{.*}}[%[[I]], symbol(%[[K]])]
 // CHECK-NEXT: affine.for %{{.*}} = max #{{.*}} to 40
 // CHECK: arith.addf %[[TO]],
-func.func @cut_where_it_is_written(%path: memref<40x40xf64>, %k: index, %low: index) attributes {avial.apart} {
+func.func @cut_where_it_is_written(%path: memref<40x40xf64>, %k: index, %low: index) attributes {avial.no_alias} {
   affine.for %i = max affine_map<()[s] -> (0, s + 1)>()[%k] to 40 {
     affine.for %j = 0 to 40 {
       %direct = affine.load %path[%i, %j] : memref<40x40xf64>
@@ -151,7 +151,7 @@ func.func @cut_where_it_is_written(%path: memref<40x40xf64>, %k: index, %low: in
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 40 {
 // CHECK-NEXT: %[[X:.*]] = affine.load %{{.*}}[%[[I]]]
 // CHECK-NEXT: affine.for
-func.func @asks_once(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index) attributes {avial.apart} {
+func.func @asks_once(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 0 to %n {
       %xi = affine.load %x[%i] : memref<40xf64>
@@ -168,7 +168,7 @@ func.func @asks_once(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index) attri
 // CHECK-LABEL: func.func @asks_in_every_row
 // CHECK: affine.for
 // CHECK: affine.if
-func.func @asks_in_every_row(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y: memref<40xf64>) attributes {avial.apart} {
+func.func @asks_in_every_row(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y: memref<40xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     %z = affine.load %x[0] : memref<40xf64>
     affine.store %z, %y[%i] : memref<40xf64>
@@ -186,7 +186,7 @@ func.func @asks_in_every_row(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: inde
 
 // CHECK-LABEL: func.func @does_not_ask
 // CHECK-NOT: affine.if
-func.func @does_not_ask(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y: memref<40xf64>) attributes {avial.apart} {
+func.func @does_not_ask(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y: memref<40xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     %z = affine.load %x[%i] : memref<40xf64>
     affine.store %z, %y[%i] : memref<40xf64>

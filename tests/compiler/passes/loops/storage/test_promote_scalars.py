@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.passes.loops.facts.independent_accesses import IndependentAccesses
 from avial_lab.compiler.passes.loops.storage.promote_scalars import PromoteScalars
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
@@ -27,12 +27,12 @@ class OnArraysApart:
 
     def __call__(self, module: ir.Operation) -> None:
         (function,) = module.regions[0].blocks[0].operations
-        function.attributes[APART] = ir.UnitAttr.get(module.context)
+        function.attributes[NO_ALIAS] = ir.UnitAttr.get(module.context)
         PromoteScalars()(module)
         module.verify()
         if self.marks:
             IndependentAccesses()(module)
-        del function.attributes[APART]
+        del function.attributes[NO_ALIAS]
 
 
 @pytest.mark.parametrize("passes", [OnArraysApart(False), OnArraysApart(True)], ids=str)
@@ -43,7 +43,7 @@ def test_the_same_bits(passes, several: list[Nest]) -> None:
 
 
 SUM = """func.func @f(%x: memref<10xi64>, %A: memref<9x9xi64>, %n: index)
-    attributes {{avial.apart}} {{
+    attributes {{avial.no_alias}} {{
   %seven = arith.constant 7 : i64
   affine.for %i = 0 to 9 {{
     {before}

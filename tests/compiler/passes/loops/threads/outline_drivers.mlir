@@ -2,19 +2,19 @@
 
 // What one thread goes through stands in functions, with what it hands on; what is left has no loop
 // of its own but the one around both.
-// CHECK: func.func private @driver.part({{.*}}) attributes {avial.apart, passthrough = ["noinline"]}
-// CHECK: func.func private @driver.alone(%{{.*}}: f32, %{{.*}}: memref<9xf32>) -> f32 attributes {avial.apart, passthrough = ["noinline"]}
+// CHECK: func.func private @driver.part({{.*}}) attributes {avial.no_alias, passthrough = ["noinline"]}
+// CHECK: func.func private @driver.alone(%{{.*}}: f32, %{{.*}}: memref<9xf32>) -> f32 attributes {avial.no_alias, passthrough = ["noinline"]}
 // CHECK: affine.for
 // CHECK: return %{{.*}} : f32
 // CHECK: func.func private @driver.alone1(%{{.*}}: memref<9xf32>, %{{.*}}: f32) attributes
 // CHECK: affine.for
-// CHECK: func.func @driver({{.*}}) attributes {{{.*}}"outline-drivers{{.*}} in functions too: 2"], passthrough = ["noinline", "optnone"]}
+// CHECK: func.func @driver({{.*}}) attributes {{{.*}}"outline-drivers{{.*}} outlined from it: 2"], avial.no_alias, passthrough = ["noinline", "optnone"]}
 // CHECK-NEXT: affine.for
 // CHECK-NOT: affine.for
 // CHECK: %[[SUM:.*]] = func.call @driver.alone(%{{.*}}, %{{.*}}) : (f32, memref<9xf32>) -> f32
 // CHECK-NEXT: func.call @driver.alone1(%{{.*}}, %[[SUM]])
 // CHECK: omp.parallel
-func.func @driver(%A: memref<9xf32>, %B: memref<9x9xf32>, %x: f32) attributes {avial.apart} {
+func.func @driver(%A: memref<9xf32>, %B: memref<9x9xf32>, %x: f32) attributes {avial.no_alias} {
   affine.for %t = 0 to 5 {
     %sum = affine.for %i = 0 to 9 iter_args(%so_far = %x) -> f32 {
       %a = affine.load %A[%i] : memref<9xf32>

@@ -19,7 +19,7 @@ from mlir.dialects import arith, scf
 from mlir.execution_engine import ExecutionEngine
 
 from avial_lab.compiler.analysis.parallelism import marked_loops
-from avial_lab.compiler.ir.attributes import APART, PARALLEL, SLICED
+from avial_lab.compiler.ir.attributes import NO_ALIAS, PARALLEL, SLICED
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, run_passes
@@ -90,7 +90,7 @@ def threaded(
             function = module.body.operations[0]
             function.attributes["sym_name"] = ir.StringAttr.get("nest")
             function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
-            function.attributes[APART] = ir.UnitAttr.get()
+            function.attributes[NO_ALIAS] = ir.UnitAttr.get()
             modules.append(module)
         plain, divided = modules
         run_passes(divided.operation, (*((InterchangeLoops(),) * ordered), MarkParallel()))

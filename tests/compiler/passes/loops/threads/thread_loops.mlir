@@ -3,7 +3,7 @@
 // The loop stands in a function for a range of it; each thread runs it once. Constants come along.
 // CHECK: llvm.mlir.global external @avial_threads(1 : i64)
 // CHECK: llvm.mlir.global external @avial_worth(0 : i64)
-// CHECK: func.func private @even.part(%low: index, %high: index, %{{.*}}: f32, %{{.*}}: memref<?x9xf32>) attributes {avial.apart, passthrough = ["noinline"]}
+// CHECK: func.func private @even.part(%low: index, %high: index, %{{.*}}: f32, %{{.*}}: memref<?x9xf32>) attributes {avial.no_alias, passthrough = ["noinline"]}
 // CHECK-NEXT: arith.constant 2.0
 // CHECK-NEXT: affine.for %{{.*}} = %low to %high {
 // CHECK-NEXT: affine.for %{{.*}} = 0 to 9
@@ -26,7 +26,7 @@
 // CHECK-NEXT: func.call @even.part(%[[FROM]], %[[TO]],
 // CHECK: } else {
 // CHECK-NEXT: func.call @even.part(%{{.*}}, %[[END]],
-func.func @even(%B: memref<?x9xf32>, %x: f32, %n: index) attributes {avial.apart} {
+func.func @even(%B: memref<?x9xf32>, %x: f32, %n: index) attributes {avial.no_alias} {
   %two = arith.constant 2.0 : f32
   affine.for %i = 0 to %n {
     affine.for %j = 0 to 9 {
@@ -165,7 +165,7 @@ func.func @inner(%B: memref<9x9xf32>, %x: f32) {
 
 // Two views of one array are passed, and nothing is claimed of them.
 // CHECK: func.func private @views.part({{.*}}) attributes {passthrough
-func.func @views(%A: memref<20xf32>, %x: f32) attributes {avial.apart} {
+func.func @views(%A: memref<20xf32>, %x: f32) attributes {avial.no_alias} {
   %a = memref.subview %A[0] [10] [1] : memref<20xf32> to memref<10xf32, strided<[1]>>
   %b = memref.subview %A[10] [10] [1] : memref<20xf32> to memref<10xf32, strided<[1], offset: 10>>
   affine.for %i = 0 to 10 {

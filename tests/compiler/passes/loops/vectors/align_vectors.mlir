@@ -13,7 +13,7 @@
 // CHECK: vector.load
 // CHECK: vector.store
 // CHECK-NOT: affine.load
-func.func @stencil(%A: memref<120x120xf32>, %B: memref<120x120xf32>) attributes {avial.apart} {
+func.func @stencil(%A: memref<120x120xf32>, %B: memref<120x120xf32>) attributes {avial.no_alias} {
   affine.for %i = 1 to 119 {
     affine.for %j = 1 to 119 {
       %x = affine.load %A[%i - 1, %j] : memref<120x120xf32>
@@ -42,7 +42,7 @@ func.func @stencil(%A: memref<120x120xf32>, %B: memref<120x120xf32>) attributes 
 // CHECK-NOT: vector.load
 // CHECK: vector.store
 // CHECK: return
-func.func @in_place(%A: memref<9x300xf64>, %k: index, %x: f64) attributes {avial.apart} {
+func.func @in_place(%A: memref<9x300xf64>, %k: index, %x: f64) attributes {avial.no_alias} {
   affine.for %j = 1 to 300 {
     %l = affine.load %A[%k, 0] : memref<9x300xf64>
     %y = affine.load %A[5, %j] : memref<9x300xf64>
@@ -59,7 +59,7 @@ func.func @in_place(%A: memref<9x300xf64>, %k: index, %x: f64) attributes {avial
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: vector
 func.func @others(%A: memref<120x120xf32>, %B: memref<120x120xf32>, %C: memref<120xf64>, %n: index)
-    attributes {avial.apart} {
+    attributes {avial.no_alias} {
   affine.for %j = 0 to 120 {
     %x = affine.load %A[0, %j] : memref<120x120xf32>
     affine.store %x, %B[0, %j] : memref<120x120xf32>

@@ -3,13 +3,13 @@
 // Both arrays fit the cache of 1024 bytes: LLVM is to make no memcpy of the loop.
 
 // CHECK-LABEL: func.func @fits(
-// CHECK-SAME: %[[A:.*]]: memref<64xf64>, %[[B:.*]]: memref<64xf64>) attributes {avial.apart, passthrough = ["no-builtin-memcpy"]} {
+// CHECK-SAME: %[[A:.*]]: memref<64xf64>, %[[B:.*]]: memref<64xf64>) attributes {avial.no_alias, passthrough = ["no-builtin-memcpy"]} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 64 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<64xf64>
 // CHECK-NEXT: affine.store %[[A_]], %[[B]][%[[I]]] : memref<64xf64>
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: return
-func.func @fits(%A: memref<64xf64>, %B: memref<64xf64>) attributes {avial.apart} {
+func.func @fits(%A: memref<64xf64>, %B: memref<64xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 64 {
     %a = affine.load %A[%i] : memref<64xf64>
     affine.store %a, %B[%i] : memref<64xf64>
@@ -22,13 +22,13 @@ func.func @fits(%A: memref<64xf64>, %B: memref<64xf64>) attributes {avial.apart}
 // One byte less would do.
 
 // CHECK-LABEL: func.func @leaves_larger_arrays(
-// CHECK-SAME: %[[A:.*]]: memref<65xf64>, %[[B:.*]]: memref<64xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<65xf64>, %[[B:.*]]: memref<64xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 64 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<65xf64>
 // CHECK-NEXT: affine.store %[[A_]], %[[B]][%[[I]]] : memref<64xf64>
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: return
-func.func @leaves_larger_arrays(%A: memref<65xf64>, %B: memref<64xf64>) attributes {avial.apart} {
+func.func @leaves_larger_arrays(%A: memref<65xf64>, %B: memref<64xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 64 {
     %a = affine.load %A[%i] : memref<65xf64>
     affine.store %a, %B[%i] : memref<64xf64>
@@ -41,7 +41,7 @@ func.func @leaves_larger_arrays(%A: memref<65xf64>, %B: memref<64xf64>) attribut
 // Of one copy nobody knows how long it is: a call may be best there, and is for the whole function.
 
 // CHECK-LABEL: func.func @leaves_open_sizes(
-// CHECK-SAME: %[[A:.*]]: memref<64xf64>, %[[B:.*]]: memref<64xf64>, %[[C:.*]]: memref<?xf64>, %[[N:.*]]: index) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<64xf64>, %[[B:.*]]: memref<64xf64>, %[[C:.*]]: memref<?xf64>, %[[N:.*]]: index) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 64 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<64xf64>
 // CHECK-NEXT: affine.store %[[A_]], %[[B]][%[[I]]] : memref<64xf64>
@@ -51,7 +51,7 @@ func.func @leaves_larger_arrays(%A: memref<65xf64>, %B: memref<64xf64>) attribut
 // CHECK-NEXT: affine.store %[[A__]], %[[C]][%[[I_]]] : memref<?xf64>
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: return
-func.func @leaves_open_sizes(%A: memref<64xf64>, %B: memref<64xf64>, %C: memref<?xf64>, %n: index) attributes {avial.apart} {
+func.func @leaves_open_sizes(%A: memref<64xf64>, %B: memref<64xf64>, %C: memref<?xf64>, %n: index) attributes {avial.no_alias} {
   affine.for %i = 0 to 64 {
     %a = affine.load %A[%i] : memref<64xf64>
     affine.store %a, %B[%i] : memref<64xf64>
@@ -68,14 +68,14 @@ func.func @leaves_open_sizes(%A: memref<64xf64>, %B: memref<64xf64>, %C: memref<
 // LLVM makes calls of copies alone.
 
 // CHECK-LABEL: func.func @leaves_what_computes(
-// CHECK-SAME: %[[A:.*]]: memref<64xf64>, %[[B:.*]]: memref<64xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<64xf64>, %[[B:.*]]: memref<64xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 64 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]]] : memref<64xf64>
 // CHECK-NEXT: %[[B_:.*]] = arith.addf %[[A_]], %[[A_]] : f64
 // CHECK-NEXT: affine.store %[[B_]], %[[B]][%[[I]]] : memref<64xf64>
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: return
-func.func @leaves_what_computes(%A: memref<64xf64>, %B: memref<64xf64>) attributes {avial.apart} {
+func.func @leaves_what_computes(%A: memref<64xf64>, %B: memref<64xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 64 {
     %a = affine.load %A[%i] : memref<64xf64>
     %b = arith.addf %a, %a : f64

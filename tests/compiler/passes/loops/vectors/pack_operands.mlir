@@ -23,7 +23,7 @@
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @far_apart(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {avial.apart} {
+func.func @far_apart(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 1 to 17 {
       %s = affine.load %B[%i, %j] : memref<40x18xf64>
@@ -40,7 +40,7 @@ func.func @far_apart(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {av
 // -----
 
 // CHECK-LABEL: func.func @leaves_few_rows(
-// CHECK-SAME: %[[A:.*]]: memref<64x5xf64>, %[[B:.*]]: memref<40x18xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<64x5xf64>, %[[B:.*]]: memref<40x18xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 15 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 1 to 17 {
 // CHECK-NEXT: %[[X:.*]] = affine.load %[[A]][%[[J]], 0] : memref<64x5xf64>
@@ -48,7 +48,7 @@ func.func @far_apart(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {av
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_few_rows(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {avial.apart} {
+func.func @leaves_few_rows(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 15 {
     affine.for %j = 1 to 17 {
       %x = affine.load %A[%j, 0] : memref<64x5xf64>
@@ -63,7 +63,7 @@ func.func @leaves_few_rows(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attribut
 // The table would be old.
 
 // CHECK-LABEL: func.func @leaves_what_is_written(
-// CHECK-SAME: %[[A:.*]]: memref<64x5xf64>, %[[B:.*]]: memref<40x18xf64>, %[[Z:.*]]: f64) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<64x5xf64>, %[[B:.*]]: memref<40x18xf64>, %[[Z:.*]]: f64) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 40 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 1 to 17 {
 // CHECK-NEXT: %[[X:.*]] = affine.load %[[A]][%[[J]], 0] : memref<64x5xf64>
@@ -72,7 +72,7 @@ func.func @leaves_few_rows(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attribut
 // CHECK-NEXT: }
 // CHECK-NEXT: affine.store %[[Z]], %[[A]][0, 0] : memref<64x5xf64>
 // CHECK-NEXT: return
-func.func @leaves_what_is_written(%A: memref<64x5xf64>, %B: memref<40x18xf64>, %z: f64) attributes {avial.apart} {
+func.func @leaves_what_is_written(%A: memref<64x5xf64>, %B: memref<40x18xf64>, %z: f64) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 1 to 17 {
       %x = affine.load %A[%j, 0] : memref<64x5xf64>
@@ -88,7 +88,7 @@ func.func @leaves_what_is_written(%A: memref<64x5xf64>, %B: memref<40x18xf64>, %
 // Row 64 is none: the loop may never run, the table would be filled in any case.
 
 // CHECK-LABEL: func.func @leaves_what_is_outside(
-// CHECK-SAME: %[[A:.*]]: memref<64x5xf64>, %[[B:.*]]: memref<40x18xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<64x5xf64>, %[[B:.*]]: memref<40x18xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 40 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 1 to 17 {
 // CHECK-NEXT: %[[X:.*]] = affine.load %[[A]][%[[J]] * 4, 0] : memref<64x5xf64>
@@ -96,7 +96,7 @@ func.func @leaves_what_is_written(%A: memref<64x5xf64>, %B: memref<40x18xf64>, %
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_what_is_outside(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {avial.apart} {
+func.func @leaves_what_is_outside(%A: memref<64x5xf64>, %B: memref<40x18xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 1 to 17 {
       %x = affine.load %A[%j * 4, 0] : memref<64x5xf64>
@@ -111,7 +111,7 @@ func.func @leaves_what_is_outside(%A: memref<64x5xf64>, %B: memref<40x18xf64>) a
 // Side by side already.
 
 // CHECK-LABEL: func.func @leaves_lines(
-// CHECK-SAME: %[[A:.*]]: memref<5x64xf64>, %[[B:.*]]: memref<40x18xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<5x64xf64>, %[[B:.*]]: memref<40x18xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 40 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 1 to 17 {
 // CHECK-NEXT: %[[X:.*]] = affine.load %[[A]][2, %[[J]]] : memref<5x64xf64>
@@ -119,7 +119,7 @@ func.func @leaves_what_is_outside(%A: memref<64x5xf64>, %B: memref<40x18xf64>) a
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_lines(%A: memref<5x64xf64>, %B: memref<40x18xf64>) attributes {avial.apart} {
+func.func @leaves_lines(%A: memref<5x64xf64>, %B: memref<40x18xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 40 {
     affine.for %j = 1 to 17 {
       %x = affine.load %A[2, %j] : memref<5x64xf64>

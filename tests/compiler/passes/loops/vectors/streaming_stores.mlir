@@ -14,7 +14,7 @@
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @fills_an_array(%A: memref<4x256xf64>, %B: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.apart} {
+func.func @fills_an_array(%A: memref<4x256xf64>, %B: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 4 {
     affine.for %j = 0 to 256 {
       %a = affine.load %A[%i, %j] : memref<4x256xf64>
@@ -31,7 +31,7 @@ func.func @fills_an_array(%A: memref<4x256xf64>, %B: memref<4x256xf64>, %C: memr
 // What is loaded as well is in the caches anyway.
 
 // CHECK-LABEL: func.func @leaves_what_is_read(
-// CHECK-SAME: %[[A:.*]]: memref<4x256xf64>, %[[C:.*]]: memref<4x256xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<4x256xf64>, %[[C:.*]]: memref<4x256xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 256 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<4x256xf64>
@@ -41,7 +41,7 @@ func.func @fills_an_array(%A: memref<4x256xf64>, %B: memref<4x256xf64>, %C: memr
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_what_is_read(%A: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.apart} {
+func.func @leaves_what_is_read(%A: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 4 {
     affine.for %j = 0 to 256 {
       %a = affine.load %A[%i, %j] : memref<4x256xf64>
@@ -58,7 +58,7 @@ func.func @leaves_what_is_read(%A: memref<4x256xf64>, %C: memref<4x256xf64>) att
 // All of them are in the cache when the next phase asks.
 
 // CHECK-LABEL: func.func @leaves_small_arrays(
-// CHECK-SAME: %[[A:.*]]: memref<4x16xf64>, %[[C:.*]]: memref<4x16xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<4x16xf64>, %[[C:.*]]: memref<4x16xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 16 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<4x16xf64>
@@ -66,7 +66,7 @@ func.func @leaves_what_is_read(%A: memref<4x256xf64>, %C: memref<4x256xf64>) att
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_small_arrays(%A: memref<4x16xf64>, %C: memref<4x16xf64>) attributes {avial.apart} {
+func.func @leaves_small_arrays(%A: memref<4x16xf64>, %C: memref<4x16xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 4 {
     affine.for %j = 0 to 16 {
       %a = affine.load %A[%i, %j] : memref<4x16xf64>
@@ -81,7 +81,7 @@ func.func @leaves_small_arrays(%A: memref<4x16xf64>, %C: memref<4x16xf64>) attri
 // The next step stores to the same elements.
 
 // CHECK-LABEL: func.func @leaves_what_is_stored_again(
-// CHECK-SAME: %[[A:.*]]: memref<4x256xf64>, %[[C:.*]]: memref<4x256xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<4x256xf64>, %[[C:.*]]: memref<4x256xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[T:.*]] = 0 to 9 {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 256 {
@@ -91,7 +91,7 @@ func.func @leaves_small_arrays(%A: memref<4x16xf64>, %C: memref<4x16xf64>) attri
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_what_is_stored_again(%A: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.apart} {
+func.func @leaves_what_is_stored_again(%A: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.no_alias} {
   affine.for %t = 0 to 9 {
     affine.for %i = 0 to 4 {
       affine.for %j = 0 to 256 {
@@ -108,13 +108,13 @@ func.func @leaves_what_is_stored_again(%A: memref<4x256xf64>, %C: memref<4x256xf
 // One row of many: the others are not written, and the array is not filled.
 
 // CHECK-LABEL: func.func @leaves_parts(
-// CHECK-SAME: %[[A:.*]]: memref<4x256xf64>, %[[C:.*]]: memref<4x256xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<4x256xf64>, %[[C:.*]]: memref<4x256xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 256 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][2, %[[J]]] : memref<4x256xf64>
 // CHECK-NEXT: affine.store %[[A_]], %[[C]][2, %[[J]]] : memref<4x256xf64>
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: return
-func.func @leaves_parts(%A: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.apart} {
+func.func @leaves_parts(%A: memref<4x256xf64>, %C: memref<4x256xf64>) attributes {avial.no_alias} {
   affine.for %j = 0 to 256 {
     %a = affine.load %A[2, %j] : memref<4x256xf64>
     affine.store %a, %C[2, %j] : memref<4x256xf64>

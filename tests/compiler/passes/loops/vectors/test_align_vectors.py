@@ -41,7 +41,7 @@ def check(texts: Sequence[str], kind: str) -> None:
 def rows(kind: str, low: int, high: int, body: str) -> str:
     array = f"memref<4x{WIDTH}x{kind}>"
     return f"""
-    func.func @f(%A: {array}, %B: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = 1 to 3 {{
         affine.for %j = {low} to {high} {{
           {body.replace("ARRAY", array).replace("KIND", kind)}
@@ -177,7 +177,7 @@ def test_choices_and_functions(kind: str) -> None:
 def test_what_moves_by_several_rows_is_no_single_element(place: str) -> None:
     far, row = "memref<128x4xf64>", "memref<4x40xf64>"
     text = f"""
-    func.func @f(%A: {far}, %B: {row}) attributes {{avial.apart}} {{
+    func.func @f(%A: {far}, %B: {row}) attributes {{avial.no_alias}} {{
       affine.for %i = 1 to 3 {{
         affine.for %j = 0 to 40 {{
           %a = affine.load %A[{place}] : {far}
@@ -225,7 +225,7 @@ def test_rows_that_load_from_anywhere(
     body = "\n".join(lines)
     parameters = ", ".join(f"%{name}: {memref(shape, kind)}" for name, shape in shapes.items())
     text = f"""
-    func.func @f({parameters}) attributes {{avial.apart}} {{
+    func.func @f({parameters}) attributes {{avial.no_alias}} {{
       affine.for %i = 0 to {count} {{
         affine.for %j = 0 to {columns} {{
           {body}

@@ -17,10 +17,10 @@ COPY = """
     }"""
 
 
-def is_told(body: str, cache: int = 2 * 64 * 8) -> bool:
+def is_marked(body: str, cache: int = 2 * 64 * 8) -> bool:
     text = f"""
     func.func @f(%A: memref<64xf64>, %B: memref<64xf64>, %C: memref<?xf64>)
-        attributes {{avial.apart}} {{
+        attributes {{avial.no_alias}} {{
       {body}
       return
     }}"""
@@ -31,8 +31,8 @@ def is_told(body: str, cache: int = 2 * 64 * 8) -> bool:
 
 
 def test_copies_that_fit_the_cache_stay_loops() -> None:
-    assert is_told(COPY)
-    assert not is_told(COPY, cache=2 * 64 * 8 - 1)
+    assert is_marked(COPY)
+    assert not is_marked(COPY, cache=2 * 64 * 8 - 1)
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_copies_that_fit_the_cache_stay_loops() -> None:
     ],
 )
 def test_other_functions_are_not_told(body: str) -> None:
-    assert not is_told(body)
+    assert not is_marked(body)

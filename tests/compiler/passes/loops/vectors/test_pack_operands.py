@@ -33,7 +33,7 @@ def rows(loads: list[str], kind: str = "f64", *, count: int = ROWS) -> str:
     lines.append(f"affine.store %s{len(loads)}, %B[%i, %j] : {array}")
     body = "\n".join(lines)
     return f"""
-    func.func @f(%A: {far}, %B: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {far}, %B: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = 0 to {count} {{
         affine.for %j = 1 to {COLUMNS - 1} {{
           {body}

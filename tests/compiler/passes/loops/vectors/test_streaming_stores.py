@@ -44,7 +44,7 @@ def sums(width: int, kind: str, low: str = "0", high: str = "") -> str:
     """C = A + B from column `low` to `high`, in any of the rows but the first and last."""
     array = f"memref<21x{width}x{kind}>"
     return f"""
-    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = 1 to 20 {{
         affine.for %j = {low} to {high or width} {{
           %a = affine.load %A[%i, %j] : {array}
@@ -79,7 +79,7 @@ def test_rows_of_any_length(kind: str, width: int) -> None:
 def stencil(width: int) -> str:
     array = f"memref<21x{width}xf64>"
     return f"""
-    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = 1 to 20 {{
         affine.for %j = 0 to {width} {{
           %a = affine.load %A[%i - 1, %j] : {array}
@@ -107,7 +107,7 @@ def two(width: int, column: str = "%j") -> str:
     """Sums in one array, differences in another; these in `column`."""
     array = f"memref<21x{width}xf32>"
     return f"""
-    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = 0 to 20 {{
         affine.for %j = 0 to {width - 2} {{
           %a = affine.load %A[%i, %j] : {array}
@@ -153,7 +153,7 @@ def test_arrays_of_one_dimension_have_one_row() -> None:
     """It begins where the array does, however long it is."""
     array = "memref<9001xf32>"
     text = f"""
-    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %B: {array}, %C: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = 0 to 9001 {{
         %a = affine.load %A[%i] : {array}
         %b = arith.addf %a, %a : f32
@@ -175,7 +175,7 @@ def marked(body: str, *, rows: int = 64, last: int = CACHE) -> bool:
     text = f"""
     func.func private @g({array})
     func.func @f(%A: {array}, %C: {array}, %D: memref<?x64xf64>, %n: index)
-        attributes {{avial.apart}} {{
+        attributes {{avial.no_alias}} {{
       {body.replace("ARRAY", array)}
       return
     }}"""

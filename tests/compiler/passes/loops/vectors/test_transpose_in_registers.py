@@ -33,7 +33,8 @@ def both(rows: int, columns: int, kind: str, *, low: int = 0) -> str:
     along, across = f"memref<{rows}x{columns}x{kind}>", f"memref<{columns}x{rows}x{kind}>"
     add, line = f"arith.add{kind[0]}", f"memref<{rows}x{kind}>"
     return f"""
-    func.func @f(%A: {along}, %B: {across}, %C: {along}, %s: {line}) attributes {{avial.apart}} {{
+    func.func @f(%A: {along}, %B: {across}, %C: {along}, %s: {line})
+        attributes {{avial.no_alias}} {{
       affine.for %i = {low} to {rows} {{
         %v = affine.load %s[%i] : {line}
         affine.for %j = {low} to {columns} {{
@@ -80,7 +81,7 @@ def test_rows_that_are_read_across(kind: str) -> None:
     """S = (A + A^T) * 2.5, with the constant where text may have it."""
     array = f"memref<37x37x{kind}>"
     text = f"""
-    func.func @f(%A: {array}, %S: {array}) attributes {{avial.apart}} {{
+    func.func @f(%A: {array}, %S: {array}) attributes {{avial.no_alias}} {{
       affine.for %i = 0 to 37 {{
         affine.for %j = 0 to 37 {{
           %a = affine.load %A[%i, %j] : {array}
@@ -104,7 +105,7 @@ def between(bounds: str = "0 to 3") -> str:
     """Channels go behind the columns: the loops across each other have others between."""
     given, made = "memref<2x20x3x19xf32>", "memref<2x3x19x20xf32>"
     return f"""
-    func.func @f(%A: {given}, %B: {made}) attributes {{avial.apart}} {{
+    func.func @f(%A: {given}, %B: {made}) attributes {{avial.no_alias}} {{
       affine.for %n = 0 to 2 {{
         affine.for %c = 0 to 20 {{
           affine.for %i = {bounds} {{
@@ -171,7 +172,7 @@ def test_past_the_caches(kind: str) -> None:
 
 
 SKEWED = """
-    func.func @f(%A: memref<48x64xf64>, %B: memref<64x128xf64>) attributes {avial.apart} {
+    func.func @f(%A: memref<48x64xf64>, %B: memref<64x128xf64>) attributes {avial.no_alias} {
       affine.for %i = 0 to 48 {
         affine.for %j = 0 to 64 {
           %a = affine.load %A[%i, %j] : memref<48x64xf64>
@@ -200,7 +201,7 @@ def test_only_whole_lines_go_past_the_caches(place: str) -> None:
 def test_views_of_each_row_stay() -> None:
     """Each row of a tile would need its own."""
     text = """
-    func.func @f(%A: memref<48x64xf64>, %B: memref<64x48xf64>) attributes {avial.apart} {
+    func.func @f(%A: memref<48x64xf64>, %B: memref<64x48xf64>) attributes {avial.no_alias} {
       affine.for %i = 0 to 48 {
         %row = memref.subview %A[%i, 0] [1, 64] [1, 1]
           : memref<48x64xf64> to memref<64xf64, strided<[1], offset: ?>>

@@ -11,9 +11,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mlir import ir
 
-from avial_lab.compiler.ir.attributes import APART
+from avial_lab.compiler.ir.attributes import NO_ALIAS
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.ir.remarks import told_in
+from avial_lab.compiler.ir.remarks import remarks_in
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from avial_lab.compiler.passes.loops.vectors.vectorise_outer import VectoriseOuter
@@ -51,7 +51,7 @@ class Rows:
         number = "0.5" if real else "3"
         lines = [
             f"func.func @f({', '.join(f'%{k}: {v}' for k, v in kinds.items())})",
-            f'attributes {{{APART}, avial.task = "S1"}} {{',
+            f'attributes {{{NO_ALIAS}, avial.task = "S1"}} {{',
             f"%half = arith.constant {number} : {self_kind}",
             "%one = arith.constant 1 : index",
             "%most = arith.constant 5 : i32",
@@ -204,5 +204,5 @@ def test_whatever_is_loaded(place: str) -> None:
 def test_what_is_told() -> None:
     module = ir.Module.parse(Rows("f64", 61, 7, ALL, False, False, False).text, ir.Context())
     run_passes(module.operation, (VectoriseOuter(8),))
-    (lines,) = told_in(module.operation).values()
+    (lines,) = remarks_in(module.operation).values()
     assert lines[0].startswith("vectorise-outer{lanes=8}: 8 iterations of ")

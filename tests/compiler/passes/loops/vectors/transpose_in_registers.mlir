@@ -49,7 +49,7 @@
 // CHECK-NEXT: affine.store %[[A_]], %[[B]][%[[J]], %[[ARG3_]]] : memref<40x32xf64>
 // CHECK-NEXT: } {avial.independent}
 // CHECK: return
-func.func @across(%A: memref<32x40xf64>, %B: memref<40x32xf64>) attributes {avial.apart} {
+func.func @across(%A: memref<32x40xf64>, %B: memref<40x32xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 32 {
     affine.for %j = 0 to 40 {
       %a = affine.load %A[%i, %j] : memref<32x40xf64>
@@ -64,7 +64,7 @@ func.func @across(%A: memref<32x40xf64>, %B: memref<40x32xf64>) attributes {avia
 // Both along the columns.
 
 // CHECK-LABEL: func.func @leaves_what_lies_alike(
-// CHECK-SAME: %[[A:.*]]: memref<32x40xf64>, %[[B:.*]]: memref<32x40xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<32x40xf64>, %[[B:.*]]: memref<32x40xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 32 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 40 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<32x40xf64>
@@ -72,7 +72,7 @@ func.func @across(%A: memref<32x40xf64>, %B: memref<40x32xf64>) attributes {avia
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_what_lies_alike(%A: memref<32x40xf64>, %B: memref<32x40xf64>) attributes {avial.apart} {
+func.func @leaves_what_lies_alike(%A: memref<32x40xf64>, %B: memref<32x40xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 32 {
     affine.for %j = 0 to 40 {
       %a = affine.load %A[%i, %j] : memref<32x40xf64>
@@ -87,7 +87,7 @@ func.func @leaves_what_lies_alike(%A: memref<32x40xf64>, %B: memref<32x40xf64>) 
 // No square of them.
 
 // CHECK-LABEL: func.func @leaves_few_rows(
-// CHECK-SAME: %[[A:.*]]: memref<7x40xf64>, %[[B:.*]]: memref<40x7xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<7x40xf64>, %[[B:.*]]: memref<40x7xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 7 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 40 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]], %[[J]]] : memref<7x40xf64>
@@ -95,7 +95,7 @@ func.func @leaves_what_lies_alike(%A: memref<32x40xf64>, %B: memref<32x40xf64>) 
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_few_rows(%A: memref<7x40xf64>, %B: memref<40x7xf64>) attributes {avial.apart} {
+func.func @leaves_few_rows(%A: memref<7x40xf64>, %B: memref<40x7xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 7 {
     affine.for %j = 0 to 40 {
       %a = affine.load %A[%i, %j] : memref<7x40xf64>
@@ -110,7 +110,7 @@ func.func @leaves_few_rows(%A: memref<7x40xf64>, %B: memref<40x7xf64>) attribute
 // A row needs the one before it.
 
 // CHECK-LABEL: func.func @leaves_what_depends(
-// CHECK-SAME: %[[A:.*]]: memref<40x40xf64>) attributes {avial.apart} {
+// CHECK-SAME: %[[A:.*]]: memref<40x40xf64>) attributes {avial.no_alias} {
 // CHECK-NEXT: affine.for %[[I:.*]] = 1 to 40 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 40 {
 // CHECK-NEXT: %[[A_:.*]] = affine.load %[[A]][%[[I]] - 1, %[[J]]] : memref<40x40xf64>
@@ -118,7 +118,7 @@ func.func @leaves_few_rows(%A: memref<7x40xf64>, %B: memref<40x7xf64>) attribute
 // CHECK-NEXT: } {avial.independent}
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @leaves_what_depends(%A: memref<40x40xf64>) attributes {avial.apart} {
+func.func @leaves_what_depends(%A: memref<40x40xf64>) attributes {avial.no_alias} {
   affine.for %i = 1 to 40 {
     affine.for %j = 0 to 40 {
       %a = affine.load %A[%i - 1, %j] : memref<40x40xf64>

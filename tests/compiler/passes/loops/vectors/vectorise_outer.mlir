@@ -13,7 +13,7 @@
 // CHECK: affine.vector_store %{{.*}}, %{{.*}}[%[[FIRST]]] : memref<70xf64>, vector<4xf64>
 // CHECK: } else {
 // CHECK: affine.load
-func.func @horner(%x: memref<70xf64>, %c: memref<20xf64>, %y: memref<70xf64>, %zero: f64) attributes {avial.apart} {
+func.func @horner(%x: memref<70xf64>, %c: memref<20xf64>, %y: memref<70xf64>, %zero: f64) attributes {avial.no_alias} {
   affine.for %j = 0 to 70 {
     %a = affine.load %x[%j] : memref<70xf64>
     %r = affine.for %q = 0 to 20 iter_args(%s = %zero) -> (f64) {
@@ -36,7 +36,7 @@ func.func @horner(%x: memref<70xf64>, %c: memref<20xf64>, %y: memref<70xf64>, %z
 // CHECK: %[[SOME:.*]] = vector.reduction <or>, %[[ON]]
 // CHECK: scf.condition(%[[SOME]])
 // CHECK: arith.select
-func.func @until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attributes {avial.apart} {
+func.func @until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attributes {avial.no_alias} {
   affine.for %j = 0 to 70 {
     %a = affine.load %x[%j] : memref<70xf32>
     %r = scf.while (%s = %a) : (f32) -> f32 {
@@ -60,7 +60,7 @@ func.func @until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attributes {
 // CHECK-LABEL: func.func @stores_until
 // CHECK-NOT: vector<
 // CHECK: return
-func.func @stores_until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attributes {avial.apart} {
+func.func @stores_until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attributes {avial.no_alias} {
   affine.for %j = 0 to 70 {
     %a = affine.load %x[%j] : memref<70xf32>
     %r = scf.while (%s = %a) : (f32) -> f32 {
@@ -83,7 +83,7 @@ func.func @stores_until(%x: memref<70xf32>, %y: memref<70xf32>, %end: f32) attri
 
 // CHECK-LABEL: func.func @in_order
 // CHECK-NOT: vector
-func.func @in_order(%x: memref<70xf64>, %c: memref<20xf64>) attributes {avial.apart} {
+func.func @in_order(%x: memref<70xf64>, %c: memref<20xf64>) attributes {avial.no_alias} {
   affine.for %j = 1 to 70 {
     %a = affine.load %x[%j - 1] : memref<70xf64>
     %r = affine.for %q = 0 to 20 iter_args(%s = %a) -> (f64) {
@@ -102,7 +102,7 @@ func.func @in_order(%x: memref<70xf64>, %c: memref<20xf64>) attributes {avial.ap
 
 // CHECK-LABEL: func.func @a_maximum
 // CHECK-NOT: vector
-func.func @a_maximum(%x: memref<90xf64>, %y: memref<70xf64>, %low: f64) attributes {avial.apart} {
+func.func @a_maximum(%x: memref<90xf64>, %y: memref<70xf64>, %low: f64) attributes {avial.no_alias} {
   affine.for %j = 0 to 70 {
     %r = affine.for %q = 0 to 20 iter_args(%s = %low) -> (f64) {
       %b = affine.load %x[%j + %q] : memref<90xf64>
@@ -120,7 +120,7 @@ func.func @a_maximum(%x: memref<90xf64>, %y: memref<70xf64>, %low: f64) attribut
 
 // CHECK-LABEL: func.func @far_apart
 // CHECK-NOT: vector
-func.func @far_apart(%x: memref<70x20xf64>, %y: memref<70x20xf64>, %zero: f64) attributes {avial.apart} {
+func.func @far_apart(%x: memref<70x20xf64>, %y: memref<70x20xf64>, %zero: f64) attributes {avial.no_alias} {
   affine.for %j = 0 to 70 {
     %r = affine.for %q = 0 to 20 iter_args(%s = %zero) -> (f64) {
       %b = affine.load %x[%j, %q] : memref<70x20xf64>
@@ -140,7 +140,7 @@ func.func @far_apart(%x: memref<70x20xf64>, %y: memref<70x20xf64>, %zero: f64) a
 // CHECK-LABEL: func.func @complex
 // CHECK-COUNT-4: affine.load %{{.*}}, 1] : memref<20x70x2xf64>
 // CHECK: vector.from_elements %{{.*}} : vector<4xf64>
-func.func @complex(%a: memref<20x2xf64>, %b: memref<20x70x2xf64>, %c: memref<70xf64>, %zero: f64) attributes {avial.apart} {
+func.func @complex(%a: memref<20x2xf64>, %b: memref<20x70x2xf64>, %c: memref<70xf64>, %zero: f64) attributes {avial.no_alias} {
   affine.for %j = 0 to 70 {
     %r:2 = affine.for %q = 0 to 20 iter_args(%s = %zero, %t = %zero) -> (f64, f64) {
       %ar = affine.load %a[%q, 0] : memref<20x2xf64>

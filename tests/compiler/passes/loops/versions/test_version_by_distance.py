@@ -8,7 +8,7 @@ import pytest
 from tests.compiler.passes.golden import assert_same, cases_of, each_case
 
 
-@each_case("check_distances", without=("knapsack", "rows"))
+@each_case("version_by_distance", without=("knapsack", "rows"))
 def test_the_same_bits(case: str) -> None:
     assert_same(case, "version-by-distance")
 
@@ -18,4 +18,4 @@ def test_any_distance(far: int) -> None:
     """Of less than a vector, of as much, of more."""
     at = np.full(9, far)
     given = {1: at, 2: np.int64(4), 3: np.int64(300)}
-    assert_same(cases_of("check_distances")["knapsack"], "version-by-distance", given=given)
+    assert_same(cases_of("version_by_distance")["knapsack"], "version-by-distance", given=given)

@@ -17,7 +17,7 @@
 // CHECK: math.sin %{{.*}} {avial.expand = "fused", avial.near} : f64
 // CHECK: avial.independent
 // CHECK-NOT: math.sin
-func.func @few(%X: memref<100xf64>) attributes {avial.apart} {
+func.func @few(%X: memref<100xf64>) attributes {avial.no_alias} {
   affine.for %i = 0 to 100 {
     %x = affine.load %X[%i] : memref<100xf64>
     %y = math.sin %x {avial.expand = "fused"} : f64
@@ -38,7 +38,7 @@ func.func @few(%X: memref<100xf64>) attributes {avial.apart} {
 // CHECK: } else {
 // CHECK: avial.near
 // CHECK: affine.yield %[[T]] : f32
-func.func @sum(%X: memref<?xf32>, %n: index, %zero: f32, %s: memref<f32>) attributes {avial.apart} {
+func.func @sum(%X: memref<?xf32>, %n: index, %zero: f32, %s: memref<f32>) attributes {avial.no_alias} {
   %t = affine.for %i = 3 to %n step 2 iter_args(%a = %zero) -> f32 {
     %x = affine.load %X[%i] : memref<?xf32>
     %y = math.cos %x {avial.expand = "fused"} : f32
@@ -61,7 +61,7 @@ func.func @sum(%X: memref<?xf32>, %n: index, %zero: f32, %s: memref<f32>) attrib
 // CHECK: } else {
 // CHECK: math.sin %{{.*}} {avial.expand = "fused", avial.near}
 // CHECK: math.cos %{{.*}} {avial.expand = "fused"}
-func.func @one_of_another(%X: memref<?xf64>, %Y: memref<?xf64>, %n: index) attributes {avial.apart} {
+func.func @one_of_another(%X: memref<?xf64>, %Y: memref<?xf64>, %n: index) attributes {avial.no_alias} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %n step %c1 {
@@ -82,7 +82,7 @@ func.func @one_of_another(%X: memref<?xf64>, %Y: memref<?xf64>, %n: index) attri
 // CHECK-LABEL: func.func @stays
 // CHECK-NOT: scf.if
 // CHECK-NOT: avial.near
-func.func @stays(%X: memref<100xf64>, %one: f64, %n: index) attributes {avial.apart} {
+func.func @stays(%X: memref<100xf64>, %one: f64, %n: index) attributes {avial.no_alias} {
   %c0 = arith.constant 0 : index
   affine.for %i = 0 to 15 {
     %x = affine.load %X[%i] : memref<100xf64>

@@ -15,7 +15,7 @@
 // CHECK: scf.for
 // CHECK-NOT: avial.safelen
 // CHECK: return
-func.func @knapsack(%D: memref<400xf64>, %at: memref<9xindex>, %k: index, %n: index) attributes {avial.apart} {
+func.func @knapsack(%D: memref<400xf64>, %at: memref<9xindex>, %k: index, %n: index) attributes {avial.no_alias} {
   %c1 = arith.constant 1 : index
   %w = memref.load %at[%k] : memref<9xindex>
   scf.for %i = %w to %n step %c1 {
@@ -37,7 +37,7 @@ func.func @knapsack(%D: memref<400xf64>, %at: memref<9xindex>, %k: index, %n: in
 // CHECK: scf.if
 // CHECK: } {avial.safelen = 4 : i32}
 // CHECK: return
-func.func @loads_last(%D: memref<400xf64>, %B: memref<400xf64>, %w: index) attributes {avial.apart} {
+func.func @loads_last(%D: memref<400xf64>, %B: memref<400xf64>, %w: index) attributes {avial.no_alias} {
   affine.for %i = 100 to 300 {
     %y = affine.load %B[%i] : memref<400xf64>
     affine.store %y, %D[%i] : memref<400xf64>
@@ -54,7 +54,7 @@ func.func @loads_last(%D: memref<400xf64>, %B: memref<400xf64>, %w: index) attri
 // CHECK-LABEL: func.func @rows
 // CHECK: scf.if
 // CHECK: } {avial.safelen = 4 : i32}
-func.func @rows(%D: memref<9x400xf64>, %r: index, %w: index) attributes {avial.apart} {
+func.func @rows(%D: memref<9x400xf64>, %r: index, %w: index) attributes {avial.no_alias} {
   affine.for %i = 100 to 300 {
     %x = affine.load %D[symbol(%r) - 1, %i - 1] : memref<9x400xf64>
     %y = affine.load %D[symbol(%r), %i - 8] : memref<9x400xf64>
@@ -71,7 +71,7 @@ func.func @rows(%D: memref<9x400xf64>, %r: index, %w: index) attributes {avial.a
 // CHECK-LABEL: func.func @too_near_anyway
 // CHECK-NOT: scf.if
 // CHECK: return
-func.func @too_near_anyway(%D: memref<400xf64>, %w: index) attributes {avial.apart} {
+func.func @too_near_anyway(%D: memref<400xf64>, %w: index) attributes {avial.no_alias} {
   affine.for %i = 100 to 300 {
     %x = affine.load %D[%i - 1] : memref<400xf64>
     %y = affine.load %D[%i - symbol(%w)] : memref<400xf64>
@@ -88,7 +88,7 @@ func.func @too_near_anyway(%D: memref<400xf64>, %w: index) attributes {avial.apa
 // CHECK-LABEL: func.func @left
 // CHECK-NOT: scf.if
 // CHECK: return
-func.func @left(%D: memref<400xf64>, %at: memref<400xindex>, %w: index) attributes {avial.apart} {
+func.func @left(%D: memref<400xf64>, %at: memref<400xindex>, %w: index) attributes {avial.no_alias} {
   affine.for %i = 100 to 300 {
     %x = affine.load %D[%i - 8] : memref<400xf64>
     affine.store %x, %D[%i] : memref<400xf64>
@@ -116,7 +116,7 @@ func.func @left(%D: memref<400xf64>, %at: memref<400xindex>, %w: index) attribut
 // CHECK-LABEL: func.func @uneven
 // CHECK-NOT: scf.if
 // CHECK: return
-func.func @uneven(%D: memref<900xf64>, %w: index) attributes {avial.apart} {
+func.func @uneven(%D: memref<900xf64>, %w: index) attributes {avial.no_alias} {
   affine.for %i = 100 to 400 {
     %x = affine.load %D[%i + %i floordiv 2 - symbol(%w)] : memref<900xf64>
     affine.store %x, %D[%i + %i floordiv 2] : memref<900xf64>
@@ -131,7 +131,7 @@ func.func @uneven(%D: memref<900xf64>, %w: index) attributes {avial.apart} {
 // CHECK-LABEL: func.func @diagonal
 // CHECK-NOT: scf.if
 // CHECK: return
-func.func @diagonal(%A: memref<400x400xf64>, %D: memref<400xf64>, %w: index) attributes {avial.apart} {
+func.func @diagonal(%A: memref<400x400xf64>, %D: memref<400xf64>, %w: index) attributes {avial.no_alias} {
   affine.for %i = 100 to 300 {
     %x = affine.load %A[%i - 1, %i - 1] : memref<400x400xf64>
     %y = affine.load %D[%i - symbol(%w)] : memref<400xf64>
@@ -150,7 +150,7 @@ func.func @diagonal(%A: memref<400x400xf64>, %D: memref<400xf64>, %w: index) att
 // CHECK: %[[W:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?xf64>
 // CHECK: arith.cmpi sle, %c4{{.*}}, %{{.*}} : index
 // CHECK: avial.safelen
-func.func @as_far_as_a_size(%D: memref<400xf64>, %B: memref<?xf64>) attributes {avial.apart} {
+func.func @as_far_as_a_size(%D: memref<400xf64>, %B: memref<?xf64>) attributes {avial.no_alias} {
   %c0 = arith.constant 0 : index
   %w = memref.dim %B, %c0 : memref<?xf64>
   affine.for %i = 100 to 300 {
