@@ -22,7 +22,7 @@ from tests.witness.known_faults import FAULTS
 
 RANKS = st.integers(1, 4)
 QUICK = settings(
-    max_examples=40,  # of one to four bodies: some hundred programs with those of tasks
+    max_examples=45,  # of one to four bodies: 200 bodies with those of tasks
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
                            HealthCheck.filter_too_much, HealthCheck.data_too_large],
@@ -31,7 +31,6 @@ QUICK = settings(
 
 def check(program: Drawn, ranks: int, cluster: Cluster) -> None:
     """Raises where one of the three differs from the others."""
-    note(f"{ranks} ranks\n{program!r}")
     want = interpret(program.text, program.arrays)
     have = {name: array.copy() for name, array in program.arrays.items()}
     built = avial_lab.compile(program.text, arrays=have, ranks=ranks, strict=True)
@@ -44,6 +43,7 @@ def check(program: Drawn, ranks: int, cluster: Cluster) -> None:
 @QUICK
 @given(program=functions(), ranks=RANKS)
 def test_functions(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
+    note(f"{ranks} ranks\n{program!r}")
     check(program, ranks, four_ranks)
 
 
@@ -51,6 +51,7 @@ def test_functions(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
 @QUICK
 @given(program=schedules(), ranks=RANKS)
 def test_schedules(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
+    note(f"{ranks} ranks\n{program!r}")
     check(program, ranks, four_ranks)
 
 
@@ -68,6 +69,7 @@ def test_many(
     @settings(QUICK, max_examples=120, database=None)
     @given(program=drawn(), ranks=RANKS)
     def run(program: Drawn, ranks: int) -> None:
+        note(f"{ranks} ranks\n{program!r}")
         check(program, ranks, four_ranks)
 
     run()

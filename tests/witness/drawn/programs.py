@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +60,8 @@ def schedules(draw: st.DrawFn) -> Drawn:
     lines = [f'  %cpu = avial.target {{arch = "{draw(st.sampled_from(("cpu", "gpu")))}"}}']
     lines.append('  %other = avial.target {arch = "cpu"}')
     for k, body in enumerate(bodies):
-        listed = ", ".join(f"%{name}" for name in body.arrays)
+        text = "\n".join(body.lines)
+        listed = ", ".join(f"%{name}" for name in body.arrays if re.search(rf"%{name}\b", text))
         lines += [f"  %t{k} = avial.task %cpu, {listed} {{", *body.lines, "  }"]
     arrays = {name: array for body in bodies for name, array in body.arrays.items()}
     last = [name for name in bodies[0].arrays if name not in bodies[0].index][-1]

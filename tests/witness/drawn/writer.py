@@ -44,10 +44,6 @@ INTEGERS = (*(f"i{width}" for width in WIDTHS), *["index"] * 8)
 FLOATS = ("f32", "f32", "f64", "f64", "f16", "bf16")
 
 
-WIDE_CONSTANTS = False
-"""Constants that need more than 64 bits: the compiler's process dies of them (case 09)."""
-
-
 def width_of(type_: str) -> int:
     return 64 if type_ == "index" else int(type_[1:])
 
@@ -130,8 +126,6 @@ class Writer:
         return number
 
     def constant(self, type_: str, value: int) -> Number:
-        if not WIDE_CONSTANTS:
-            value = max(-(2**63), min(2**63 - 1, value))
         if type_ == "i1":
             literal = "true" if value else "false"
             return self.made(f"arith.constant {literal}", type_, Range(value, value))
