@@ -139,3 +139,32 @@ def test_a_while_that_hands_on_what_a_branch_chose(handed: str) -> None:
             s += 2
         want.append(RESULTS[handed](20, s))
     check(text, {"x": x, "o": np.zeros((6, 3), np.int64)}, {"o": np.array(want)})
+
+
+def test_sums_of_products_in_tensors_are_rounded_alike() -> None:
+    """In place in a run, copied in the reference: which element is updated says the text."""
+    text = """
+    func.func @f(%a: tensor<64xf32>, %b: tensor<64xf32>, %o: tensor<64xf32>) -> tensor<64xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      %r = scf.for %i = %c0 to %c64 step %c1 iter_args(%t = %o) -> tensor<64xf32> {
+        %x = tensor.extract %t[%i] : tensor<64xf32>
+        %p = tensor.extract %a[%i] : tensor<64xf32>
+        %q = tensor.extract %b[%i] : tensor<64xf32>
+        %1 = arith.mulf %p, %q : f32
+        %2 = arith.mulf %p, %p : f32
+        %3 = arith.addf %1, %2 : f32
+        %4 = arith.addf %x, %3 : f32
+        %u = tensor.insert %4 into %t[%i] : tensor<64xf32>
+        scf.yield %u : tensor<64xf32>
+      }
+      return %r : tensor<64xf32>
+    }
+    """
+    rng = np.random.default_rng(1)
+    arrays = {name: rng.normal(size=64).astype(np.float32) for name in "abo"}
+    program = avial_lab.compile(text, arrays=arrays, ranks=1)
+    program.run(check=True, threads=1)
+    assert program.check_report is not None
+    assert program.check_report.startswith("equal to the sequential reference, bit for bit")
