@@ -78,6 +78,7 @@ def environment(ranks: int) -> dict[str, str]:
     paths = [path for path in (os.environ.get("PYTHONPATH"), package_root) if path]
     changes = {
         "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUTF8": "1",  # our own files are, whatever the locale
         "UCX_HANDLE_ERRORS": "none",  # a crash is reported by us, not in a page of C frames
         "UCX_LOG_LEVEL": "fatal",
         # One thread of a rank talks to MPI; the locks of MPI_THREAD_MULTIPLE, mpi4py's default,
