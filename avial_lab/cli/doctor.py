@@ -308,6 +308,14 @@ def check_mpi_round() -> Iterator[Finding]:
         yield Finding("two MPI ranks", Verdict.FAIL, fact, advice)
     else:
         yield Finding("two MPI ranks", Verdict.OK, f"{answers[0][2]}, {took_s:.1f} s")
+        if "MPICH" in answers[0][2].upper():
+            yield Finding("MPI's ports", Verdict.OK, _PORTS)
+
+
+_PORTS = (
+    "while ranks run, MPICH's mpiexec listens on a port of every interface, whatever -iface says; "
+    "on a machine that others reach, keep high ports behind a firewall"
+)
 
 
 def _mpi_advice(outcome: Outcome) -> str:

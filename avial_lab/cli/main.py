@@ -6,6 +6,7 @@ reference, with --check); errors go to stderr.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -16,6 +17,10 @@ from avial_lab.core.errors import AvialError, RenamedWarning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # An en dash that the terminal's locale has no letter for is a question mark.
+            stream.reconfigure(errors="replace")
     options = argument_parser().parse_args(arguments)
     options.given = sys.argv[1:] if arguments is None else list(arguments)
     try:

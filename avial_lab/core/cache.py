@@ -28,12 +28,39 @@ T = TypeVar("T")
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads back our own dataclasses and nothing else."""
+    """Reads back our own dataclasses and enums, and what there is one object of by its name."""
 
     def find_class(self, module: str, name: str) -> object:
-        if module.startswith("avial_lab.") or (module, name) == ("builtins", "dict"):
-            return super().find_class(module, name)
+        # A dotted name would walk on from one of our modules into another's: `os.system`.
+        if name.isidentifier() and module.startswith(_STORED):
+            found = super().find_class(module, name)
+            if (module, name) == _BY_NAME or _is_plain(found):
+                return found
         raise pickle.UnpicklingError(f"{module}.{name} may not be stored in the cache")
+
+
+_STORED = (
+    "avial_lab.artifact.",
+    "avial_lab.compiler.lowering.facts",
+    "avial_lab.compiler.requests",
+    "avial_lab.core.",
+    "avial_lab.machine.",
+    "avial_lab.planning.",
+    "avial_lab.trace.",
+)
+"""Modules of what is stored; others are not even imported."""
+
+_BY_NAME = ("avial_lab.machine.devices", "kind_named")
+"""The one function: the object of that name."""
+
+
+def _is_plain(found: object) -> bool:
+    """Whether it is a type of ours that holds values and does nothing else when one is made."""
+    return (
+        isinstance(found, type)
+        and found.__module__.startswith(_STORED)
+        and (is_dataclass(found) or issubclass(found, Enum | tuple))
+    )
 
 
 LIMIT_BYTES = 512 * 1024 * 1024
@@ -214,9 +241,11 @@ def made_once(folder: str, key: str, make: Callable[[], T]) -> T:
             EOFError,
             ImportError,
             IndexError,
+            KeyError,
             TypeError,
+            ValueError,
         ):
-            pass  # written by another version: make it again
+            pass  # written by another version, or by somebody else: make it again
     made = make()
     cache.put(key, pickle.dumps(made))
     return made

@@ -1,8 +1,8 @@
 """A notebook as one file for people who have no Jupyter, or are to find the answers themselves.
 
-Notebook -> a page of HTML that asks nothing of any other place: no script from outside, no fonts,
-figures within. Cells tagged `solution` are left out, or folded; `student_copy` leaves them out of a
-notebook and takes its outputs away.
+Notebook -> a page of HTML that asks nothing of any other place: no script, no fonts from outside,
+figures within, whoever wrote it (`sanitized.py`). Cells tagged `solution` are left out, or folded;
+`student_copy` leaves them out of a notebook and takes its outputs away.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from nbclient.exceptions import CellExecutionError
 from nbconvert.exporters.html import HTMLExporter
 
 from avial_lab.core.errors import AvialError, BindError
+from avial_lab.notebook.sanitized import POLICY, sanitized, tame
 
 SOLUTION = "solution"
 """The tag of a cell that the reader is to write himself first."""
@@ -30,7 +31,10 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 # nbconvert's page without its scripts; a solution is folded, and wide pictures scroll.
 _TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
-{% block html_head_js %}{% endblock %}
+{% block html_head_js %}
+<meta http-equiv="Content-Security-Policy" content="POLICY">
+<meta name="referrer" content="no-referrer">
+{% endblock %}
 {% block html_head_js_mathjax %}{% endblock %}
 {% block html_head_js_mermaidjs %}{% endblock %}
 {% block jupyter_widgets %}{% endblock %}
@@ -47,7 +51,7 @@ details.avial-solution > summary { cursor: pointer; padding: 4px 0 4px 64px;
 <details class="avial-solution"><summary>Solution</summary>{{ super() }}</details>
 {%- else -%}{{ super() }}{%- endif -%}
 {% endblock %}
-"""
+""".replace("POLICY", POLICY)
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
@@ -82,9 +86,13 @@ def page(notebook: nbformat.NotebookNode, *, solutions: bool, name: str = "noteb
             cell.outputs = [plain for output in cell.outputs if (plain := _static(output))]
         else:
             cell.source = re.sub(r"(\]\([\w./-]+)\.ipynb\)", r"\1.html)", cell.source)
+    tame(shown)
     shown.metadata.pop("widgets", None)
     shown.metadata.title = _title(shown.cells) or name
-    exporter: Any = HTMLExporter(raw_template=_TEMPLATE, **dict.fromkeys(_NOWHERE, ""))
+    exporter: Any = HTMLExporter(
+        raw_template=_TEMPLATE, sanitize_html=True, **dict.fromkeys(_NOWHERE, "")
+    )
+    exporter.register_filter("clean_html", sanitized)
     html, _ = exporter.from_notebook_node(shown)
     return html
 

@@ -100,7 +100,8 @@ class Compiler:
             stdin=subprocess.DEVNULL,
             stdout=self._stderr,
             stderr=self._stderr,
-            env={**os.environ, "TMPDIR": str(self._folder)},
+            # UTF-8, whatever the locale: our own files are.
+            env={**os.environ, "TMPDIR": str(self._folder), "PYTHONUTF8": "1"},
             start_new_session=True,  # Ctrl-C in a terminal is ours to answer
         )
         self._guardian.watch(self._process.pid)

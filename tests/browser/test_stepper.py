@@ -291,7 +291,7 @@ def test_a_task_alone(bare_page: Bare) -> None:
     expect(heading(page)).to_contain_text("only two")
     text_pane(page).focus()
     press(page, "j", "j")
-    expect(page.locator(".avial-notes")).to_contain_text("llvmir has no two: all of it is shown")
+    expect(page.locator(".avial-notes")).to_contain_text("llvmir has no two: everything is shown")
 
 
 def test_searching(bare_page: Bare) -> None:

@@ -5,7 +5,10 @@ name.
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -255,3 +258,19 @@ def test_no_times_are_taken_where_none_are_wanted(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["run", "gemm", "--no-trace", "--trace=t.json"])
     assert "not allowed with" in capsys.readouterr().err
+
+
+def test_a_terminal_that_has_few_letters(tmp_path: Path) -> None:
+    """Of another locale than UTF-8: an answer, or an error without a traceback."""
+    program = tmp_path / "wrong.mlir"
+    program.write_text("func.func @f(%A: memref<8xf64>) {\n  affine.store %x, %A[0]\n  return\n}\n")
+    narrow = {"PYTHONIOENCODING": "iso-8859-1", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    environment = {**os.environ, **narrow, "PYTHONCOERCECLOCALE": "0"}
+    for arguments in (("passes",), ("run", str(program), "--in", "A=8xf64", "-n", "1")):
+        done = subprocess.run(
+            [sys.executable, "-m", "avial_lab", *arguments],
+            env=environment, capture_output=True, text=True, encoding="latin-1", check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        assert "fault in avial_lab" not in done.stderr
+        assert done.returncode == (0 if arguments == ("passes",) else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 import avial_lab.core.cache
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.requests import Build, Source
-from avial_lab.core.cache import Cache, digest, spelled
+from avial_lab.core.cache import Cache, digest, made_once, spelled
 from avial_lab.core.files import cache_folder
+from avial_lab.core.regions import Box
+from avial_lab.machine.devices import CPU
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Sync
 
@@ -166,3 +169,64 @@ def test_a_key_holds_what_a_repr_leaves_out() -> None:
 def test_what_has_no_text_of_its_own_is_no_key() -> None:
     with pytest.raises(TypeError, match="object cannot be part of a key"):
         spelled((1, object()))
+
+
+class Calls:
+    """Pickled as a call of what `where.name` is, as who wants to run something would write it."""
+
+    def __init__(self, where: str, name: str) -> None:
+        self.where, self.name = where, name
+
+    def bytes(self, argument: str) -> bytes:
+        def text(value: str) -> bytes:
+            return b"X" + len(value.encode()).to_bytes(4, "little") + value.encode()
+
+        called = text(self.where) + text(self.name) + b"\x93"  # STACK_GLOBAL
+        return b"\x80\x04" + called + text(argument) + b"\x85R."
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("os", "system"),
+        ("posix", "system"),
+        ("builtins", "eval"),
+        ("builtins", "dict"),
+        ("avial_lab.core.cache", "os.system"),
+        ("avial_lab.core.cache", "os"),
+        ("avial_lab.core.cache", "pickle"),
+        ("avial_lab.core.cache", "Path"),
+        ("avial_lab.core.cache", "made_once"),
+        ("avial_lab.core.cache", "_Unpickler"),
+        ("avial_lab.core.files", "tempfile.mkdtemp"),
+        ("avial_lab.machine.devices", "kind_named.__globals__"),
+        ("avial_lab.core.toolchain", "tool"),
+        ("avial_lab.core.c_compiler", "subprocess.run"),
+        ("avial_lab.__main__", "main"),
+        ("avial_lab.runtime.launch.processes", "kill_all"),
+        ("avial_lab.cli.main", "main"),
+    ],
+)
+def test_an_entry_calls_nothing(
+    where: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ran = tmp_path / "ran"
+    Cache(cache_folder() / "things").put("key", Calls(where, name).bytes(f"touch {ran}"))
+    assert made_once("things", "key", lambda: "made anew") == "made anew"
+    assert not ran.exists()
+
+
+def test_the_call_would_be_one(tmp_path: Path) -> None:
+    """Else the test above would see nothing."""
+    pickle.loads(Calls("os", "system").bytes(f"touch {tmp_path / 'ran'}"))
+    assert (tmp_path / "ran").exists()
+
+
+def test_what_is_stored_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    value = (Box((0,), (2,)), Sync.EDGES, CPU, {"a": (1.5, b"x", None)}, Source("t", "c"))
+    assert made_once("things", "key", lambda: value) == value
+    again = made_once("things", "key", lambda: pytest.fail("it is there"))
+    assert again == value
+    assert again[2] is CPU

@@ -166,7 +166,7 @@ def test_killed_during_a_question(compiler: Compiler, crashes: Path) -> None:
     folder = reproducer(caught.value)
     assert folder.parent == crashes
     assert (folder / "program.avial").read_text() == GOOD.text
-    assert "died of SIGKILL" in (folder / "report.txt").read_text()
+    assert "killed by SIGKILL" in (folder / "report.txt").read_text()
     assert works(compiler)
     assert not psutil.pid_exists(pid)
 

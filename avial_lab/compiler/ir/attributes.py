@@ -82,3 +82,8 @@ FUSED = "avial.fused"
 """On a task: the phases that it was, by name."""
 
 IFS = ("scf.if", "affine.if")
+
+UPDATES = "avial.updates"
+"""On a sum in a program on tensors: the number of that operand which is the element that it is
+stored to. Two ways to memory (a run's, in place, and the reference's copies) tell it no more.
+"""

@@ -20,6 +20,9 @@ from avial_lab.core.errors import AvialError
 def main(arguments: list[str]) -> None:
     pipe = Connection(int(arguments[0]))
     limit = int(arguments[1])
+    # Where the process may have less already (`ulimit -v`), it goes on with that.
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     threading.Thread(target=_get_ready, name="ready", daemon=True).start()
     from avial_lab.compiler.worker.answers import (

@@ -38,6 +38,7 @@ from avial_lab.runtime.launch.engines import (
     start_engines,
     take_up_engines,
 )
+from avial_lab.runtime.launch.processes import stopped_among
 from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.launch.traces import trace_of
@@ -514,7 +515,11 @@ class _Watch:
         if lost:
             raise self._died(*lost)
         if time.monotonic() > self.deadline:
-            raise timed_out(self.binary.manifest, self.timeout_s, self.steps(pending), self.spans)
+            stopped = stopped_among(self.engines.processes, pending)
+            steps = self.steps(pending)
+            raise timed_out(
+                self.binary.manifest, self.timeout_s, steps, self.spans, stopped=stopped
+            )
 
     def steps(self, ranks: Iterable[int]) -> dict[int, int | None]:
         """Where each of the ranks is that has not finished; None if that is not known."""

@@ -32,6 +32,7 @@ from avial_lab.runtime.launch.processes import (
     private_folder,
     refuse_crowd,
     start_hint,
+    stopped_among,
 )
 from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.traces import trace_of
@@ -236,7 +237,8 @@ def _await(
             assert timeout is not None
             late = [rank for rank in range(manifest.ranks) if rank not in outcomes]
             steps = {rank: _step(ranks.directory, rank) for rank in late}
-            raise timed_out(manifest, timeout, steps, spans)
+            stopped = stopped_among(ranks.processes, late)
+            raise timed_out(manifest, timeout, steps, spans, stopped=stopped)
 
 
 def _step(directory: Path, rank: int) -> int | None:

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -60,12 +60,25 @@ def _loopback() -> str:
     return next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), "")
 
 
+def stopped_among(processes: Mapping[int, psutil.Process], ranks: Iterable[int]) -> list[int]:
+    """The ranks whose processes, as far as they are on this machine, are suspended (SIGSTOP, or a
+    debugger).
+    """
+    found: list[int] = []
+    for rank in ranks:
+        with contextlib.suppress(KeyError, psutil.Error):
+            if processes[rank].status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+                found.append(rank)
+    return found
+
+
 def environment(ranks: int) -> dict[str, str]:
     """What ranks on this machine get on top of the caller's environment."""
     package_root = str(Path(avial_lab.__file__).parent.parent)
     paths = [path for path in (os.environ.get("PYTHONPATH"), package_root) if path]
     changes = {
         "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUTF8": "1",  # our own files are, whatever the locale
         "UCX_HANDLE_ERRORS": "none",  # a crash is reported by us, not in a page of C frames
         "UCX_LOG_LEVEL": "fatal",
         # One thread of a rank talks to MPI; the locks of MPI_THREAD_MULTIPLE, mpi4py's default,

@@ -29,10 +29,12 @@ def texts(part: str) -> Mapping[str, str]:
     native = resources.files("avial_lab.runtime.native")
     if part != "ownership":
         names = [f"{part}.c", f"{part}.h", "linkage.h"]
-        return {name: native.joinpath(name).read_text() for name in names}
+        return {name: native.joinpath(name).read_text(encoding="utf-8") for name in names}
     folder = native.joinpath("ownership")
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith((".c", ".h")))
-    found = {f"ownership/{name}": folder.joinpath(name).read_text() for name in names}
+    found = {
+        f"ownership/{name}": folder.joinpath(name).read_text(encoding="utf-8") for name in names
+    }
     return {**found, "ownership/constants.h": header()}
 
 

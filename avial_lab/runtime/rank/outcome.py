@@ -6,14 +6,14 @@ A failed or dead rank -> RunError with its task, rank and cell line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.errors import CellSpan, RunError, RunInterrupted
-from avial_lab.core.words import brief, count
+from avial_lab.core.words import brief, count, rank_words
 from avial_lab.machine.devices import CPU, kind_named
 from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.rank.clock import Times
@@ -108,16 +108,29 @@ def rank_died(
 
 
 def timed_out(
-    manifest: Manifest, seconds: float, steps: Mapping[int, int | None], spans: Spans
+    manifest: Manifest,
+    seconds: float,
+    steps: Mapping[int, int | None],
+    spans: Spans,
+    *,
+    stopped: Collection[int] = (),
 ) -> RunError:
     """The error for a run past its time limit; `steps[rank]` is where each unfinished rank is, None
-    if unknown.
+    if unknown. Ranks that are `stopped` are not at fault: somebody has suspended their processes.
     """
     lines = [
         f"  rank {rank} is {describe_step(manifest, rank, step)}" if step is not None else
         f"  rank {rank} does not report"
         for rank, step in steps.items()
     ]  # fmt: skip
+    if stopped:
+        suspended = (
+            f"{rank_words(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped (SIGSTOP)"
+        )
+        return RunError(
+            "\n".join([f"the run did not finish within {seconds:g} s: {suspended}", *lines]),
+            hint="a debugger, `kill -STOP` or job control suspended it; `kill -CONT` lets it go on",
+        )
     # A rank inside a task is the likely culprit: the others wait for it.
     busy = ((r, s) for r, s in steps.items() if s is not None and _is_task(manifest, r, s))
     rank, step = next(busy, (0, -1))
@@ -157,7 +170,8 @@ DEATH_HINTS = {
     "SIGBUS": "usually an index out of bounds, or /dev/shm is full",
     "SIGFPE": "usually an integer division by zero",
     "SIGABRT": "the C library or MPI stopped the process; its message is in the engines' log",
-    "SIGKILL": "it was killed by a user or by an administrator's limit",
+    "SIGKILL": "usually memory ran out: use smaller arrays or fewer ranks; else a user or a limit "
+    "of the machine ended it",
     "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
 }
 

@@ -99,7 +99,7 @@ class Indices:
         if value in self._forms:
             return self._forms[value]
         op = defining(value)
-        compute = _FORMS.get(op.name) if op is not None else None
+        compute = _FORMS.get(op.name) if op is not None and _is_integer(value.type) else None
         fixed = not self.inside_a_loop(value)
         # What is fixed may be asked for first where more is known than holds wherever it is used.
         scope, self.scope = self.scope, Scope() if fixed else self.scope
@@ -276,7 +276,8 @@ def _split_at_commas(text: str) -> list[str]:
 
 
 def _is_integer(kind: ir.Type) -> bool:
-    return isinstance(kind, (ir.IndexType, ir.IntegerType))
+    """Of at most 64 bits: subscripts and parameters of the ranks' code have no more."""
+    return isinstance(kind, ir.IndexType) or (isinstance(kind, ir.IntegerType) and kind.width <= 64)
 
 
 def _range_of(kind: ir.IntegerType) -> tuple[int, int]:

@@ -255,7 +255,12 @@ def _bind_number(argument: ir.BlockArgument, name: str, number: Scalar, block: i
                 hint=f"pass int({name})",
             )  # fmt: skip
         width = 64 if isinstance(type_, ir.IndexType) else ir.IntegerType(type_).width
-        if not -(2 ** (width - 1)) <= int(number) < 2**width or width > 64:
+        if width > 64:
+            raise BindError(
+                f"%{name} is {type_}; numbers are passed in 64 bits at most", span=span,
+                hint="take an i64, and extend it with arith.extsi",
+            )  # fmt: skip
+        if not -(2 ** (width - 1)) <= int(number) < 2**width:
             raise BindError(f"{name}={number} does not fit into {type_}", span=span)
         value = int(number) - 2**width if int(number) >= 2 ** (width - 1) else int(number)
     with ir.InsertionPoint.at_block_begin(block), argument.location:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from mlir import ir, passmanager
 
 from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
+from avial_lab.compiler.ir.attributes import UPDATES
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import functions_of, has_body
@@ -42,13 +43,37 @@ def tensors_to_memory(module: ir.Module) -> bool:
         return False
     for function in functions_of(module):
         if has_body(function):
-            _protect_arguments(function)
+            protect_arguments(function)
+    mark_updates(module)
     _reading_maps_to_generics(module)
     if has_tosa(module):
         tosa_control_to_scf(module.operation)
         run_pipeline(module, _TOSA, "an operation of tosa could not be lowered to loops")
     run_pipeline(module, _BUFFERIZE, "a tensor could not be bufferized")
     return True
+
+
+def mark_updates(module: ir.Module) -> None:
+    """Say of sums which element of a tensor they update, before that is one in memory: by it is
+    decided how they are rounded (`contract-fma`).
+
+    before:  %x = tensor.extract %t[%i]   %y = arith.addf %x, %p   tensor.insert %y into %t[%i]
+    after:   %x = tensor.extract %t[%i]   %y = arith.addf %x, %p {avial.updates = 0}   …
+    """
+    for insert in operations_named(module.operation, "tensor.insert"):
+        value, *element = insert.operands
+        total = None if isinstance(value.owner, ir.Block) else value.owner.operation
+        if total is None or total.name not in ("arith.addf", "arith.subf"):
+            continue
+        for k, side in enumerate(total.operands):
+            load = None if isinstance(side.owner, ir.Block) else side.owner.operation
+            if (
+                load is not None
+                and load.name == "tensor.extract"
+                and list(load.operands) == element
+            ):
+                kind = ir.IntegerType.get_signless(64, module.context)
+                total.attributes[UPDATES] = ir.IntegerAttr.get(kind, k)
 
 
 def run_pipeline(module: ir.Module | ir.Operation, pipeline: str, failure: str) -> None:
@@ -127,7 +152,7 @@ def has_tensors(module: ir.Module) -> bool:
     return found
 
 
-def _protect_arguments(function: ir.Operation) -> None:
+def protect_arguments(function: ir.Operation) -> None:
     """A tensor is a value: the array behind it keeps what it holds."""
     block = function.regions[0].blocks[0]
     if not len(block.arguments):

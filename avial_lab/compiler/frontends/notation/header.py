@@ -80,7 +80,7 @@ def argument_named(name: str, known: Sequence[str]) -> str:
     >>> argument_named("1", ("a", "b")), argument_named("c", ("a", "b"))
     ('b', 'c')
     """
-    position = int(name) if name.isascii() and name.isdigit() else len(known)
+    position = int(name) if name.isascii() and name.isdigit() and len(name) < 9 else len(known)
     return name if name in known or position >= len(known) else known[position]
 
 

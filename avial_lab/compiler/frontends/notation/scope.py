@@ -69,10 +69,11 @@ class Scope(CellReader):
                 self.define(name, found[k] if k < len(found) else None)
                 k += 1
                 continue
+            first = k
             for j in range(min(int(count), 1000)):
                 self.define(f"{name}#{j}", found[k] if k < len(found) else None)
                 k += 1
-            self.define(name, found[k - int(count)] if k - int(count) < len(found) else None)
+            self.define(name, found[first] if first < len(found) else None)
 
     def type_of(self, name: str, offset: int, wanted: str | None = None) -> str | None:
         """The type of a value; `wanted` decides for a constant whose type is not written.

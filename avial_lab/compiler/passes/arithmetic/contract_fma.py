@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from mlir import ir, passmanager
 from mlir.dialects import arith, math
 
+from avial_lab.compiler.ir.attributes import UPDATES
 from avial_lab.compiler.ir.operations import operations_in
 
 SUMS = ("arith.addf", "arith.subf")
@@ -124,6 +125,8 @@ def _is_updated(value: ir.Value, op: ir.Operation) -> bool:
     """Whether it is an element of an array that the result of `op` is stored to, and nothing else
     uses.
     """
+    if UPDATES in op.attributes:
+        return op.operands[ir.IntegerAttr(op.attributes[UPDATES]).value] == value
     load = None if isinstance(value.owner, ir.Block) else value.owner.operation
     uses = [use.owner.operation for use in op.results[0].uses]
     if load is None or load.name not in STORE_OF or len(uses) != 1:

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from mlir import ir
 
-from avial_lab.compiler.frontends.mlir.tensors import has_tensors, has_tosa, run_pipeline
+from avial_lab.compiler.frontends.mlir.tensors import (
+    has_tensors,
+    has_tosa,
+    mark_updates,
+    protect_arguments,
+    run_pipeline,
+)
 from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
-from avial_lab.compiler.worker.reference.linalg_loops import NamedToGeneric
+from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.program import functions_of, has_body, symbol_of
+from avial_lab.compiler.worker.reference.linalg_loops import NamedToGeneric, Values, clone_into
 
 _TOSA = (
     "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-to-scf,"
@@ -22,9 +30,9 @@ _TOSA = (
 _ELEMENTWISE = "builtin.module(func.func(convert-elementwise-to-linalg))"
 
 _BUFFERIZE = (
-    "builtin.module(one-shot-bufferize{bufferize-function-boundaries "
-    "allow-return-allocs-from-loops copy-before-write "
-    "function-boundary-type-conversion=identity-layout-map})"
+    "builtin.module(one-shot-bufferize{{bufferize-function-boundaries "
+    "allow-return-allocs-from-loops "
+    "function-boundary-type-conversion=identity-layout-map{}}})"
 )
 
 
@@ -32,10 +40,58 @@ def tensors_to_fresh_memory(module: ir.Module) -> bool:
     """Whether there was a tensor; there is none any more. VerifyError as `tensors_to_memory`."""
     if not has_tensors(module):
         return False
+    for function in functions_of(module):
+        if has_body(function):
+            protect_arguments(function)
+    mark_updates(module)
     if has_tosa(module):
         tosa_control_to_scf(module.operation)
         run_pipeline(module, _TOSA, "an operation of tosa could not be lowered to loops")
     run_pipeline(module, _ELEMENTWISE, "an operation on tensors could not be lowered to loops")
     NamedToGeneric()(module.operation)
-    run_pipeline(module, _BUFFERIZE, "a tensor could not be bufferized")
+    _write_calls_out(module)
+    copies = "" if _calls(module) else " copy-before-write"
+    run_pipeline(module, _BUFFERIZE.format(copies), "a tensor could not be bufferized")
     return True
+
+
+MOST_CALLS = 100
+"""That are written out: functions that call themselves have no end."""
+
+
+def _write_calls_out(module: ir.Module) -> None:
+    """Calls of functions of one block; MLIR's bufferization ends the process at a call where its
+    analysis is off. (Where calls are left, it is on.)
+    """
+    functions = {symbol_of(each): each for each in functions_of(module)}
+    for _ in range(MOST_CALLS):
+        calls = [op for op in _calls(module) if _is_one_block(functions.get(_callee(op)))]
+        if not calls:
+            return
+        call = calls[0]
+        block = functions[_callee(call)].regions[0].blocks[0]
+        inside: Values = dict(zip(block.arguments, call.operands, strict=True))
+        *operations, end = [view.operation for view in block.operations]
+        with module.context, ir.InsertionPoint(call):
+            for op in operations:
+                clone_into(op, inside, call.location)
+        for old, value in zip(call.results, end.operands, strict=True):
+            old.replace_all_uses_with(inside.get(value, value))
+        call.erase()
+
+
+def _calls(module: ir.Module) -> list[ir.Operation]:
+    """Those that take or return tensors."""
+    return [
+        op
+        for op in operations_named(module.operation, "func.call")
+        if any(isinstance(v.type, ir.RankedTensorType) for v in (*op.operands, *op.results))
+    ]
+
+
+def _callee(call: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def _is_one_block(function: ir.Operation | None) -> bool:
+    return function is not None and len(function.regions[0].blocks) == 1

@@ -123,10 +123,11 @@ def _copy_body(
     inside: Values = dict(zip(old.arguments, values, strict=True))
     with ir.InsertionPoint(into):
         for view in old.operations:
-            _clone(view.operation, inside, place)
+            clone_into(view.operation, inside, place)
 
 
-def _clone(op: ir.Operation, inside: Values, place: ir.Location) -> None:
+def clone_into(op: ir.Operation, inside: Values, place: ir.Location) -> None:
+    """A copy at the insertion point, of the values that `inside` has for its operands."""
     copy = op.clone().operation
     if copy.location == ir.Location.unknown(copy.context):
         copy.location = place
@@ -164,7 +165,7 @@ def _write_loops(op: ir.Operation) -> None:
 
 
 def _cloned(op: ir.Operation, inside: Values, place: ir.Location) -> ir.Operation:
-    _clone(op, inside, place)
+    clone_into(op, inside, place)
     block = ir.InsertionPoint.current.block
     return list(block.operations)[-1].operation
 

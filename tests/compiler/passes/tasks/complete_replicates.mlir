@@ -32,7 +32,7 @@ func.func @carried(%a: memref<20xf64>) {
   "avial.schedule"(%ref) ({
     %cpu = "avial.target"() {arch = "cpu", name = "cpu"} : () -> !avial.target_ref
     %0 = "avial.replicate"(%cpu, %ref) ({
-      // REFUSED: is written by the iteration of
+      // REFUSED: is written by the previous iteration of
       affine.for %i = 1 to 20 {
         %v = affine.load %a[%i - 1] : memref<20xf64>
         affine.store %v, %a[%i] : memref<20xf64>

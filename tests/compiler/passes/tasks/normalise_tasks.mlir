@@ -3,7 +3,7 @@
 // A body's loops are raised to affine, its arrays known to be different memory.
 
 // CHECK-LABEL: func.func private @scales
-// CHECK-SAME:    attributes {avial.no_alias, avial.arch = "cpu", avial.task = "scales"}
+// CHECK-SAME:    attributes {avial.arch = "cpu", avial.no_alias, avial.task = "scales"}
 // CHECK:         affine.for %[[I:.*]] = 0 to 8 {
 // CHECK-NEXT:      %[[X:.*]] = affine.load %{{.*}}[%[[I]]]
 // CHECK:           affine.store %{{.*}}, %{{.*}}[%[[I]]]

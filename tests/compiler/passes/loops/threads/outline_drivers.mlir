@@ -8,7 +8,7 @@
 // CHECK: return %{{.*}} : f32
 // CHECK: func.func private @driver.alone1(%{{.*}}: memref<9xf32>, %{{.*}}: f32) attributes
 // CHECK: affine.for
-// CHECK: func.func @driver({{.*}}) attributes {{{.*}}"outline-drivers{{.*}} in functions too: 2"], passthrough = ["noinline", "optnone"]}
+// CHECK: func.func @driver({{.*}}) attributes {{{.*}}"outline-drivers{{.*}} outlined from it: 2"], avial.no_alias, passthrough = ["noinline", "optnone"]}
 // CHECK-NEXT: affine.for
 // CHECK-NOT: affine.for
 // CHECK: %[[SUM:.*]] = func.call @driver.alone(%{{.*}}, %{{.*}}) : (f32, memref<9xf32>) -> f32
