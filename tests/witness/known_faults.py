@@ -41,15 +41,3 @@ FAULTS["a switch on more than 32 bits"] = Fault(
 """,
     {"x": np.array([0, 3, 2**32 + 3, -1]), "y": np.zeros(4, np.int64)},
 )
-
-FAULTS["one of several units"] = Fault(
-    """func.func @f(%b: memref<?x?x?x2xi32>, %w: memref<1x1x1xi32>) {
-  %v = memref.subview %b[0, 0, 0, 0] [1, 1, 1, 1] [1, 1, 1, 1]
-     : memref<?x?x?x2xi32> to memref<1x1x1xi32, strided<[?, ?, 1]>>
-  memref.copy %w, %v : memref<1x1x1xi32> to memref<1x1x1xi32, strided<[?, ?, 1]>>
-  return
-}
-""",
-    {"b": np.array([[[[0, 1]]]], np.int32), "w": np.array([[[-1]]], np.int32)},
-)
-"""Which of neighbouring unit extents a subview drops shows only in the strides of its type."""

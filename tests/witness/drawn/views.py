@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.witness.drawn.body import ELEMENT, Body
 from tests.witness.drawn.writer import Writer
-from tests.witness.known_faults import avoided
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,6 @@ def _subview(w: Writer, view: View) -> View:
     ]
     units = [k for k, dim in enumerate(dims) if dim.size == 1 and not dim.open]
     gone = [k for k in units if w.flip()] if w.flip() else []
-    kept_units = [k for k in units if k not in gone]
-    if avoided("one of several units") and any(abs(j - k) == 1 for j in gone for k in kept_units):
-        gone = []
     kept = tuple(dim for k, dim in enumerate(dims) if k not in gone)
     result = View(w.fresh(), view.element, kept, offset, identity=False)
     lists = [f"[{', '.join(part)}]" for part in [*parts, [str(s) for s in steps]]]

@@ -10,7 +10,8 @@ metadata then change which elements the window has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from mlir import ir
 from mlir.dialects import memref
@@ -29,10 +30,10 @@ def collapse_unit_extents(module: ir.Operation) -> None:
              %v = memref.collapse_shape %w [[0], [1, 2], [3]]
     """
     for op in operations_named(module, "memref.subview"):
-        kept = kept_dimensions(op)
-        if kept and _is_a_guess(op, len(kept)):
+        rank = ir.MemRefType(op.results[0].type).rank
+        if rank and _is_a_guess(op, rank):
             with op.context, op.location, ir.InsertionPoint(op):
-                _collapsed(op, kept)
+                _collapsed(op)
 
 
 def _is_a_guess(op: ir.Operation, kept: int) -> bool:
@@ -47,19 +48,49 @@ def _is_a_guess(op: ir.Operation, kept: int) -> bool:
     return DYNAMIC in strides
 
 
-def _collapsed(op: ir.Operation, kept: Sequence[int]) -> None:
-    whole = _with_all_dimensions(op)
-    groups = _groups(kept, ir.MemRefType(whole.type).rank)
-    collapsed = memref.collapse_shape(_collapsed_type(whole.type, groups), whole, groups)
-    wanted = op.results[0].type
+def _collapsed(op: ir.Operation) -> None:
+    """As long as its type allows it."""
+    wanted, kind = ir.MemRefType(op.results[0].type), _type_with_all_dimensions(op)
+    choices = (
+        groups
+        for groups in _choices(op, kind)
+        if _may_be_cast(_collapsed_type(kind, groups), wanted)
+    )
+    groups = next(choices, None)
+    if groups is None:
+        return
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    whole = ir.Operation.create(op.name, [kind], list(op.operands), attributes).result
+    collapsed = memref.collapse_shape(_collapsed_type(kind, groups), whole, groups)
     if collapsed.type != wanted:
         collapsed = memref.cast(wanted, collapsed)
     op.results[0].replace_all_uses_with(collapsed)
     op.erase()
 
 
-def _with_all_dimensions(op: ir.Operation) -> ir.Value:
-    """The same window, with its extents of 1."""
+def _choices(op: ir.Operation, kind: ir.MemRefType) -> Iterator[list[list[int]]]:
+    """Groups that leave the extents of the window: of extents of 1 side by side any may be the ones
+    that are dropped, which has the same elements; the strides of its type may tell.
+    """
+    shape, kept = list(kind.shape), kept_dimensions(op)
+    yield _groups(kept, kind.rank)
+    left = [shape[dim] for dim in kept]
+    for each in combinations(range(kind.rank), len(kept)):
+        rest = [shape[dim] for dim in range(kind.rank) if dim not in each]
+        if [shape[dim] for dim in each] == left and set(rest) == {1}:
+            yield _groups(each, kind.rank)
+
+
+def _may_be_cast(given: ir.MemRefType, wanted: ir.MemRefType) -> bool:
+    (strides, offset), (others, other) = (kind.get_strides_and_offset() for kind in (given, wanted))
+    return all(
+        a == b or DYNAMIC in (a, b)
+        for a, b in zip([*strides, offset], [*others, other], strict=True)
+    )
+
+
+def _type_with_all_dimensions(op: ir.Operation) -> ir.MemRefType:
+    """The type of the same window with its extents of 1."""
     source = ir.MemRefType(op.operands[0].type)
     sizes, steps, starts = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
@@ -70,9 +101,7 @@ def _with_all_dimensions(op: ir.Operation) -> ir.Value:
         offset = _plus(offset, _times(start, stride))
     steps = [_times(step, stride) for step, stride in zip(steps, strides, strict=True)]
     layout = ir.StridedLayoutAttr.get(offset, steps)
-    kind = ir.MemRefType.get(sizes, source.element_type, layout, source.memory_space)
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    return ir.Operation.create(op.name, [kind], list(op.operands), attributes).result
+    return ir.MemRefType.get(sizes, source.element_type, layout, source.memory_space)
 
 
 def _groups(kept: Sequence[int], rank: int) -> list[list[int]]:
@@ -81,9 +110,8 @@ def _groups(kept: Sequence[int], rank: int) -> list[list[int]]:
     return [list(range(*ends)) for ends in zip(firsts, [*firsts[1:], rank], strict=True)]
 
 
-def _collapsed_type(kind: ir.Type, groups: Sequence[Sequence[int]]) -> ir.MemRefType:
+def _collapsed_type(whole: ir.MemRefType, groups: Sequence[Sequence[int]]) -> ir.MemRefType:
     """The type that MLIR infers: where the last of several is open, its stride is, too."""
-    whole = ir.MemRefType(kind)
     shape, (strides, offset) = list(whole.shape), whole.get_strides_and_offset()
     ones = {dim for dim, size in enumerate(shape) if size == 1}
     long = [long_dimensions(group, ones)[-1] for group in groups]

@@ -50,6 +50,14 @@ ONE_OF_TWO = subview(
             ),
             "[[0, 1], [2], [3]]",
         ),
+        (  # its strides tell which of several side by side is dropped
+            subview(
+                "memref<?x?x?x2xf32>",
+                "[0, 0, 0, 0][1, 1, 1, 1][1, 1, 1, 1]",
+                "memref<1x1x1xf32, strided<[?, ?, 1]>>",
+            ),
+            "[[0], [1, 2], [3]]",
+        ),
         (  # The first goes: its group ends with an open extent, whose stride MLIR leaves open.
             subview(
                 OPEN,
