@@ -404,18 +404,38 @@ LOOP = """scf.for %i = 0 to {n} {{
       %x = memref.load %a[%i]
       memref.store %x, %b[%i]
     }}"""
+AT_RUN_TIME = """%first = arith.constant 0 : index
+    %zero = memref.load %a[%first]
+    %from = arith.index_cast %zero : i32 to index
+    %by = arith.constant {by} : index
+    %n = arith.addi %from, %by
+    """
+"""%n, which is {by}: what only the run knows."""
 DIVIDE = """%first = arith.constant 0 : index
     %zero = memref.load %a[%first]
     %x = memref.load %a[%k]
     %y = arith.divsi %x, %zero
     memref.store %y, %b[%k]"""
-FAR = f"%far = arith.constant {1 << 40} : index\n    {COPY}".replace("[%k]", "[%far]")
+FAR = AT_RUN_TIME.format(by=1 << 40) + COPY.replace("[%k]", "[%n]")
+
+
+def test_an_index_that_is_out_of_bounds_is_refused() -> None:
+    with pytest.raises(VerifyError) as caught:
+        compiled(LOOP.format(n=25))
+    assert str(caught.value) == snapshot("""\
+a[i] reaches index 24 of dimension 0, which has size 20
+In [4]:7:7
+      %x = memref.load %a[%i]
+      ^
+Hint: make the array longer, or the loop shorter\
+""")
 
 
 def test_check_finds_an_index_out_of_bounds() -> None:
-    assert str(ended(compiled(LOOP.format(n=25)), CheckError, check=True)) == snapshot("""\
+    program = compiled(AT_RUN_TIME.format(by=25) + LOOP.format(n="%n"))
+    assert str(ended(program, CheckError, check=True)) == snapshot("""\
 memref.load %a[%i]: index 20 is out of bounds for dimension 0 of size 20
-In [4]:7:7
+In [4]:12:7
       %x = memref.load %a[%i]
       ^
 Hint: found by the sequential reference run\
@@ -423,13 +443,11 @@ Hint: found by the sequential reference run\
 
 
 def test_check_finds_a_negative_index() -> None:
-    program = compiled(
-        COPY.replace("[%k]", "[%j]").replace("%x =", "%j = arith.constant -1 : index\n    %x =", 1)
-    )
+    program = compiled(AT_RUN_TIME.format(by=-1) + COPY.replace("[%k]", "[%n]"))
     assert str(ended(program, CheckError, check=True)) == snapshot("""\
-memref.load %a[-1]: index -1 is out of bounds for dimension 0 of size 20
-In [4]:7:5
-    %x = memref.load %a[%j]
+memref.load %a[%n]: index -1 is out of bounds for dimension 0 of size 20
+In [4]:11:5
+    %x = memref.load %a[%n]
     ^
 Hint: found by the sequential reference run\
 """)
