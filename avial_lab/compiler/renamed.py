@@ -65,7 +65,7 @@ def name_now(name: str) -> str:
     if name not in RENAMED:
         return name
     now = RENAMED[name]
-    frame, level = sys._getframe(1), 2
+    frame, level = sys._getframe(1), 2  # pyright: ignore[reportPrivateUsage]
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("avial_lab."):
         frame, level = frame.f_back, level + 1
     warnings.warn(f"the pass {name} is called {now} now", RenamedWarning, stacklevel=level)

@@ -148,12 +148,12 @@ MISTAKES = {
     "after nothing": (small(task="%t = avial.task %cpu, %a, %b after").replace("after {", "after ‹{›"), ParseError, snapshot("expected a value (%name) after 'after'")),
     "schedule without an end": (marked(small(), "{").rstrip()[:-1], ParseError, snapshot("'{' is never closed → add the missing '}'")),
     "brace too many": (small() + "‹}›\n", ParseError, snapshot("'}' closes nothing → delete it")),
-    "text before": ("‹hello› there\n" + small(), ParseError, snapshot("unknown operation 'hello'")),
+    "text before": ("‹hello› there\n" + small(), ParseError, snapshot("unknown operation 'hello' → a cell takes MLIR in short notation (func.func @f(%a, %b) { … }, or avial.schedule); %avial load lists programs to begin with, %avial load gemm writes one into the next cell")),
     "text behind": (small() + "‹hello› there\n", ParseError, snapshot("unknown operation 'hello'")),
     "text in the schedule": (small(target='%cpu = avial.target {arch = "cpu"}\n  ‹foo›'), ParseError, snapshot("unknown operation 'foo'")),
     # A body.
     "word": (small("‹hello› world"), ParseError, snapshot("unknown operation 'hello'")),
-    "operation without its dialect": (small("%x = ‹addi› %k, %k"), ParseError, snapshot("unknown operation 'addi'")),
+    "operation without its dialect": (small("%x = ‹addi› %k, %k"), ParseError, snapshot("unknown operation 'addi' → did you mean arith.addi?")),
     "no operation": (small("‹=› arith.addi %k, %k"), ParseError, snapshot("'=' is not a statement")),
     "comment of another language": (small("‹#› hello"), ParseError, snapshot("stray '#'")),
     "comment of a third": (small("‹/*› hello */"), ParseError, snapshot("'/*' is not a statement")),
@@ -404,18 +404,38 @@ LOOP = """scf.for %i = 0 to {n} {{
       %x = memref.load %a[%i]
       memref.store %x, %b[%i]
     }}"""
+AT_RUN_TIME = """%first = arith.constant 0 : index
+    %zero = memref.load %a[%first]
+    %from = arith.index_cast %zero : i32 to index
+    %by = arith.constant {by} : index
+    %n = arith.addi %from, %by
+    """
+"""%n, which is {by}: what only the run knows."""
 DIVIDE = """%first = arith.constant 0 : index
     %zero = memref.load %a[%first]
     %x = memref.load %a[%k]
     %y = arith.divsi %x, %zero
     memref.store %y, %b[%k]"""
-FAR = f"%far = arith.constant {1 << 40} : index\n    {COPY}".replace("[%k]", "[%far]")
+FAR = AT_RUN_TIME.format(by=1 << 40) + COPY.replace("[%k]", "[%n]")
+
+
+def test_an_index_that_is_out_of_bounds_is_refused() -> None:
+    with pytest.raises(VerifyError) as caught:
+        compiled(LOOP.format(n=25))
+    assert str(caught.value) == snapshot("""\
+a[i] reaches index 24 of dimension 0, which has size 20
+In [4]:7:7
+      %x = memref.load %a[%i]
+      ^
+Hint: make the array longer, or the loop shorter\
+""")
 
 
 def test_check_finds_an_index_out_of_bounds() -> None:
-    assert str(ended(compiled(LOOP.format(n=25)), CheckError, check=True)) == snapshot("""\
+    program = compiled(AT_RUN_TIME.format(by=25) + LOOP.format(n="%n"))
+    assert str(ended(program, CheckError, check=True)) == snapshot("""\
 memref.load %a[%i]: index 20 is out of bounds for dimension 0 of size 20
-In [4]:7:7
+In [4]:12:7
       %x = memref.load %a[%i]
       ^
 Hint: found by the sequential reference run\
@@ -423,13 +443,11 @@ Hint: found by the sequential reference run\
 
 
 def test_check_finds_a_negative_index() -> None:
-    program = compiled(
-        COPY.replace("[%k]", "[%j]").replace("%x =", "%j = arith.constant -1 : index\n    %x =", 1)
-    )
+    program = compiled(AT_RUN_TIME.format(by=-1) + COPY.replace("[%k]", "[%n]"))
     assert str(ended(program, CheckError, check=True)) == snapshot("""\
-memref.load %a[-1]: index -1 is out of bounds for dimension 0 of size 20
-In [4]:7:5
-    %x = memref.load %a[%j]
+memref.load %a[%n]: index -1 is out of bounds for dimension 0 of size 20
+In [4]:11:5
+    %x = memref.load %a[%n]
     ^
 Hint: found by the sequential reference run\
 """)
@@ -606,7 +624,7 @@ COMMANDS = {
     "folder": (["run", "."], 1, snapshot(['BindError: cannot read .: Is a directory'])),
     "binary": (["graph", "binary.avial"], 1, snapshot(['BindError: binary.avial is not a text file'])),
     "empty": (["graph", "empty.avial"], 1, snapshot(['VerifyError: the program has no task', 'empty.avial:1:1', 'Hint: add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} %t = avial.task %cpu, %a { … } }'])),
-    "mistake": (["lower", "bad.avial", *FOUR], 1, snapshot(["ParseError: unknown operation 'arith.adi'", 'bad.avial:8:12', '      %z = arith.adi %x, %y', '           ^', 'Hint: did you mean arith.andi?'])),
+    "mistake": (["lower", "bad.avial", *FOUR], 1, snapshot(["ParseError: unknown operation 'arith.adi'", 'bad.avial:8:12', '      %z = arith.adi %x, %y', '           ^', 'Hint: did you mean arith.addi?'])),
     "no ranks": (["run", "deck.avial", *FOUR, "-n", "0"], 1, snapshot(['ScheduleError: 0 ranks cannot run a program', 'Hint: ask for one rank or more'])),
     "GPUs": (["run", "deck.avial", *FOUR, "-n", "2", "--gpus", "9"], 1, snapshot(['ScheduleError: 9 GPUs cannot be driven by 2 ranks', 'Hint: each rank drives at most one'])),
     "no value": (["run", "deck.avial", "--in", "a"], 1, snapshot(["BindError: 'a' is not NAME=VALUE", 'Hint: for example --in a=a.npy'])),

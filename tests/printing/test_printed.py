@@ -302,11 +302,11 @@ def test_what_there_is_one_of_each() -> None:
     assert repr(KINDS) == snapshot("(cpu, cuda, emulated-gpu)")
     assert repr(WHOLE) == snapshot("""\
 <Pipeline avial (a plain function that cannot be divided): 2 passes
-  lift-cf-to-scf: Jumps between blocks become loops and branches.
-  one-task: Puts the whole function into one task.>\
+  lift-cf-to-scf: Raises branches between blocks to structured loops and conditio…
+  one-task: Wraps the whole function in one task.>\
 """)
     assert repr(SIZES["block-contractions"]["terms"]) == snapshot(
-        "<Size terms of a sum in one block, from 1 to 65,536>"
+        "<Size terms of a sum per block, from 1 to 65,536>"
     )
 
 

@@ -76,7 +76,7 @@ def nearest_operation(name: str, known: Iterable[str], operand: str | None) -> s
         if choice in names:
             return f"did you mean {choice}?"
     candidates = names if dot else set(_COMMON)
-    allowed = min(_FAR, max(1, len(name) // 3))
+    allowed = min(_FAR, max(1, len(name) // 3) if dot else len(name) // 4)
     found = [
         (distance, _misfit(candidate, operand), _rank(candidate), candidate)
         for candidate in candidates
