@@ -327,7 +327,7 @@ def test_two_notebooks_at_once(open_notebook: Open, browser_context: BrowserCont
         expect(notebook.output(2)).to_contain_text(EQUAL)
     one, other = both
     one.run(3)
-    expect(one.run(4)).to_contain_text("the cluster is stopped")
+    expect(one.run(4)).to_contain_text("no cluster is running")
     expect(other.run(4)).to_contain_text("2 engines")
     expect(other.run(2)).to_contain_text(EQUAL)
 

@@ -228,7 +228,7 @@ def test_the_stop_button_during_a_compile(session: Session, tmp_path: Path) -> N
 def test_a_check_that_ends_the_compiler(session: Session) -> None:
     _, error = session.run(program("-q --check", DIVIDE))
     assert "the sequential reference run ended in task 't'" in error
-    assert "died of SIGFPE" in error
+    assert "killed by SIGFPE" in error
 
 
 @pytest.mark.mpi

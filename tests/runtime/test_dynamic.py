@@ -74,7 +74,7 @@ def question(n: int, m: int, scalars: Mapping[str, Scalar]) -> Build:
 def test_another_size_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor in another process: what is kept for all sizes lies on the disk."""
     first: Built = build.build_program(question(3, 4, {"n": 3, "alpha": 0.5, "k": 7}))
-    build._apart.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    build._cached_tasks.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(build, "lower_structured", lambda *_: pytest.fail("it was lowered"))
     again: Built = build.build_program(question(40, 5, {"n": 9, "alpha": 1.5, "k": -1}))
     assert again.binary.shared_object == first.binary.shared_object
