@@ -32,7 +32,7 @@ def test_the_file_does_it_again(tmp_path: Path) -> None:
     path = edited.save_repro(tmp_path / "deck.py", stage="host")
     done = run(path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "the stage host is the same again\n"
+    assert done.stdout == "the stage host is reproduced\n"
     written = path.read_text()
     assert "numpy " in written
     assert "mpi: edited by hand" in written
