@@ -756,6 +756,41 @@ LOOPS = Pipeline(
 
 # -- host ------------------------------------------------------------------------------------------
 
+_TO_MACHINE = (
+    Row(
+        "bools-to-bytes",
+        what="Stores arrays of i1 as arrays of bytes.",
+        why="Once all accesses are loads and stores, and before the conversion to LLVM, which "
+        "aborts the process on a load of i1.",
+        at="avial_lab.compiler.passes.host.bools_to_bytes:BoolsToBytes",
+    ),
+    Row(
+        "expm1-to-libm",
+        what="Lowers expm1 to a call of libm.",
+        why="Before convert-math-to-llvm, which makes exp(x) - 1 of it.",
+        at="avial_lab.compiler.passes.host.expm1_to_libm:Expm1ToLibm",
+    ),
+    Row(
+        "ieee-min-max",
+        what="Lowers minima and maxima to LLVM's intrinsics, exact for NaN and the sign of zero.",
+        why="Before arith-expand, which takes the second of two zeros, whatever its sign.",
+        at="avial_lab.compiler.passes.host.ieee_min_max:IeeeMinMax",
+    ),
+    Row(
+        "free-allocations",
+        what="Frees what bodies allocate, and moves allocas out of loops.",
+        why="After the passes that allocate memory.",
+        at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
+    ),
+    Row(
+        "mpi-to-llvm",
+        what="Lowers messages to calls of MPI; steps record themselves in journal and trace.",
+        why="Last: after it the entry takes pointers, not memrefs.",
+        at="avial_lab.compiler.passes.distribution.mpi_to_llvm:MpiToLlvm",
+    ),
+)
+"""What the way to LLVM's dialect ends with, of a run and of the reference."""
+
 HOST = Pipeline(
     "host",
     "code for the CPU",
@@ -814,38 +849,7 @@ HOST = Pipeline(
             why="Before check-bounds and bools-to-bytes, which handle loads and stores.",
             at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
         ),
-        Row(
-            "bools-to-bytes",
-            what="Stores arrays of i1 as arrays of bytes.",
-            why="Once all accesses are loads and stores, and before the conversion to LLVM, which "
-            "aborts the process on a load of i1.",
-            at="avial_lab.compiler.passes.host.bools_to_bytes:BoolsToBytes",
-        ),
-        Row(
-            "expm1-to-libm",
-            what="Lowers expm1 to a call of libm.",
-            why="Before convert-math-to-llvm, which makes exp(x) - 1 of it.",
-            at="avial_lab.compiler.passes.host.expm1_to_libm:Expm1ToLibm",
-        ),
-        Row(
-            "ieee-min-max",
-            what="Lowers minima and maxima to LLVM's intrinsics, exact for NaN and the sign of "
-            "zero.",
-            why="Before arith-expand, which takes the second of two zeros, whatever its sign.",
-            at="avial_lab.compiler.passes.host.ieee_min_max:IeeeMinMax",
-        ),
-        Row(
-            "free-allocations",
-            what="Frees what bodies allocate, and moves allocas out of loops.",
-            why="After the passes that allocate memory.",
-            at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
-        ),
-        Row(
-            "mpi-to-llvm",
-            what="Lowers messages to calls of MPI; steps record themselves in journal and trace.",
-            why="Last: after it the entry takes pointers, not memrefs.",
-            at="avial_lab.compiler.passes.distribution.mpi_to_llvm:MpiToLlvm",
-        ),
+        *_TO_MACHINE,
     ),
 )
 
@@ -1224,37 +1228,7 @@ DEFINITIONS = Pipeline(
             at="avial_lab.compiler.passes.tasks.check_bounds:CheckBounds",
             when="not without bounds checks",
         ),
-        Row(
-            "bools-to-bytes",
-            what="Stores arrays of i1 as arrays of bytes.",
-            why="Before the conversion to LLVM, which ends the process at a load of i1.",
-            at="avial_lab.compiler.passes.host.bools_to_bytes:BoolsToBytes",
-        ),
-        Row(
-            "expm1-to-libm",
-            what="Lowers expm1 to a call of libm.",
-            why="Before convert-math-to-llvm, which makes exp(x) - 1 of it.",
-            at="avial_lab.compiler.passes.host.expm1_to_libm:Expm1ToLibm",
-        ),
-        Row(
-            "ieee-min-max",
-            what="Lowers minima and maxima to LLVM's intrinsics, exact for NaN and the sign of "
-            "zero.",
-            why="Before arith-expand, which takes the second of two zeros, whichever that is.",
-            at="avial_lab.compiler.passes.host.ieee_min_max:IeeeMinMax",
-        ),
-        Row(
-            "free-allocations",
-            what="Frees what bodies allocate, and moves allocas out of loops.",
-            why="After the passes that allocate memory.",
-            at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
-        ),
-        Row(
-            "mpi-to-llvm",
-            what="Lowers messages to calls of MPI; steps record themselves in journal and trace.",
-            why="Last; there are no messages here, and the entry takes pointers behind it.",
-            at="avial_lab.compiler.passes.distribution.mpi_to_llvm:MpiToLlvm",
-        ),
+        *_TO_MACHINE,
     ),
 )
 

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.accesses.footprints import BodyReader, fits
+from avial_lab.compiler.analysis.accesses.footprints import BodyReader
 from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
 from avial_lab.compiler.analysis.accesses.linear import Linear, Window, ranged, symbol
 from avial_lab.compiler.analysis.accesses.storage_regions import joined
@@ -250,7 +250,7 @@ class _FunctionReader(BodyReader):
         certain: bool,
     ) -> None:
         box, filled, anchors = self.box_of(indices, windows)
-        self.in_bounds = self.in_bounds and (self.unreached or fits(box, root))
+        self.check_inside(box, root)
         number = self._number.get(root)
         if number is None:
             self._note_global(root, writes=writes)

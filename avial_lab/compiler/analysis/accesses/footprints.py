@@ -202,9 +202,9 @@ class BodyReader:
         """A touch of the window of elements from `indices` on; `certain` falls where the walk knows
         better.
         """
-        if defining(value) is not None and not self.unreached:  # not what `note` looks at
-            box, _, _ = self.box_of(indices, windows)
-            self.in_bounds = self.in_bounds and fits(box, value)
+        op_of_view = defining(value)
+        if op_of_view is not None and op_of_view.name in VIEWS:
+            self.check_inside(self.box_of(indices, windows)[0], value)
         for source in alternatives(value):
             if source != value:
                 indices, windows, _ = whole_of(self.forms, source)
@@ -247,7 +247,7 @@ class BodyReader:
         box, filled, anchors = self.box_of(indices, windows)
         sure = certain and filled and not anchors
         reached = None if self.unreached else box
-        self.in_bounds = self.in_bounds and (reached is None or fits(reached, root))
+        self.check_inside(box, root)
         self.touches.append(Touch(op, value, root, reads, writes, reached, sure, anchors))
 
     def _at_root(
@@ -287,6 +287,11 @@ class BodyReader:
         indices = [whole[k] if k in loose else index for k, index in enumerate(indices)]
         windows = [spans[k] if k in loose else window for k, window in enumerate(windows)]
         return indices, windows, kept
+
+    def check_inside(self, box: Box, memref: ir.Value) -> None:
+        """Lets `in_bounds` fall where the box leaves the memref, in code that is reached."""
+        if self.in_bounds and not self.unreached:
+            self.in_bounds = _is_inside(box, memref)
 
     def box_of(
         self, indices: Sequence[Linear], windows: Sequence[Window]
@@ -342,7 +347,7 @@ class BodyReader:
             self.read_regions(op, certain=False)
 
 
-def fits(box: Box, memref: ir.Value) -> bool:
+def _is_inside(box: Box, memref: ir.Value) -> bool:
     """Whether a box lies in a memref, as far as its ends and the memref's sizes are known."""
     kind = ir.ShapedType(memref.type)
     return not kind.has_rank or all(

@@ -24,11 +24,14 @@ _BUFFERIZE = (
 )
 
 
-_TOSA = (
-    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-to-scf,"
-    "tosa-make-broadcastable,tosa-to-linalg-named,canonicalize,tosa-to-linalg,"
-    "tosa-to-arith{include-apply-rescale},tosa-to-tensor))"
+_NAMED = (
+    "tosa-optional-decompositions",
+    "tosa-infer-shapes",
+    "tosa-to-scf",
+    "tosa-make-broadcastable",
+    "tosa-to-linalg-named",
 )
+_UNNAMED = ("tosa-to-linalg", "tosa-to-arith{include-apply-rescale}", "tosa-to-tensor")
 """What MLIR's own pipeline from tosa to linalg has, in its order but for tosa-to-scf, which is its
 last: tosa-to-linalg fails at a tosa.scatter that is still there.
 """
@@ -39,18 +42,35 @@ def tensors_to_memory(module: ir.Module) -> bool:
 
     Raises VerifyError where MLIR finds no memory for one.
     """
+    if not prepare_tensors(module):
+        return False
+    _reading_maps_to_generics(module)
+    tosa_to_linalg(module, between=("canonicalize",))
+    run_pipeline(module, _BUFFERIZE, "a tensor could not be bufferized")
+    return True
+
+
+def prepare_tensors(module: ir.Module) -> bool:
+    """Whether there is a tensor; then what the caller may see is marked, before anything moves."""
     if not has_tensors(module):
         return False
     for function in functions_of(module):
         if has_body(function):
             protect_arguments(function)
     mark_updates(module)
-    _reading_maps_to_generics(module)
-    if has_tosa(module):
-        tosa_control_to_scf(module.operation)
-        run_pipeline(module, _TOSA, "an operation of tosa could not be lowered to loops")
-    run_pipeline(module, _BUFFERIZE, "a tensor could not be bufferized")
     return True
+
+
+def tosa_to_linalg(module: ir.Module, *, between: tuple[str, ...] = ()) -> None:
+    """Operations of tosa as linalg, arith, scf and tensor; `between` are passes that run before the
+    operations without a name in linalg are lowered.
+    """
+    if not has_tosa(module):
+        return
+    tosa_control_to_scf(module.operation)
+    passes = ",".join((*_NAMED, *between, *_UNNAMED))
+    pipeline = f"builtin.module(func.func({passes}))"
+    run_pipeline(module, pipeline, "an operation of tosa could not be lowered to loops")
 
 
 def mark_updates(module: ir.Module) -> None:

@@ -10,22 +10,13 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.compiler.frontends.mlir.tensors import (
-    has_tensors,
-    has_tosa,
-    mark_updates,
-    protect_arguments,
+    prepare_tensors,
     run_pipeline,
+    tosa_to_linalg,
 )
-from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.ir.program import functions_of, has_body, symbol_of
+from avial_lab.compiler.ir.program import functions_of, symbol_of
 from avial_lab.compiler.worker.reference.linalg_loops import NamedToGeneric, Values, clone_into
-
-_TOSA = (
-    "builtin.module(func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-to-scf,"
-    "tosa-make-broadcastable,tosa-to-linalg-named,tosa-to-linalg,"
-    "tosa-to-arith{include-apply-rescale},tosa-to-tensor))"
-)
 
 _ELEMENTWISE = "builtin.module(func.func(convert-elementwise-to-linalg))"
 
@@ -38,15 +29,9 @@ _BUFFERIZE = (
 
 def tensors_to_fresh_memory(module: ir.Module) -> bool:
     """Whether there was a tensor; there is none any more. VerifyError as `tensors_to_memory`."""
-    if not has_tensors(module):
+    if not prepare_tensors(module):
         return False
-    for function in functions_of(module):
-        if has_body(function):
-            protect_arguments(function)
-    mark_updates(module)
-    if has_tosa(module):
-        tosa_control_to_scf(module.operation)
-        run_pipeline(module, _TOSA, "an operation of tosa could not be lowered to loops")
+    tosa_to_linalg(module)
     run_pipeline(module, _ELEMENTWISE, "an operation on tensors could not be lowered to loops")
     NamedToGeneric()(module.operation)
     _write_calls_out(module)
