@@ -161,10 +161,11 @@ def _softmax(op: ir.Operation) -> str:
     """exp(x - max) / Σ exp(x - max), along one dimension."""
     source, target = _Array.of(op, 0), _Array.of(op, 1)
     along, kind = ir.IntegerAttr(op.attributes["dimension"]).value, source.element
+    minus_infinity = ir.FloatAttr.get(_memory_type(op.operands[0]).element_type, float("-inf"))
     at = _indices(source.rank)
     loop = f"affine.for {at[along]} = 0 to {source.size(along)}"
     body = f"""
-      %low = arith.constant {_LOWEST.get(kind, "-1.0e+308")} : {kind}
+      %low = arith.constant {minus_infinity}
       %zero = arith.constant 0.0 : {kind}
       %top = {loop} iter_args(%m = %low) -> ({kind}) {{
         {source.load("%x", at)}
@@ -185,10 +186,6 @@ def _softmax(op: ir.Operation) -> str:
         {target.store("%q", at)}
       }}"""
     return source.sizes() + "\n" + source.nest(at, body, but=[along])
-
-
-_LOWEST = {"f16": "0xFC00", "bf16": "0xFF80", "f32": "0xFF800000", "f64": "0xFFF0000000000000"}
-"""Minus infinity, as MLIR writes it."""
 
 
 # -- tiles -----------------------------------------------------------------------------------------
