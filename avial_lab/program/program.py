@@ -39,7 +39,7 @@ from avial_lab.compiler.requests import (
     Resume,
     RunReference,
 )
-from avial_lab.core.buffers import read_box
+from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.errors import (
     AvialError,
     CellSpan,
@@ -423,7 +423,10 @@ class Program:
         with tempfile.NamedTemporaryFile(prefix="avial-journal-") as journal:
             journal.write(_WORD.pack(-1))
             journal.flush()
-            question = RunReference(self.question.source, data, journal.name, strict)
+            # With the results' arrays: sizes that follow from what tensors share in memory need not
+            # follow where each has memory of its own.
+            source = replace(self.question.source, binding=bind_arrays(self.arrays))
+            question = RunReference(source, data, journal.name, strict)
             try:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import avial_lab
 from avial_lab.runtime.launch.cluster import Cluster
-from tests.differential.views import FORMS, ViewCase, Window, case, windows
+from tests.differential.views import FORMS, Cut, ViewCase, Window, case, windows
 
 forms, counts = st.sampled_from(FORMS), st.integers(1, 2)
+
+OPEN_SIZE = Window(
+    (
+        Cut(5, 2, 1, 2, 0, dropped=False, open_extent=True, open_offset=True, open_size=True),
+        Cut(3, 0, 1, 1, 0, dropped=False, open_extent=False, open_offset=True, open_size=False),
+    )
+)
+"""Inserted, the result's size is known only where the loop's tensors share the argument's memory."""
 
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 """Each try is a second: the first program that fails is short enough."""
@@ -28,6 +36,7 @@ def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
 @pytest.mark.mpi
 @settings(max_examples=10, deadline=None, phases=UNSHRUNK)
 @given(windows, forms, counts)
+@example(OPEN_SIZE, "inserted", 2)
 def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
     check(case(window, form), seven_ranks, ranks)
 

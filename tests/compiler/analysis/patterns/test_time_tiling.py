@@ -103,7 +103,7 @@ def test_what_stays(body: str, context: ir.Context) -> None:
 
 
 def test_arrays_that_fit_in_the_cache_stay(context: ir.Context) -> None:
-    with pytest.raises(Immovable, match=r"bytes\) stay in a cache"):
+    with pytest.raises(Immovable, match=r"its arrays \([\d,]+ bytes\) fit in a cache"):
         tiles(THERE_AND_BACK, context, caches=LARGE)
 
 

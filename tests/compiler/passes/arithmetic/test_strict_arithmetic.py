@@ -12,10 +12,10 @@ from avial_lab.compiler.passes.arithmetic.strict_arithmetic import StrictArithme
 from tests.compiler.passes.golden import cases_of
 
 REORDERING = {
-    "partial_sums": ("rows_and_columns", "privatise-array-sums"),
-    "thread_sums": ("one_sum", "privatise-scalar-sums"),
-    "join_sums": ("triangle_and_mirror", "merge-split-reductions{least=0}"),
-    "share_rows": ("rows_and_columns", "align-reductions{ranks=2}"),
+    "privatise_array_sums": ("rows_and_columns", "privatise-array-sums"),
+    "privatise_scalar_sums": ("one_sum", "privatise-scalar-sums"),
+    "merge_split_reductions": ("triangle_and_mirror", "merge-split-reductions{least=0}"),
+    "align_reductions": ("rows_and_columns", "align-reductions{ranks=2}"),
 }
 
 

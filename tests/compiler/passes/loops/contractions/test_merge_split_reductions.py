@@ -157,7 +157,7 @@ def test_both_halves_are_one_sum(form, kind, cpu):
     made = [after(text, passes_of(cpu), context) for text in texts]
     for (m, n), text in zip(SIZES, made, strict=True):
         if min(m, n) > 4:  # of a single row or column a loop does not move
-            assert "merge-split-reductions: the sums over k from arg1[" in text
+            assert "merge-split-reductions: merged the sums over k from arg1[" in text
             assert text.count("summed over k") == 1, "one contraction"
             assert f"{{alignment = 64 : i64}} : memref<{m}x{n}x{kind}>" not in text, "no temporary"
     machine = Machine(
