@@ -19,7 +19,7 @@ OPEN_SIZE = Window(
         Cut(3, 0, 1, 1, 0, dropped=False, open_extent=False, open_offset=True, open_size=False),
     )
 )
-"""Inserted, the result's size is known only where the loop's tensors share the argument's memory."""
+"""Inserted, the result's size is known only where the loop's tensors share %A's memory."""
 
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 """Each try is a second: the first program that fails is short enough."""
