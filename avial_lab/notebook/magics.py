@@ -33,6 +33,7 @@ from avial_lab.core.words import format_bytes
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
     cluster_list,
+    cluster_status,
     connect_cluster,
     leave_at_restart,
     start_cluster,
@@ -44,6 +45,7 @@ from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
 from avial_lab.program.session import use_cluster
 from avial_lab.program.tuning import TUNE
+from avial_lab.runtime.launch.processes import crowd_warning
 from avial_lab.runtime.launch.registry import clusters, stop_clusters
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 
@@ -196,6 +198,9 @@ class AvialMagics(Magics):
         if options.quiet:
             run()
             return
+        own_ranks = 0 if self.cluster else program.binary.manifest.ranks
+        if crowded := crowd_warning(own_ranks):
+            display(Note(crowded))
         with watched(program, self._shell) as progress:
             run(progress=progress)
         if options.check and not parts_of(getattr(options, "show", None)):
@@ -366,8 +371,7 @@ class AvialMagics(Magics):
         if options.action == "stop":
             self._stop(every=options.all)
             return
-        status = "no cluster is running" if self.cluster is None else str(self.cluster.status)
-        display(Note(status))
+        display(cluster_status(self.cluster))
 
     def _stop(self, *, every: bool) -> None:
         mine = self.cluster is not None
