@@ -43,6 +43,8 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Weigh,
+    Weighed,
 )
 from avial_lab.core.errors import AvialError, CompilerCrash, CompilerTimeout
 from avial_lab.core.files import cache_folder
@@ -171,6 +173,8 @@ class Compiler:
     def ask(self, question: Propose, *, timeout_s: float | None = None) -> Proposal: ...
     @overload
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
+    @overload
+    def ask(self, question: Weigh, *, timeout_s: float | None = None) -> Weighed: ...
     @overload
     def ask(self, question: RunReference, *, timeout_s: float | None = None) -> Referenced: ...
 
