@@ -15,6 +15,7 @@ from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import AvialError, InternalError, PassError, VerifyError
+from avial_lab.core.underway import tell
 
 
 class Pass(Protocol):
@@ -74,6 +75,7 @@ def run_passes(
 
 def _run_ours(module: ir.Operation, item: Pass) -> None:
     """InternalError where it cannot make the IR that it wants to make."""
+    tell(f"pass {str(item).partition('{')[0]}")
     try:
         item(module)
     except ir.MLIRError as error:
@@ -106,6 +108,7 @@ def _run_mlirs(module: ir.Operation, names: Sequence[str]) -> None:
     """Ours run outside of their manager: within, nothing may load a dialect or run other passes."""
     if not names:
         return
+    tell(f"pass {names[0]}" if len(names) == 1 else f"passes {names[0]} to {names[-1]}")
     manager = passmanager.PassManager("builtin.module")
     manager.enable_verifier(enable=False)  # some 4 ms a pass for a big module
     for name in names:
