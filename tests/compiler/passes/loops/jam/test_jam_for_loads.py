@@ -13,6 +13,7 @@ from avial_lab.machine.cpu import Cpu
 from tests.compiler.passes.rewriting import assert_same_bits, random_array
 
 SIDE = 23
+NARROW, WIDE = Cpu(), Cpu(vector_bytes=64)
 
 
 def stencil(low: int, high: int, loads: list[str], store: str = "%B[%i, %j]") -> str:
@@ -37,7 +38,7 @@ def stencil(low: int, high: int, loads: list[str], store: str = "%B[%i, %j]") ->
     }}"""
 
 
-def shared(text: str, cpu: Cpu = Cpu()) -> str:  # noqa: B008
+def shared(text: str, cpu: Cpu = NARROW) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
         run_passes(module.operation, (IndependentAccesses(), JamForLoads(cpu)))
@@ -75,9 +76,6 @@ def test_neighbours(loads: list[str], rows: int) -> None:
 )
 def test_little_in_common_or_much_to_hold(loads: list[str]) -> None:
     assert f"step {ROWS}" not in shared(stencil(2, 20, loads))
-
-
-WIDE = Cpu(vector_bytes=64)
 
 
 @pytest.mark.parametrize(
