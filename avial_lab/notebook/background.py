@@ -29,7 +29,8 @@ class BackgroundStart:
         keep: Callable[[Cluster | OneProcess], None],
         tell: Callable[[], None],
     ) -> None:
-        self.words = "starting"
+        self._crowded = options.crowd
+        self.words = self._crowded or "starting"
         self.error: str | None = None
         self._options = options
         self._said, self._over = False, threading.Event()
@@ -68,5 +69,5 @@ class BackgroundStart:
         self._tell()
 
     def _set_words(self, words: str) -> None:
-        self.words = words
+        self.words = f"{words}; {self._crowded}" if self._crowded else words
         self._tell()

@@ -19,7 +19,7 @@ from avial_lab.core.errors import BindError
 from avial_lab.program.inputs import parse_outputs, save_array
 from avial_lab.program.program import Program
 from avial_lab.program.where import topology_on, where_given
-from avial_lab.runtime.launch.processes import local_note, refuse_copies
+from avial_lab.runtime.launch.processes import crowd_warning, local_note, refuse_copies
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -47,6 +47,8 @@ def run_command(options: argparse.Namespace) -> int:
             options.tune, threads=options.threads, oversubscribe=options.oversubscribe
         )
         print_to_stderr(str(compiled.choice))
+    if where is None and (crowded := crowd_warning(compiled.binary.manifest.ranks)):
+        print_to_stderr(crowded)
     try:
         trace = compiled.run(
             check=options.check,

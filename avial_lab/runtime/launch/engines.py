@@ -301,7 +301,6 @@ def _keep(engines: EngineSet, spec: EngineSpec, *, started_s: float) -> None:
             controller=Known.of(engines.controller) if engines.controller else None,
             where=words_of(spec.where), lease_s=spec.lease_s,
             nodes=tuple(dict.fromkeys(f.node for f in engines.facts)),
-            **this_machine(),
         )
     )  # fmt: skip
     engines.guardian.keep()
@@ -535,7 +534,7 @@ def _probe(engines: EngineSet) -> None:
         # The same machine only if the journal it opened is the file seen here. The pids of other
         # hosts are other processes' here.
         entry = engines.entry(fact.rank)
-        same = (fact.node, fact.boot) == (here["host"], here["boot"]) and engines.hub is None
+        same = (fact.node, fact.boot) == (here.host, here.boot) and engines.hub is None
         if same and entry is not None and entry.pid == fact.pid:
             engines.processes[fact.rank] = psutil.Process(fact.pid)
 

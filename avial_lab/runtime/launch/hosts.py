@@ -293,7 +293,10 @@ def relayed(program: Sequence[str]) -> list[str]:
 
 def ended_ranks(folder: Path, ranks: int) -> list[int]:
     """Those of which the hub says that they, or their connections, are gone."""
-    names = set(os.listdir(folder))
+    try:
+        names = set(os.listdir(folder))
+    except FileNotFoundError:
+        return []  # ended from outside
     return [rank for rank in range(ranks) if {f"{rank}.lost", f"{rank}.exit"} & names]
 
 
@@ -305,9 +308,19 @@ def lost_host(folder: Path, rank: int) -> tuple[str, str] | None:
     return None
 
 
-def this_machine() -> dict[str, str]:
-    """What tells it from others: host, boot (Linux) and user."""
-    return {"host": socket.gethostname(), "boot": boot_id(), "user": str(os.getuid())}
+@dataclass(frozen=True)
+class Machine:
+    """What tells this machine, since its last boot (Linux), and user from others that see the same
+    files.
+    """
+
+    host: str
+    boot: str
+    user: int
+
+
+def this_machine() -> Machine:
+    return Machine(socket.gethostname(), boot_id(), os.getuid())
 
 
 def host_lost(host: str, how: str, ranks: Sequence[int] = ()) -> ClusterError:

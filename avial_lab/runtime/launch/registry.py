@@ -18,16 +18,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from avial_lab.core.errors import ClusterError
-from avial_lab.core.words import brief
+from avial_lab.core.words import brief, rough_seconds
 from avial_lab.runtime.launch.guardian import LEFT, end_from_outside
-from avial_lab.runtime.launch.hosts import this_machine
+from avial_lab.runtime.launch.hosts import Machine, this_machine
 from avial_lab.runtime.launch.processes import is_alive, kill_all, private_folder
 
 PREFIX = "avial-cluster-"
@@ -58,7 +58,7 @@ class Known:
 class Record:
     """A cluster: `launchers` are mpiexec and the controller, `engines` the ranks on that machine.
 
-    `owner_name` is what its owner is to a user: a notebook, a script. host, boot, user: where the
+    `owner_name` is what its owner is to a user: a notebook, a script. machine: where the
     processes are that it names. `nodes`: where its ranks are.
     """
 
@@ -73,9 +73,7 @@ class Record:
     launchers: tuple[Known, ...]
     engines: tuple[Known, ...]
     ranks: int
-    host: str
-    boot: str
-    user: str
+    machine: Machine = field(default_factory=this_machine)
     hub: Known | None = None
     controller: Known | None = None
     where: dict[str, Any] | None = None
@@ -87,7 +85,7 @@ class Record:
         """Whether its launchers are on this machine, since its last boot: only then its process
         ids say something. A folder may lie on a file system that others share.
         """
-        return {"host": self.host, "boot": self.boot, "user": self.user} == this_machine()
+        return self.machine == this_machine()
 
     @property
     def owned(self) -> bool:
@@ -105,17 +103,17 @@ class Record:
             return float("inf")
 
     def __str__(self) -> str:
-        age = _duration(time.time() - self.started_s)
+        age = rough_seconds(time.time() - self.started_s)
         if not self.here:
             return (
-                f"{self.id}  {self.ranks} engines, {age} old, of user {self.user} on {self.host}: "
-                f"to be stopped there"
+                f"{self.id}  {self.ranks} engines, {age} old, of user {self.machine.user} on "
+                f"{self.machine.host}: to be stopped there"
             )
         whose = f"{Path(self.owner_name).name}, pid {self.owner.pid}"
         state = f"owned by {whose}"
         if not self.owned:
             left = self.left_s
-            rest = f"; stops automatically in {_duration(left)}" if left < float("inf") else ""
+            rest = f"; stops automatically in {rough_seconds(left)}" if left < float("inf") else ""
             state = f"abandoned by {whose}{rest}"
         pids = " ".join(str(process.pid) for process in (*self.launchers, *self.engines))
         on = f" on {', '.join(self.nodes)}" if self.where else ""
@@ -205,6 +203,7 @@ def _records() -> list[Record]:
 
 def _record(folder: Path, fields: dict[str, Any]) -> Record:
     fields |= {"folder": folder, "owner": Known(**fields["owner"])}
+    fields["machine"] = Machine(**fields["machine"])
     for name in ("launchers", "engines"):
         fields[name] = tuple(Known(**process) for process in fields[name])
     for name in ("hub", "controller"):
@@ -215,10 +214,3 @@ def _record(folder: Path, fields: dict[str, Any]) -> Record:
 
 def _processes(record: Record) -> tuple[Known, ...]:
     return (*record.launchers, *record.engines)
-
-
-def _duration(seconds: float) -> str:
-    """`42 s`, `7 min`, `3.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -16,7 +16,7 @@ from avial_lab.core.version import version
 from avial_lab.program.where import topology_on
 from avial_lab.runtime.launch import engines, mpiexec, registry
 from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.runtime.launch.hosts import Hosts, Slurm, this_machine, where_of, words_of
+from avial_lab.runtime.launch.hosts import Hosts, Slurm, where_of, words_of
 from avial_lab.runtime.launch.processes import local_note
 from avial_lab.runtime.launch.registry import Known, Record
 from avial_lab.runtime.rank.engine import Facts
@@ -118,18 +118,18 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
     mine = Known.of(psutil.Process())
     record = Record(
         id="abcd", folder=folder, gpus=0, keep_s=0, timeout_s=1, started_s=0, owner=mine,
-        owner_name="a test", launchers=(mine,), engines=(), ranks=2, **this_machine(),
+        owner_name="a test", launchers=(mine,), engines=(), ranks=2,
     )  # fmt: skip
     registry.write_record(record)
     return record
 
 
-@pytest.mark.parametrize("what", ["host", "boot", "user"])
-def test_another_machines_cluster_is_listed_and_left(record, what, capsys):
+@pytest.mark.parametrize("another", [{"host": "b"}, {"boot": "b"}, {"user": -1}])
+def test_another_machines_cluster_is_listed_and_left(record, another, capsys):
     """Its process ids are this process's here: to judge by them would end the test."""
     mine = [one.id for one in registry.clusters()]
     assert "abcd" in mine
-    registry.write_record(replace(record, **{what: "another"}))
+    registry.write_record(replace(record, machine=replace(record.machine, **another)))
     assert "abcd" not in [one.id for one in registry.clusters()]
     assert registry.clusters_elsewhere()[0].id == "abcd"
     registry.remove_traces()

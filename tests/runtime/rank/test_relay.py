@@ -55,7 +55,8 @@ def test_who_does_not_know_the_token_is_not_heard():
     rank.send("hello")
     with pytest.raises(Forged):
         hub.receive()
-    rank.close(), hub.close()
+    rank.close()
+    hub.close()
 
 
 def test_what_was_said_cannot_be_said_again():
@@ -66,7 +67,8 @@ def test_what_was_said_cannot_be_said_again():
     rank.send("beat")
     with pytest.raises(Forged):
         hub.receive()
-    rank.close(), hub.close()
+    rank.close()
+    hub.close()
 
 
 @pytest.fixture
