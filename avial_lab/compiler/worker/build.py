@@ -46,6 +46,7 @@ from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
+from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
 from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
@@ -147,6 +148,8 @@ def build_program(question: Build) -> Built:
     if question.options.dynamic:
         return build_dynamic(question, watch)
     module = parse(question.source)
+    function = program_function(module)
+    refuse_many(function, sum(map(is_memref, function.regions[0].blocks[0].arguments)))
     watch.lap("parse")
     if is_plain(module) or is_structured(module):
         return build_loops(question, module, watch)
