@@ -126,6 +126,7 @@ def split_program(
     *,
     grid: bool = False,
     strict: bool = False,
+    on: str = "",
     watch: Watch | None = None,
 ) -> SplitProgram:
     """The program as loops around tasks; a plain function that cannot be is one task."""
@@ -134,7 +135,7 @@ def split_program(
         return SplitProgram(as_one(module, "its arrays share memory", strict=strict), whole=True)
     try:
         return SplitProgram(
-            split_into_tasks(module, grid=grid, strict=strict, watch=watch), whole=False
+            split_into_tasks(module, grid=grid, strict=strict, on=on, watch=watch), whole=False
         )
     except PassError as error:
         if not is_plain(module):
@@ -199,10 +200,11 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
     strict, grid = question.options.strict, question.options.division.grid
+    on = question.options.on or ""
     if question.whole and is_plain(module):
         split = SplitProgram(as_one(module, question.whole, strict=strict), whole=True)
     else:
-        split = split_program(module, question.source, grid=grid, strict=strict)
+        split = split_program(module, question.source, grid=grid, strict=strict, on=on)
     watch.lap("analysis")
     if not split.whole:
         try:
@@ -235,7 +237,10 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
             module = parse(source, dynamic=True)
             text = str(module.operation.get_asm(enable_debug_info=True))
             structured = _cached_tasks(
-                text, question.options.division.grid, question.options.strict
+                text,
+                question.options.division.grid,
+                question.options.strict,
+                question.options.on or "",
             )
             watch.lap("analysis")
             built = build_split(question, module, structured, watch)
@@ -249,13 +254,13 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
 
 
 @lru_cache(maxsize=8)
-def _cached_tasks(text: str, grid: bool, strict: bool) -> ir.Operation:
+def _cached_tasks(text: str, grid: bool, strict: bool, on: str) -> ir.Operation:
     """The program of that text, with its places, as loops around tasks; nobody changes it."""
     context = ir.Context()
     register(context)
     with context:
         module = ir.Module.parse(text)
-    return split_into_tasks(module, grid=grid, strict=strict)
+    return split_into_tasks(module, grid=grid, strict=strict, on=on)
 
 
 def _fixed(module: ir.Module, source: Source) -> str:
@@ -386,7 +391,13 @@ def planned(
 ) -> tuple[Binary, Plan, Schedule]:
     """A program of loops, the plan of its runs, and the schedule that follows from it."""
     binary, plan = planned_binary(
-        code, graph, topology.ranks, phases, edited=edited, numbers=numbers
+        code,
+        graph,
+        topology.ranks,
+        phases,
+        edited=edited,
+        numbers=numbers,
+        drivers=topology.drivers,
     )
     schedule = schedule_phases(
         graph,
@@ -461,7 +472,11 @@ def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
 
 
 def gpus_of(question: Build, graph: TaskGraph) -> int:
-    """As many as asked for; else one where some task asks for a GPU."""
+    """As many as asked for; else one a rank where all is to run there, or one where some task asks
+    for a GPU.
+    """
     if question.options.gpus is not None:
         return question.options.gpus
+    if question.options.on == GPU_FAMILY:
+        return question.options.ranks
     return int(any(task.target.kind.family == GPU_FAMILY for task in graph.tasks))

@@ -15,19 +15,20 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
-    room: memory for so many events.
+    room: memory for so many events. device_seed: of emulated devices (`job.Options`).
     """
 
     program: LoadedProgram
@@ -36,6 +37,7 @@ class Seat:
     journal: Journal
     recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
+    device_seed: int = 0
 
 
 class Session(Protocol):
@@ -55,6 +57,10 @@ class Session(Protocol):
 
     def moves(self) -> tuple[Move, ...]:
         """What this rank has sent, as it counted."""
+        ...
+
+    def copies(self) -> tuple[Copy, ...]:
+        """What it has copied to its devices and from them."""
         ...
 
 
@@ -97,6 +103,9 @@ class StepSession:
     def moves(self) -> tuple[Move, ...]:
         return ()
 
+    def copies(self) -> tuple[Copy, ...]:
+        return ()
+
 
 @dataclass
 class OwnedSession:
@@ -111,7 +120,7 @@ class OwnedSession:
         manifest, recorder = self.manifest, self.seat.recorder
         temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
         self._ownership = Ownership(
-            self.seat.program, manifest.storages, temporary, manifest.phases
+            self.seat.program, manifest.storages, temporary, manifest.phases, manifest.drivers
         )
         most = -(-recorder.most_events // manifest.ranks) if recorder.traced else 0
         self.events = self.seat.room(most)
@@ -126,6 +135,8 @@ class OwnedSession:
                 "avial_counts_capacity": MOST_PHASES,
             }
         )
+        if self.manifest.drivers:
+            seat.program.set_globals({"avial_driver": 0, "avial_seed": seat.device_seed})
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         self._ownership.give(self.manifest.inputs)
@@ -134,12 +145,15 @@ class OwnedSession:
         if not self._ownership.error:
             manifest, memory = self.manifest, list(self.seat.memory.values())
             self.seat.program.call(manifest.storages, memory, manifest.numbers)
+            self._ownership.bring_back()
             self._ownership.finish()
         self.done_ns = time.monotonic_ns()
 
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
         error = self._ownership.error
+        if error & 0xFFFFFFFF == ErrorCode.DEVICE:
+            return Failure(self._ownership.device_error(), step=error >> 32)
         return Failure(own_error(error) or _mpi_words(error), step=error >> 32) if error else None
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -157,6 +171,9 @@ class OwnedSession:
 
     def moves(self) -> tuple[Move, ...]:
         return self._ownership.moves()
+
+    def copies(self) -> tuple[Copy, ...]:
+        return self._ownership.copies(self.manifest.ranks)
 
 
 session_of.register(KnownMessages, StepSession)
