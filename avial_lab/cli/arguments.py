@@ -21,6 +21,7 @@ from avial_lab.cli.commands.jupyter import (
     remove_kernel_command,
 )
 from avial_lab.cli.commands.lower import lower_command
+from avial_lab.cli.commands.plan import plan_command
 from avial_lab.cli.commands.run import run_command
 from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
 from avial_lab.compiler.options import arguments
@@ -86,6 +87,15 @@ def argument_parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, help="write to this file; with --to object, the shared object"
     )
     lower.set_defaults(command=lower_command)
+
+    plan = commands.add_parser("plan", help="predict a run, and compare ways to place its tasks")
+    plan.add_argument(
+        "--judge",
+        type=Path,
+        metavar="FILE.json",
+        help="compare the simulator with stored answers; exit code 1 beyond the tolerances",
+    )
+    plan.set_defaults(command=plan_command)
 
     show = commands.add_parser(
         "demo", help="the introductory example, from text to a run on a cluster"

@@ -456,7 +456,8 @@ PHASES_TO_MPI = Pipeline(
         ),
         Row(
             "replicate-to-mpi",
-            what="Lowers phases to functions; the entry calls the ownership runtime around them.",
+            what="Lowers phases to functions; the entry calls the ownership runtime around them, "
+            "and checks bounds that it loads.",
             why="Last: it removes the last operations of the avial dialect.",
             at="avial_lab.compiler.passes.distribution.replicate_to_mpi:ReplicateToMpi",
         ),
@@ -484,6 +485,15 @@ LOOPS = Pipeline(
             at="avial_lab.compiler.passes.tasks.normalise_tasks:NormaliseTasks",
             optional=True,
             sizes={"least": Size("fewest iterations of a body that is normalised", 1, 1 << 30)},
+        ),
+        Row(
+            "check-loaded",
+            what="Checks once, before a loop with bounds that a task loads, that it stays in its "
+            "arrays.",
+            why="After normalise-tasks, which makes bounds and subscripts affine, and before all "
+            "passes that change loops: the check is of the accesses of the source.",
+            at="avial_lab.compiler.passes.tasks.check_loaded:CheckLoaded",
+            when="not with no_bounds",
         ),
         Row(
             "split-wraparound",
@@ -871,6 +881,12 @@ HOST = Pipeline(
             at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
         ),
         *_TO_MACHINE,
+        Row(
+            "leave-tasks",
+            what="Turns the checks of check-loaded into branches to the end of the task.",
+            why="Last: after it functions have several blocks.",
+            at="avial_lab.compiler.passes.host.leave_tasks:LeaveTasks",
+        ),
     ),
 )
 
@@ -1221,6 +1237,14 @@ DEFINITIONS = Pipeline(
             "lower-affine",
             what="Lowers the affine operations that are left: vectors, parallel reductions.",
             why="After affine-by-definition, which leaves them.",
+        ),
+        Row(
+            "vector-accesses-by-definition",
+            what="Lowers transfers, gathers, scatters and masked accesses to loads and stores of "
+            "elements.",
+            why="After lower-affine, which makes some; before check-bounds, which looks at loads "
+            "and stores.",
+            at="avial_lab.compiler.worker.reference.vector_accesses:VectorAccessesByDefinition",
         ),
         Row(
             "scalars-by-definition",

@@ -177,7 +177,8 @@ class ErrorCode(IntEnum):
     TOO_MANY_DIMS = 0x7FFFFF02
     NOT_GIVEN = 0x7FFFFF03
     NO_SCRATCH = 0x7FFFFF04
-    DEVICE = 0x7FFFFF05
+    OUTSIDE = 0x7FFFFF05
+    DEVICE = 0x7FFFFF06
 
 
 PREFIXES: dict[type[Enum], str] = {

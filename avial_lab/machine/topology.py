@@ -24,6 +24,7 @@ from avial_lab.machine.devices import (
     runnable_gpu,
 )
 from avial_lab.machine.devices.cpu import canonical_cpu
+from avial_lab.machine.platform import Platform, assumed_platform
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,13 @@ class Device:
 
 @dataclass(frozen=True)
 class Topology:
-    """All devices of one run; `ranks` MPI ranks, numbered from 0."""
+    """All devices of one run; `ranks` MPI ranks, numbered from 0. `platform` says how fast they and
+    the links between them are; None where nobody has said.
+    """
 
     ranks: int
     devices: tuple[Device, ...]
+    platform: Platform | None = None
 
     @staticmethod
     def local(
@@ -101,6 +105,25 @@ class Topology:
         arch = canonical_cpu(arch or platform.machine())
         cpus = tuple(Device(CPU.device_name(r), CPU, r, arch, node) for r in range(ranks))
         return Topology(ranks, cpus + gpus_driven([(r, node) for r in drivers(ranks, gpus)]))
+
+    @cached_property
+    def speeds(self) -> Platform:
+        """The platform; where there is none, what is assumed of nodes of these names."""
+        if self.platform is not None:
+            return self.platform
+        return assumed_platform(tuple(dict.fromkeys(device.node for device in self.devices)))
+
+    @cached_property
+    def node_of(self) -> tuple[str, ...]:
+        """The node of each rank."""
+        there = {device.rank: device.node for device in reversed(self.devices)}
+        return tuple(there[rank] for rank in range(self.ranks))
+
+    @cached_property
+    def cores_of_rank(self) -> tuple[int, ...]:
+        """How many cores each rank has: those of its node, divided by the ranks there."""
+        ranks_on = Counter(self.node_of)
+        return tuple(max(1, self.speeds.node(n).cores // ranks_on[n]) for n in self.node_of)
 
     @property
     def gpus(self) -> int:

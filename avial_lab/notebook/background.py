@@ -16,6 +16,7 @@ from avial_lab.notebook.clusters import open_cluster
 from avial_lab.notebook.display import Note
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.processes import crowd_warning
 
 
 class BackgroundStart:
@@ -33,7 +34,8 @@ class BackgroundStart:
         keep: Callable[[Cluster | OneProcess], None],
         tell: Callable[[], None],
     ) -> None:
-        self.words = "starting"
+        self._crowded = "" if profile else crowd_warning(cpu + gpu)
+        self.words = self._crowded or "starting"
         self.error: str | None = None
         self._open = partial(
             open_cluster, cpu=cpu, gpu=gpu, profile=profile, or_reference=or_reference
@@ -74,5 +76,5 @@ class BackgroundStart:
         self._tell()
 
     def _set_words(self, words: str) -> None:
-        self.words = words
+        self.words = f"{words}; {self._crowded}" if self._crowded else words
         self._tell()

@@ -24,6 +24,7 @@ from avial_lab.notebook.display import Note
 from avial_lab.notebook.live import widgets_there
 from avial_lab.program.reference_run import OneProcess, start_or_reference
 from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.processes import crowd_warning
 from avial_lab.runtime.launch.registry import (
     Record,
     cluster_called,
@@ -44,11 +45,14 @@ def start_cluster(
     """
     threading.Thread(target=widgets_there, daemon=True).start()  # the first run need not wait
     shown, began = DisplayHandle(), time.monotonic()
-    shown.display(Note("Starting a cluster …"))
+    crowded = "" if profile else crowd_warning(cpu + gpu)
+    way_out = "Interrupt the kernel (■) to ask for fewer." if crowded else ""
+    shown.display(Note("Starting a cluster …", f"{crowded}\n{way_out}".strip()))
 
     def tell(words: str) -> None:
         seconds = time.monotonic() - began
-        shown.update(Note(f"Starting a cluster … {words} ({seconds:.0f} s)"))
+        title = f"Starting a cluster … {words} ({seconds:.0f} s)"
+        shown.update(Note(title, f"{crowded}\n{way_out}".strip()))
 
     try:
         cluster, title = open_cluster(
@@ -99,6 +103,24 @@ def _left_here(ranks: int, gpus: int) -> Record | None:
 def connect_cluster(cluster_id: str) -> Cluster:
     """The one of that id; without one, the only one that was left behind."""
     return Cluster.connect(cluster_id if cluster_id else cluster_called("").id)
+
+
+def cluster_status(cluster: Cluster | OneProcess | None) -> Note:
+    """The session's; where it has none, those that wait to be taken up, and how."""
+    if cluster is not None:
+        return Note(str(cluster.status))
+    waiting = [record for record in clusters() if not record.owned]
+    if not waiting:
+        return Note("no cluster is running; %avial cluster start starts one")
+    _, name = this_owner()
+    mine = [record for record in waiting if record.owner_name == name]
+    if mine:
+        title = "no cluster is running in this kernel; the one from before its restart still is:"
+    else:
+        title = "no cluster is running in this kernel; others that were left still are:"
+    shown = mine or waiting
+    way = f"%avial cluster connect {shown[0].id} connects to it; after that this kernel has it"
+    return Note(title, "\n".join([*map(str, shown), way]))
 
 
 def cluster_list() -> Note:

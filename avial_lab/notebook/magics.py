@@ -33,17 +33,19 @@ from avial_lab.core.words import format_bytes
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
     cluster_list,
+    cluster_status,
     connect_cluster,
     leave_at_restart,
     start_cluster,
 )
 from avial_lab.notebook.display import PARTS, Note, View, kernel_table, program_table
-from avial_lab.notebook.live import watched
+from avial_lab.notebook.live import compiling, watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
 from avial_lab.program.session import use_cluster
 from avial_lab.program.tuning import TUNE
+from avial_lab.runtime.launch.processes import crowd_warning
 from avial_lab.runtime.launch.registry import clusters, stop_clusters
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 
@@ -164,16 +166,20 @@ class AvialMagics(Magics):
         """One call of `avial_lab.compile`, and of `Program.run` where asked for."""
         parts_of(options.show)  # a wrong list is said before the work
         number, magic_line = _running(self._shell)
-        program = avial_lab.compile(
-            "\n" * magic_line + cell,  # so that lines are numbered as in the editor
-            arrays=Namespace(self._shell.user_ns),
-            scalars=self._scalars(options.define),
-            topology=self.cluster.topology if self.cluster and options.ranks is None else None,
-            function=options.fn,
-            cell=f"In [{number}]",
-            name=options.name or options.out or f"cell{number}",
-            **given(options),
-        )
+        name = options.name or options.out or f"cell{number}"
+        topology = self.cluster.topology if self.cluster and options.ranks is None else None
+        with compiling(name, self._shell, quiet=options.quiet) as progress:
+            program = avial_lab.compile(
+                "\n" * magic_line + cell,  # so that lines are numbered as in the editor
+                arrays=Namespace(self._shell.user_ns),
+                scalars=self._scalars(options.define),
+                topology=topology,
+                function=options.fn,
+                cell=f"In [{number}]",
+                name=name,
+                progress=progress,
+                **given(options),
+            )
         if options.tune is not None:
             threads, more = options.threads, options.oversubscribe
             program = program.tune(options.tune, threads=threads, oversubscribe=more)
@@ -196,6 +202,9 @@ class AvialMagics(Magics):
         if options.quiet:
             run()
             return
+        own_ranks = 0 if self.cluster else program.binary.manifest.ranks
+        if crowded := crowd_warning(own_ranks):
+            display(Note(crowded))
         with watched(program, self._shell) as progress:
             run(progress=progress)
         if options.check and not parts_of(getattr(options, "show", None)):
@@ -366,8 +375,7 @@ class AvialMagics(Magics):
         if options.action == "stop":
             self._stop(every=options.all)
             return
-        status = "no cluster is running" if self.cluster is None else str(self.cluster.status)
-        display(Note(status))
+        display(cluster_status(self.cluster))
 
     def _stop(self, *, every: bool) -> None:
         mine = self.cluster is not None

@@ -13,6 +13,9 @@ from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
 from avial_lab.machine.devices import DeviceKind, guessed_kind, kind_named
 
+SIMULATED = "simulated"
+"""How the label of a trace begins that no run has made."""
+
 
 class EventKind(enum.Enum):
     TASK = "task"
@@ -148,6 +151,11 @@ class Trace:
     note: str = ""
     kinds: tuple[tuple[str, str], ...] = ()
     copies: tuple[Copy, ...] = ()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no run has made it."""
+        return self.label.startswith(SIMULATED)
 
     def kind_of(self, device: str) -> DeviceKind:
         """What kind of device that is."""

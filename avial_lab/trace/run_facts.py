@@ -180,7 +180,7 @@ def task_table(trace: Trace, schedule: Schedule | None = None) -> Table:
 
 
 def path_table(trace: Trace, path: Sequence[Segment] | None = None) -> Table:
-    """What the critical path, as measured, is made of, and its longest stretches."""
+    """What the critical path is made of, as measured or simulated, and its longest stretches."""
     path = critical_path(trace) if path is None else path
     whole = sum(segment.duration_s for segment in path) or 1.0
     sums = tuple(
@@ -205,7 +205,7 @@ def path_table(trace: Trace, path: Sequence[Segment] | None = None) -> Table:
         kept = format_seconds(path[-1].end_s - trace.begin_s)
         more = f"Events were kept for the first {kept} only. {more}".strip()
     return Table(
-        "Critical path, as measured", head, (*sums, *rows),
+        f"Critical path, as {'simulated' if trace.simulated else 'measured'}", head, (*sums, *rows),
         frozenset({"from", "time", "of the path"}), more,
     )  # fmt: skip
 

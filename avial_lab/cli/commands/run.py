@@ -18,6 +18,7 @@ from avial_lab.cli.question import (
 from avial_lab.core.errors import BindError
 from avial_lab.program.inputs import parse_outputs, save_array
 from avial_lab.program.program import Program
+from avial_lab.runtime.launch.processes import crowd_warning
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -38,6 +39,8 @@ def run_command(options: argparse.Namespace) -> int:
             options.tune, threads=options.threads, oversubscribe=options.oversubscribe
         )
         print_to_stderr(str(compiled.choice))
+    if crowded := crowd_warning(compiled.binary.manifest.ranks):
+        print_to_stderr(crowded)
     try:
         trace = compiled.run(
             check=options.check,

@@ -1,7 +1,7 @@
 """How tasks are placed: a policy is a member of `Policy` and a module of its name here.
 
-Each module has `place(graph, topology)`: every task with its device, in an order that respects the
-graph.
+Each module has `place(graph, topology, costs)`: every task with its device, in an order that
+respects the graph.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from avial_lab.machine.topology import Topology
+    from avial_lab.planning.costs import Costs
     from avial_lab.planning.schedule import Placement
     from avial_lab.planning.task_graph import TaskGraph
 
@@ -27,6 +28,6 @@ class Policy(enum.Enum):
     LEVELS = "levels"
 
     @property
-    def place(self) -> Callable[[TaskGraph, Topology], tuple[Placement, ...]]:
+    def place(self) -> Callable[[TaskGraph, Topology, Costs], tuple[Placement, ...]]:
         """What places the tasks: the function of the policy's module, loaded when it is used."""
         return import_module(f"{__name__}.{self.value.replace('-', '_')}").place

@@ -38,7 +38,7 @@ from avial_lab.runtime.launch.engines import (
     start_engines,
     take_up_engines,
 )
-from avial_lab.runtime.launch.processes import stopped_among
+from avial_lab.runtime.launch.processes import crowding, stopped_among
 from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.launch.traces import trace_of
@@ -87,14 +87,18 @@ _WAITING = {
 
 @dataclass(frozen=True)
 class ClusterStatus:
-    """What a cluster is at the moment; `facts` are its engines', by rank."""
+    """What a cluster is at the moment; `facts` are its engines', by rank, `lost` those ranks whose
+    engine has died since the last run.
+    """
 
     state: ClusterState
     facts: tuple[Facts, ...]
     topology: Topology
+    lost: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"cluster of {self.topology.ranks} engines, {self.state.value}"]
+        state = f"{len(self.lost)} of them dead" if self.lost else self.state.value
+        lines = [f"cluster of {self.topology.ranks} engines, {state}"]
         for fact in self.facts:
             devices = ", ".join(
                 f"{device.name} ({device.arch}{', emulated' if device.emulated else ''})"
@@ -107,10 +111,10 @@ class ClusterStatus:
                 + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
             )
         lines += [
-            f"  {ranks} ranks share {cores} cores on {node}: "
-            "runs take longer than with one core per rank"
-            for node, (ranks, cores) in self._crowded().items()
+            f"  {crowding(ranks, cores, node)}" for node, (ranks, cores) in self._crowded().items()
         ]
+        if self.lost:
+            lines.append(f"  {lost_words(self.lost)}; the next run starts new engines by itself")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -124,6 +128,13 @@ class ClusterStatus:
             for fact in self.facts
             if ranks[fact.node] > fact.cores
         }
+
+
+def lost_words(ranks: Sequence[int]) -> str:
+    """`the engine of rank 0 has died`."""
+    if len(ranks) == 1:
+        return f"the engine of rank {ranks[0]} has died"
+    return f"the engines of ranks {', '.join(map(str, ranks))} have died"
 
 
 class Cluster:
@@ -211,7 +222,10 @@ class Cluster:
 
     @property
     def status(self) -> ClusterStatus:
-        return ClusterStatus(self._state(), self._facts, self.topology)
+        state = self._state()
+        ready = state is ClusterState.READY
+        lost = tuple(self._engines.result().lost()) if ready and self._spec is not None else ()
+        return ClusterStatus(state, self._facts, self.topology, lost)
 
     def __str__(self) -> str:
         return str(self.status)
@@ -360,7 +374,10 @@ def run(
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
     reporter = reporter or ProgressReporter(manifest)
-    waiting = _WAITING.get(cluster.status.state)
+    status = cluster.status
+    waiting = _WAITING.get(status.state)
+    if status.lost:
+        waiting = f"new engines: {lost_words(status.lost)}"
     if waiting:
         reporter.wait_for(waiting)
     with cluster.turn() as (engines, number):

@@ -21,6 +21,7 @@ import psutil
 import avial_lab
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
+from avial_lab.core.words import count, format_bytes
 from avial_lab.machine.cpu import allowed
 
 _SHM_BYTES = 1 << 20
@@ -37,6 +38,21 @@ _LONGEST_PARENT = 60
 
 _KILL_S = 10.0
 """How long a killed process may take to go; it has to come out of the system call it is in."""
+
+
+def crowding(ranks: int, cores: int, node: str) -> str:
+    """What to say of more ranks than cores on a machine."""
+    on = f"{count(ranks, 'rank')} share {count(cores, 'core')} on {node}"
+    return f"{on}: runs take longer than with one core per rank"
+
+
+def crowd_warning(ranks: int) -> str:
+    """What to say before so many ranks start here; "" for up to two on a core, as in lessons."""
+    cores = len(allowed())
+    if ranks <= 2 * cores:
+        return ""
+    memory = format_bytes(ranks * _RANK_BYTES)
+    return f"{crowding(ranks, cores, 'this machine')}, and take about {memory} of memory"
 
 
 @cache
