@@ -869,6 +869,12 @@ HOST = Pipeline(
             why="Before the passes on loads and stores: they handle those of memref only.",
         ),
         Row(
+            "switches-to-ifs",
+            what="Lowers switches on an index to comparisons of 64 bits.",
+            why="Before convert-scf-to-cf, which compares 32 of them.",
+            at="avial_lab.compiler.passes.host.switches_to_ifs:SwitchesToIfs",
+        ),
+        Row(
             "reset-globals",
             what="Resets globals to their initial values at the start of every run.",
             why="Before copies-to-loops: it creates memref.copy.",
@@ -1045,6 +1051,12 @@ SELECT = Pipeline(
             what="Erases every function that no GPU task needs.",
             why="First, on the output of stage mpi; the host part is lowered separately.",
             at="avial_lab.compiler.passes.gpu.select_gpu_tasks:SelectGpuTasks",
+        ),
+        Row(
+            "switches-to-ifs",
+            what="Lowers switches on an index to comparisons of 64 bits.",
+            why="Before convert-scf-to-cf, which compares 32 of them, on a GPU too.",
+            at="avial_lab.compiler.passes.host.switches_to_ifs:SwitchesToIfs",
         ),
         Row(
             "exact-affine",
@@ -1237,6 +1249,12 @@ DEFINITIONS = Pipeline(
             "lower-affine",
             what="Lowers the affine operations that are left: vectors, parallel reductions.",
             why="After affine-by-definition, which leaves them.",
+        ),
+        Row(
+            "switches-by-definition",
+            what="Numbers the cases of a switch in their order.",
+            why="Before the conversion of scf, which compares only 32 bits.",
+            at="avial_lab.compiler.worker.reference.scalars:SwitchesByDefinition",
         ),
         Row(
             "vector-accesses-by-definition",
