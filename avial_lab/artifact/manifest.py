@@ -35,8 +35,8 @@ class Log(Protocol):
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a rank has come: at event `step` of `steps`; how often it has begun each task, and
-    the bytes that it has sent.
+    """How far a rank has come: `step` of `steps` events are over (of 0: nobody knows of how many);
+    how often it has begun each task, and the bytes that it has sent.
     """
 
     step: int
@@ -233,10 +233,13 @@ class DerivedMessages(Manifest):
         return None
 
     def standing(self, rank: int, mark: int, begun: Sequence[int], sent: int) -> Standing:
-        """The runtime counts what it begins and sends."""
+        """The runtime counts what it begins and sends: of those begun all but the one that the rank
+        is in are over. Where only the run knows how often phases are begun there is no total.
+        """
         counted = dict(zip(self.phases, begun, strict=False))
-        here = sum(counted.values())
-        return Standing(here, max(sum(self.rounds), here), counted, sent)
+        inside = 0 <= mark < len(self.phases)
+        over = sum(counted.values()) - inside
+        return Standing(over, max(sum(self.rounds), over) if self.rounds else 0, counted, sent)
 
     def __str__(self) -> str:
         """Its phases."""

@@ -233,6 +233,10 @@ class CompileOptions:
     machine has an instruction for that; several that are added to one element of an array are added
     to it one after the other. Either way a run and its reference have the same.
 
+    `no_bounds`: neither loops with bounds that the program loads nor, with `check`, the accesses of
+    its reference are looked at as it runs. What is certain when it is compiled is refused all the
+    same.
+
     `blas`: products of matrices call the BLAS that a machine has, which adds their terms in an
     order of its own; that may be another one for another number of threads.
     """
@@ -348,6 +352,16 @@ class CompileOptions:
             read=_flag("dynamic"),
         ).metadata,
     )
+    no_bounds: bool = field(
+        default=False,
+        metadata=Option(
+            ("--no-bounds",),
+            help="do not look while the program runs whether accesses stay inside of their arrays: "
+            "neither before loops with bounds from memory, nor in the reference of --check",
+            read=_flag("no_bounds"),
+            in_tuning=False,
+        ).metadata,
+    )
 
     @staticmethod
     def of(**given: Unpack[Keywords]) -> CompileOptions:
@@ -412,6 +426,7 @@ class Keywords(TypedDict, total=False):
     strict: bool
     blas: bool
     dynamic: bool
+    no_bounds: bool
 
 
 OPTIONS: Mapping[str, Option] = {

@@ -176,6 +176,7 @@ class ErrorCode(IntEnum):
     TOO_MANY_DIMS = 0x7FFFFF02
     NOT_GIVEN = 0x7FFFFF03
     NO_SCRATCH = 0x7FFFFF04
+    OUTSIDE = 0x7FFFFF05
 
 
 PREFIXES: dict[type[Enum], str] = {

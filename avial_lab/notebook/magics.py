@@ -39,7 +39,7 @@ from avial_lab.notebook.clusters import (
     start_cluster,
 )
 from avial_lab.notebook.display import PARTS, Note, View, kernel_table, program_table
-from avial_lab.notebook.live import watched
+from avial_lab.notebook.live import compiling, watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
@@ -166,16 +166,20 @@ class AvialMagics(Magics):
         """One call of `avial_lab.compile`, and of `Program.run` where asked for."""
         parts_of(options.show)  # a wrong list is said before the work
         number, magic_line = _running(self._shell)
-        program = avial_lab.compile(
-            "\n" * magic_line + cell,  # so that lines are numbered as in the editor
-            arrays=Namespace(self._shell.user_ns),
-            scalars=self._scalars(options.define),
-            topology=self.cluster.topology if self.cluster and options.ranks is None else None,
-            function=options.fn,
-            cell=f"In [{number}]",
-            name=options.name or options.out or f"cell{number}",
-            **given(options),
-        )
+        name = options.name or options.out or f"cell{number}"
+        topology = self.cluster.topology if self.cluster and options.ranks is None else None
+        with compiling(name, self._shell, quiet=options.quiet) as progress:
+            program = avial_lab.compile(
+                "\n" * magic_line + cell,  # so that lines are numbered as in the editor
+                arrays=Namespace(self._shell.user_ns),
+                scalars=self._scalars(options.define),
+                topology=topology,
+                function=options.fn,
+                cell=f"In [{number}]",
+                name=name,
+                progress=progress,
+                **given(options),
+            )
         if options.tune is not None:
             threads, more = options.threads, options.oversubscribe
             program = program.tune(options.tune, threads=threads, oversubscribe=more)

@@ -511,7 +511,8 @@ class Program:
             # With the results' arrays: sizes that follow from what tensors share in memory need not
             # follow where each has memory of its own.
             source = replace(self.question.source, binding=bind_arrays(self.arrays))
-            question = RunReference(source, data, journal.name, strict)
+            bounds = not self.question.options.no_bounds
+            question = RunReference(source, data, journal.name, strict, bounds)
             try:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:

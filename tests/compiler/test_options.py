@@ -84,7 +84,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Build]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     questions: list[Build] = []
 
-    def ask(question: Build, _: float | None) -> None:
+    def ask(question: Build, *_: object) -> None:
         questions.append(question)
         raise AskedError("asked")
 

@@ -64,6 +64,7 @@ def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     assert isinstance(namespace, avial_lab.Namespace)
     assert namespace["a"] == 3
     assert asked.pop("cell").startswith("In [")
+    assert asked.pop("progress") is None  # a terminal
     assert asked == {
         "scalars": {"n": 8}, "ranks": 3, "gpus": 1, "topology": None, "policy": "levels",
         "sync": "levels", "division": "grid", "function": "f", "name": "prog",

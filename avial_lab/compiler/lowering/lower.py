@@ -185,7 +185,12 @@ def lower_placed(
     the entry calls, finds them.
     """
     scheduled = PROGRAMS in program_function(work).attributes
-    to_mpi = (TASKS_TO_MPI if scheduled else PHASES_TO_MPI).passes()
+    unchecked = {} if scheduled or not options.no_bounds else {"bounds": False}
+    to_mpi = (
+        TASKS_TO_MPI.passes()
+        if scheduled
+        else PHASES_TO_MPI.passes({"replicate-to-mpi": unchecked})
+    )
     title = "the steps of each rank" if scheduled else "the code that every rank runs"
     seconds = run_passes(work, to_mpi, watch=watch)
     line = our_line(to_mpi, "placed.mlir", "mpi.mlir")
@@ -220,6 +225,7 @@ def to_loops(options: CompileOptions) -> tuple[Pass | str, ...]:
         blocks and options.keeps("merge-split-reductions") and not (options.strict or options.blas)
     )
     given: Given = {
+        "check-loaded": None if options.no_bounds else {},
         "unroll-reductions": None
         if options.blas
         else {"blocks": blocks},  # it takes small products too

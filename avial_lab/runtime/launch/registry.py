@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from avial_lab.core.errors import ClusterError
-from avial_lab.core.words import brief
+from avial_lab.core.words import brief, rough_seconds
 from avial_lab.runtime.launch.guardian import LEFT, end_from_outside
 from avial_lab.runtime.launch.processes import is_alive, kill_all, private_folder
 
@@ -89,12 +89,12 @@ class Record:
             return float("inf")
 
     def __str__(self) -> str:
-        age = _duration(time.time() - self.started_s)
+        age = rough_seconds(time.time() - self.started_s)
         whose = f"{Path(self.owner_name).name}, pid {self.owner.pid}"
         state = f"owned by {whose}"
         if not self.owned:
             left = self.left_s
-            rest = f"; stops automatically in {_duration(left)}" if left < float("inf") else ""
+            rest = f"; stops automatically in {rough_seconds(left)}" if left < float("inf") else ""
             state = f"abandoned by {whose}{rest}"
         pids = " ".join(str(process.pid) for process in (*self.launchers, *self.engines))
         return f"{self.id}  {self.ranks} engines, {age} old, {state}; pids {pids}"
@@ -182,10 +182,3 @@ def _record(folder: Path, fields: dict[str, Any]) -> Record:
 
 def _processes(record: Record) -> tuple[Known, ...]:
     return (*record.launchers, *record.engines)
-
-
-def _duration(seconds: float) -> str:
-    """`42 s`, `7 min`, `3.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

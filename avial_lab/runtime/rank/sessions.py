@@ -6,6 +6,7 @@ treats both alike.
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
@@ -77,16 +79,15 @@ class StepSession:
     def set_up(self) -> None:
         traced = self.seat.recorder.traced
         self.seat.program.set_globals({"avial_trace": address(self._rows) if traced else 0})
-        if self.manifest.uses_mpi:
-            self.seat.program.set_globals({"avial_error": 0})
+        if self.manifest.uses_mpi or self.seat.program.exports(ERROR):
+            self.seat.program.set_globals({ERROR: 0})
 
     def run(self) -> None:
         self.seat.program.call(self.manifest.storages, list(self.seat.memory.values()))
 
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
-        error = self.seat.program.get_global("avial_error") if self.manifest.uses_mpi else 0
-        return Failure(_mpi_words(error), step=error >> 32) if error else None
+        return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
         return self.manifest.results
@@ -139,8 +140,7 @@ class OwnedSession:
 
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
-        error = self._ownership.error
-        return Failure(own_error(error) or _mpi_words(error), step=error >> 32) if error else None
+        return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
         return self._ownership.results()
@@ -166,6 +166,33 @@ session_of.register(DerivedMessages, OwnedSession)
 def address(array: np.ndarray) -> int:
     """Where it begins; 0 where there is nothing."""
     return array.ctypes.data if array.size else 0
+
+
+ERROR = "avial_error"
+"""The global that keeps the first error."""
+
+
+def _failure(program: LoadedProgram) -> Failure | None:
+    """The first error; up are 32 bits with its step or phase."""
+    error = program.get_global(ERROR) if program.exports(ERROR) else 0
+    if not error:
+        return None
+    if error & 0xFFFFFFFF == ErrorCode.OUTSIDE:
+        return _outside(program, error >> 32)
+    return Failure(own_error(error) or _mpi_words(error), step=error >> 32)
+
+
+def _outside(program: LoadedProgram, step: int) -> Failure:
+    """An access that would have left its array, as compiled code reported it."""
+    words = (ctypes.c_int64 * 6).in_dll(program.library, "avial_outside_words")
+    text, dimension, index, size, line, column = words
+    access = ctypes.string_at(text).decode()
+    return Failure(
+        f"{access} reaches index {index} of dimension {dimension}, which has size {size}",
+        step=step,
+        hint="make the array longer, or the loop shorter; nothing of it was run",
+        place=(line, column) if line else None,
+    )
 
 
 def _mpi_words(error: int) -> str:

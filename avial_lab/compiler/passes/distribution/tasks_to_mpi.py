@@ -39,11 +39,8 @@ class TasksToMpi:
              }
 
     A contiguous box is sent from where it lies; any other is packed into a staging buffer. One rank
-    alone needs no MPI: its steps stand in the entry without a guard. With `share = false`, equal
-    bodies keep a function each (every operation then has its own place in the cell).
+    alone needs no MPI: its steps stand in the entry without a guard.
     """
-
-    share: bool = True
 
     def __call__(self, module: ir.Operation) -> None:
         function = scheduled_function(module)
@@ -51,12 +48,12 @@ class TasksToMpi:
         _check_others(module, function)
         _check_number(function)
         with module.context, ir.Location.unknown(module.context):
-            calls = outline_tasks(module, function, share=self.share)
+            calls = outline_tasks(module, function)
             _EntryWriter(module, function, calls).write()
             function.erase()
 
     def __str__(self) -> str:
-        return "tasks-to-mpi" if self.share else "tasks-to-mpi{share=false}"
+        return "tasks-to-mpi"
 
 
 def _check_supported(function: ir.Operation) -> None:

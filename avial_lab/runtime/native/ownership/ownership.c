@@ -39,6 +39,7 @@ AVIAL_GLOBAL int64_t avial_chunk = 1 << 30;
 AVIAL_GLOBAL int64_t avial_staging = 256 << 20;
 AVIAL_GLOBAL int64_t avial_piece = 256 << 10;
 AVIAL_GLOBAL int64_t avial_error;
+AVIAL_GLOBAL int64_t avial_outside_words[6];
 
 /* Phases --------------------------------------------------------------------------------------- */
 
@@ -96,6 +97,14 @@ static void derive_messages(const Body *body)
     derive_transfers();
     group_into_messages();
     memo_store_messages();
+}
+
+void avial_outside(int64_t id, const int64_t *words)
+{
+    if (run.broken || run.plan || avial_error) return; /* a plan does not know what is loaded */
+    if (id >= 0) phase.number = id;
+    memcpy(avial_outside_words, words, sizeof avial_outside_words);
+    note_error(ERROR_OUTSIDE);
 }
 
 void avial_layout(int64_t block, int64_t grid, int64_t count, const int64_t *ranks)

@@ -53,6 +53,9 @@ extern int64_t avial_piece AVIAL_GLOBAL;   /* bytes of a piece of a pipelined me
 /* 0, or the first failure: an `ErrorCode` or a code of MPI's, and the phase's number << 32. */
 extern int64_t avial_error AVIAL_GLOBAL;
 
+/* Of ERROR_OUTSIDE: the access as text (its address), dimension, index, size, line and column. */
+extern int64_t avial_outside_words[6] AVIAL_GLOBAL;
+
 /* Events in the trace, and those there was no room for (they are in TABLE_TOTALS).
  *
  * Times of an `Event` are nanoseconds of CLOCK_MONOTONIC. phase, turn: the phase, and its turn,
@@ -76,6 +79,10 @@ void avial_write(int64_t array, const int64_t *box, int64_t exact);
 
 /* operation: `Reduction` << ELEMENT_BITS | `ElementCode`, or a payload's (constants.py). */
 void avial_reduce(int64_t array, const int64_t *box, int64_t operation);
+
+/* An access leaves its array, in phase `id` (-1: the current one), which is not run, nor is any
+ * after it. words: those of `avial_outside_words`. */
+void avial_outside(int64_t id, const int64_t *words);
 
 /* For the next phase only. block: deal its slots out in blocks of so many, in turn; 0 for one part
  * a rank. grid: columns of the grid of ranks that divides the second dimension, too; 0 for one.
