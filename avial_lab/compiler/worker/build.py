@@ -52,11 +52,13 @@ from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
 from avial_lab.compiler.worker.explain import verdicts_on
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.plan import planned_binary
+from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.buffers import Number
 from avial_lab.core.cache import digest, fingerprint, made_once, spelled
 from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.costs import Costs
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.placement import schedule_phases, schedule_tasks
 from avial_lab.planning.policies import Policy
@@ -166,7 +168,8 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     watch.lap("dag")
     topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
     policy = options.policy or Policy.LEVELS
-    schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync)
+    costs = Costs(task_demands(module.operation)) if policy.looks_at_costs else None
+    schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync, costs=costs)
     watch.lap("schedule")
     done, binary = scheduled_binary(module, schedule, options)
     watch.lap("build")
