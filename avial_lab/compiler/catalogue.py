@@ -151,9 +151,16 @@ PLAIN = Pipeline(
             "drop-in",
             what="Wraps parallel nests in replicates, sequential loops around them in converges, "
             "and the rest in tasks.",
-            why="Last: what it wraps is divided as it is.",
+            why="After all that changes loops: what it wraps is divided as it is.",
             at="avial_lab.compiler.passes.tasks.drop_in:DropIn",
             when="a function",
+        ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
         ),
     ),
 )
@@ -330,6 +337,13 @@ WRITTEN = Pipeline(
             what="Finds the loop that a replicate divides, and proves that it is parallel.",
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
+        ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
         ),
     ),
 )
@@ -791,6 +805,13 @@ _TO_MACHINE = (
         what="Frees what bodies allocate, and moves allocas out of loops.",
         why="After the passes that allocate memory.",
         at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
+    ),
+    Row(
+        "launch-on-devices",
+        what="Puts the calls that devices make into their queues, with arrays where they lie "
+        "there.",
+        why="Once functions have the arguments that they keep; before the entry takes pointers.",
+        at="avial_lab.compiler.passes.host.launch_on_devices:LaunchOnDevices",
     ),
     Row(
         "mpi-to-llvm",

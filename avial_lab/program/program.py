@@ -388,6 +388,7 @@ class Program:
         trace: bool = True,
         threads: int | None = None,
         oversubscribe: bool = False,
+        device_seed: int = 0,
         progress: Progress | None = None,
         where: Where | None = None,
     ) -> Trace:
@@ -403,6 +404,8 @@ class Program:
         Each rank divides its loops among `threads` threads, by default as many as it has cores: a
         machine's, divided by the ranks there. More of them are refused without `oversubscribe`.
 
+        An emulated GPU does everything as late as it may, or in an order drawn from `device_seed`.
+
         `progress` is called with what the ranks are doing, five times a second at most,
         and how it ended. `where`: on other machines, for this run alone (`Hosts`, `Slurm`).
         """
@@ -413,7 +416,9 @@ class Program:
             return self._run_in_order(cluster, check=check, timeout=timeout)
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
-        options = Options(traced=trace, threads=Threads(threads, oversubscribe))
+        options = Options(
+            traced=trace, threads=Threads(threads, oversubscribe), device_seed=device_seed
+        )
         reporter = ProgressReporter(self.binary.manifest, progress)
         how: Any = {
             "timeout": timeout,

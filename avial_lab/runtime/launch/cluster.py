@@ -28,7 +28,7 @@ from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
 from avial_lab.core.words import brief, count
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
-from avial_lab.machine.topology import Device, Topology, gpus_driven
+from avial_lab.machine.topology import Device, Topology, drivers, gpus_driven
 from avial_lab.runtime.launch.engines import (
     EngineSet,
     EngineSpec,
@@ -444,12 +444,12 @@ def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
 
 
 def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
-    """One CPU device a rank, and a GPU device for each of the last `gpus` ranks."""
+    """One CPU device a rank, and `gpus` GPUs as of `machine.topology.drivers`."""
     cpus = [
         Device(CPU.device_name(f.rank), CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
     ]
-    drivers = [(f.rank, f.node) for f in facts[len(facts) - gpus :]]
-    return Topology(len(facts), (*cpus, *gpus_driven(drivers)))
+    driven = [(facts[k].rank, facts[k].node) for k in drivers(len(facts), gpus)]
+    return Topology(len(facts), (*cpus, *gpus_driven(driven)))
 
 
 class _Harmless(Exception):

@@ -213,7 +213,8 @@ def run(
     try:
         with recorder.aside("set up the inputs", sum(data.nbytes for data in inputs)):
             memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        seat = Seat(program, rank, memory, journal, recorder, _here.room_for_events)
+        room = _here.room_for_events
+        seat = Seat(program, rank, memory, journal, recorder, room, options.device_seed)
         session = session_of(manifest, seat)
         with team(program, options.threads, *_neighbours(manifest)) as hands:
             session.set_up()
@@ -225,7 +226,15 @@ def run(
         recorder.read_clock(communicator)
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
-        return Outcome(rank, session.times(), pieces, contents, session.moves(), team=hands)
+        return Outcome(
+            rank,
+            session.times(),
+            pieces,
+            contents,
+            session.moves(),
+            team=hands,
+            copies=session.copies(),
+        )
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))
     finally:
