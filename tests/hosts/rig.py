@@ -107,7 +107,10 @@ class Host:
         return done.stdout
 
     def die(self) -> None:
-        """As by a power cut: no process says good-bye, and no packet is sent any more."""
+        """As by a power cut: no packet is sent any more, not even that a connection is closed."""
+        if self.name != LOGIN:
+            with contextlib.suppress(AssertionError):
+                self.cut_off()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self.process.wait()

@@ -33,7 +33,7 @@ from avial_lab.runtime.rank import relay
 CONNECT_S = 5
 """How long a host may take to answer ssh."""
 
-_ASK_S = 9.0
+ASK_S = 9.0
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 """Of a host: what ssh takes for one, and surely not for an option."""
@@ -127,7 +127,7 @@ def refuse_other_mpi() -> None:
         )
 
 
-def ssh(host: str, script: str) -> subprocess.CompletedProcess[str]:
+def ssh(host: str, script: str, *, timeout_s: float = ASK_S) -> subprocess.CompletedProcess[str]:
     """A shell's script on that host, without a question to anybody; TimeoutExpired after a while.
 
     With Hydra's options to ssh, so that what works here works there.
@@ -135,7 +135,7 @@ def ssh(host: str, script: str) -> subprocess.CompletedProcess[str]:
     options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
     return subprocess.run(
         ["ssh", *options, "--", host, script],
-        capture_output=True, text=True, timeout=_ASK_S, stdin=subprocess.DEVNULL, check=False,
+        capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def _asked(host: str) -> str:
     try:
         done = ssh(host, f"test -x '{sys.executable}' -a -r '{relay.__file__}' && echo there")
     except subprocess.TimeoutExpired:
-        return f"no answer by ssh within {_ASK_S:g} s"
+        return f"no answer by ssh within {ASK_S:g} s"
     if done.stdout.strip().endswith("there"):
         return ""
     if done.returncode == 255:
