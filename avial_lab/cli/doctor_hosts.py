@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +79,13 @@ def examine_hosts(text: str) -> Iterator[Finding]:
     with socket.create_server((address, 0)) as listener:
         port = listener.getsockname()[1]
         with ThreadPoolExecutor(len(where.names)) as pool:
-            answers = list(pool.map(lambda host: _ask(host, address, port), where.names))
+            answers = list(pool.map(partial(_ask, address=address, port=port), where.names))
     for answer in answers:
         yield from _findings(answer, address)
     yield from _together([answer for answer in answers if answer.facts])
 
 
-def _ask(host: str, address: str, port: int) -> _Answer:
+def _ask(host: str, *, address: str, port: int) -> _Answer:
     root = str(Path(avial_lab.__file__).parents[1])
     script = SCRIPT.format(root=root, address=address, port=port)
     asked = time.time()
