@@ -151,9 +151,16 @@ PLAIN = Pipeline(
             "drop-in",
             what="Wraps parallel nests in replicates, sequential loops around them in converges, "
             "and the rest in tasks.",
-            why="Last: what it wraps is divided as it is.",
+            why="After all that changes loops: what it wraps is divided as it is.",
             at="avial_lab.compiler.passes.tasks.drop_in:DropIn",
             when="a function",
+        ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
         ),
     ),
 )
@@ -330,6 +337,13 @@ WRITTEN = Pipeline(
             what="Finds the loop that a replicate divides, and proves that it is parallel.",
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
+        ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
         ),
     ),
 )
@@ -793,6 +807,13 @@ _TO_MACHINE = (
         at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
     ),
     Row(
+        "launch-on-devices",
+        what="Puts the calls that devices make into their queues, with arrays where they lie "
+        "there.",
+        why="Once functions have the arguments that they keep; before the entry takes pointers.",
+        at="avial_lab.compiler.passes.host.launch_on_devices:LaunchOnDevices",
+    ),
+    Row(
         "mpi-to-llvm",
         what="Lowers messages to calls of MPI; steps record themselves in journal and trace.",
         why="Last: after it the entry takes pointers, not memrefs.",
@@ -846,6 +867,12 @@ HOST = Pipeline(
             "lower-affine",
             what="Lowers affine loops and accesses to scf, memref and arith.",
             why="Before the passes on loads and stores: they handle those of memref only.",
+        ),
+        Row(
+            "switches-to-ifs",
+            what="Lowers switches on an index to comparisons of 64 bits.",
+            why="Before convert-scf-to-cf, which compares 32 of them.",
+            at="avial_lab.compiler.passes.host.switches_to_ifs:SwitchesToIfs",
         ),
         Row(
             "reset-globals",
@@ -1024,6 +1051,12 @@ SELECT = Pipeline(
             what="Erases every function that no GPU task needs.",
             why="First, on the output of stage mpi; the host part is lowered separately.",
             at="avial_lab.compiler.passes.gpu.select_gpu_tasks:SelectGpuTasks",
+        ),
+        Row(
+            "switches-to-ifs",
+            what="Lowers switches on an index to comparisons of 64 bits.",
+            why="Before convert-scf-to-cf, which compares 32 of them, on a GPU too.",
+            at="avial_lab.compiler.passes.host.switches_to_ifs:SwitchesToIfs",
         ),
         Row(
             "exact-affine",
@@ -1216,6 +1249,12 @@ DEFINITIONS = Pipeline(
             "lower-affine",
             what="Lowers the affine operations that are left: vectors, parallel reductions.",
             why="After affine-by-definition, which leaves them.",
+        ),
+        Row(
+            "switches-by-definition",
+            what="Numbers the cases of a switch in their order.",
+            why="Before the conversion of scf, which compares only 32 bits.",
+            at="avial_lab.compiler.worker.reference.scalars:SwitchesByDefinition",
         ),
         Row(
             "vector-accesses-by-definition",

@@ -23,13 +23,13 @@ from avial_lab.runtime.native.ownership import Ownership, own_error
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
-    room: memory for so many events.
+    room: memory for so many events. device_seed: of emulated devices (`job.Options`).
     """
 
     program: LoadedProgram
@@ -38,6 +38,7 @@ class Seat:
     journal: Journal
     recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
+    device_seed: int = 0
 
 
 class Session(Protocol):
@@ -57,6 +58,10 @@ class Session(Protocol):
 
     def moves(self) -> tuple[Move, ...]:
         """What this rank has sent, as it counted."""
+        ...
+
+    def copies(self) -> tuple[Copy, ...]:
+        """What it has copied to its devices and from them."""
         ...
 
 
@@ -98,6 +103,9 @@ class StepSession:
     def moves(self) -> tuple[Move, ...]:
         return ()
 
+    def copies(self) -> tuple[Copy, ...]:
+        return ()
+
 
 @dataclass
 class OwnedSession:
@@ -112,7 +120,7 @@ class OwnedSession:
         manifest, recorder = self.manifest, self.seat.recorder
         temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
         self._ownership = Ownership(
-            self.seat.program, manifest.storages, temporary, manifest.phases
+            self.seat.program, manifest.storages, temporary, manifest.phases, manifest.drivers
         )
         most = -(-recorder.most_events // manifest.ranks) if recorder.traced else 0
         self.events = self.seat.room(most)
@@ -127,6 +135,8 @@ class OwnedSession:
                 "avial_counts_capacity": MOST_PHASES,
             }
         )
+        if self.manifest.drivers:
+            seat.program.set_globals({"avial_driver": 0, "avial_seed": seat.device_seed})
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         self._ownership.give(self.manifest.inputs)
@@ -135,11 +145,14 @@ class OwnedSession:
         if not self._ownership.error:
             manifest, memory = self.manifest, list(self.seat.memory.values())
             self.seat.program.call(manifest.storages, memory, manifest.numbers)
+            self._ownership.bring_back()
             self._ownership.finish()
         self.done_ns = time.monotonic_ns()
 
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
+        if self._ownership.error & 0xFFFFFFFF == ErrorCode.DEVICE:
+            return Failure(self._ownership.device_error(), step=self._ownership.error >> 32)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -157,6 +170,9 @@ class OwnedSession:
 
     def moves(self) -> tuple[Move, ...]:
         return self._ownership.moves()
+
+    def copies(self) -> tuple[Copy, ...]:
+        return self._ownership.copies(self.manifest.ranks)
 
 
 session_of.register(KnownMessages, StepSession)
