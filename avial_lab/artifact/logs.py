@@ -16,20 +16,13 @@ import numpy as np
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import EVENT_PARTIAL, RunEvent
-from avial_lab.machine.devices import CPU
+from avial_lab.machine.devices import place_name
+from avial_lab.planning.message_steps import message_step
 from avial_lab.planning.schedule import RankProgram, Step, StepKind, Transfer
 from avial_lab.trace import Event, EventKind
 
 Clock = Callable[[int, np.ndarray], np.ndarray]
 """A rank and times by its own clock, in nanoseconds -> by that of rank 0."""
-
-_WORDS = {
-    StepKind.POST: ("ready to receive {what} from rank {peer}", False),
-    StepKind.SEND: ("send {what} to rank {peer}", True),
-    StepKind.WAIT_RECEIVED: ("wait for {what} from rank {peer}", False),
-    StepKind.WAIT_SENT: ("wait until {what} is sent to rank {peer}", True),
-}
-"""What a message's step is called, and whether this rank is its sender."""
 
 LOGGED = {
     RunEvent.RUN: EventKind.TASK,
@@ -100,16 +93,13 @@ class StepLog:
             yield Row(kind, str(step), rank, start, end)
             return
         transfer = self.transfers[step.transfer]
-        what = f"{transfer.storage}{transfer.box}"
-        words, mine = _WORDS[step.kind]
-        peer = transfer.dest if mine else transfer.source
-        name = words.format(what=what, peer=peer)
-        # A message is one between its send and the end of the wait for it.
-        number = step.transfer if step.kind in (StepKind.SEND, StepKind.WAIT_RECEIVED) else None
+        told = message_step(step, transfer)
+        what, peer = told.what, told.peer
         message = partial(
-            Row, kind, name, rank, nbytes=transfer.nbytes, peer=peer, message=number, what=what
-        )
-        copy = partial(Row, EventKind.COPY, rank=rank, nbytes=transfer.nbytes, what=what)
+            Row, kind, told.name, rank,
+            nbytes=told.nbytes, peer=peer, message=told.number, what=what,
+        )  # fmt: skip
+        copy = partial(Row, EventKind.COPY, rank=rank, nbytes=told.nbytes, what=what)
         if not mid:
             yield message(start_ns=start, end_ns=end)
         elif step.kind is StepKind.SEND:
@@ -146,10 +136,13 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class EventLog:
-    """Reads what the ownership runtime leaves: int64 (events, EVENT_WORDS), by `EVENT_FIELDS`."""
+    """Reads what the ownership runtime leaves: int64 (events, EVENT_WORDS), by `EVENT_FIELDS`. What
+    ran on a device has its place as `peer`.
+    """
 
     phases: Sequence[str]
     storages: Sequence[Storage]
+    ranks: int = 0
 
     def rows(self, logs: Mapping[int, np.ndarray], clock: Clock) -> Iterator[Row]:
         numbers = _Numbers()
@@ -167,7 +160,8 @@ class EventLog:
         logged = RunEvent(code % EVENT_PARTIAL)
         kind, shared = LOGGED[logged], logged.collective
         if kind is EventKind.TASK:
-            yield Row(kind, phase, rank, start, end, CPU.device_name(rank), turn=turn)
+            device = place_name(peer if peer >= 0 else rank, self.ranks)
+            yield Row(kind, phase, rank, start, end, device, turn=turn)
             return
         if kind is EventKind.BARRIER:
             yield Row(kind, f"barrier after {phase}", rank, start, end, turn=turn)

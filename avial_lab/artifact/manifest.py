@@ -35,8 +35,8 @@ class Log(Protocol):
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a rank has come: at event `step` of `steps`; how often it has begun each task, and
-    the bytes that it has sent.
+    """How far a rank has come: `step` of `steps` events are over (of 0: nobody knows of how many);
+    how often it has begun each task, and the bytes that it has sent.
     """
 
     step: int
@@ -51,7 +51,8 @@ class Manifest(ABC):
 
     The entry takes one memref descriptor for each of `storages`, in that order, and `numbers`
     behind them: those that are no constants in the code. `results` are those foreseen. `kinds` are
-    those of the devices that tasks are placed on, by the devices' names.
+    those of the devices that tasks are placed on, by the devices' names. `drivers` are the ranks
+    that drive each device with memory of its own; none where nothing is launched there.
 
     `edited` is the stage that was changed by hand, empty for a program as it was compiled.
     `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
@@ -71,6 +72,7 @@ class Manifest(ABC):
     instruction_sets: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
+    drivers: tuple[int, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -214,7 +216,7 @@ class DerivedMessages(Manifest):
 
     @property
     def log(self) -> EventLog:
-        return EventLog(self.phases, self.storages)
+        return EventLog(self.phases, self.storages, self.ranks)
 
     @property
     def tasks(self) -> Iterable[tuple[str, int]]:
@@ -233,10 +235,13 @@ class DerivedMessages(Manifest):
         return None
 
     def standing(self, rank: int, mark: int, begun: Sequence[int], sent: int) -> Standing:
-        """The runtime counts what it begins and sends."""
+        """The runtime counts what it begins and sends: of those begun all but the one that the rank
+        is in are over. Where only the run knows how often phases are begun there is no total.
+        """
         counted = dict(zip(self.phases, begun, strict=False))
-        here = sum(counted.values())
-        return Standing(here, max(sum(self.rounds), here), counted, sent)
+        inside = 0 <= mark < len(self.phases)
+        over = sum(counted.values()) - inside
+        return Standing(over, max(sum(self.rounds), over) if self.rounds else 0, counted, sent)
 
     def __str__(self) -> str:
         """Its phases."""

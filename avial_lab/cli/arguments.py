@@ -21,10 +21,12 @@ from avial_lab.cli.commands.jupyter import (
     remove_kernel_command,
 )
 from avial_lab.cli.commands.lower import lower_command
+from avial_lab.cli.commands.plan import plan_command
 from avial_lab.cli.commands.run import run_command
 from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
 from avial_lab.compiler.options import arguments
 from avial_lab.program.tuning import TUNE
+from avial_lab.program.where import KEEP, where_arguments
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 
 
@@ -37,6 +39,7 @@ def argument_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="build a program and run it on MPI ranks")
     _program_arguments(run)
     _compile_options(run)
+    where_arguments(run)
     run.add_argument(
         "--out",
         action="append",
@@ -87,6 +90,15 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     lower.set_defaults(command=lower_command)
 
+    plan = commands.add_parser("plan", help="predict a run, and compare ways to place its tasks")
+    plan.add_argument(
+        "--judge",
+        type=Path,
+        metavar="FILE.json",
+        help="compare the simulator with stored answers; exit code 1 beyond the tolerances",
+    )
+    plan.set_defaults(command=plan_command)
+
     show = commands.add_parser(
         "demo", help="the introductory example, from text to a run on a cluster"
     )
@@ -118,9 +130,15 @@ def argument_parser() -> argparse.ArgumentParser:
     passes.add_argument("--json", action="store_true", help="print the rows as JSON")
     passes.set_defaults(command=_passes)
 
-    cluster = commands.add_parser("cluster", help="list the clusters on this machine, or stop some")
-    cluster.add_argument("action", choices=("list", "stop"))
+    cluster = commands.add_parser(
+        "cluster", help="start a cluster, list those of this machine, or stop some"
+    )
+    cluster.add_argument("action", choices=("start", "list", "stop"))
     cluster.add_argument("id", nargs="?", default="")
+    cluster.add_argument("--cpu", type=int, metavar="N", help="engines for CPU work, here")
+    cluster.add_argument("--gpu", type=int, metavar="N", help="engines that drive a GPU")
+    cluster.add_argument("--keep", type=_seconds, metavar="HOURS", help=KEEP)
+    where_arguments(cluster)
     cluster.add_argument(
         "--all", action="store_true", help="also clusters that a running process owns"
     )

@@ -19,6 +19,7 @@ from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.machine.demand import Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.schedule import Schedule
@@ -172,6 +173,23 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Weigh:
+    """Ask: what does each task of a program of tasks ask of the machine? Answer: `Weighed`."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """`demands` by the task's name, of those whose iterations are known."""
+
+    demands: Mapping[str, Demand]
+
+    def __repr__(self) -> str:
+        return brief(self, f"{count(len(self.demands), 'task')}")
+
+
+@dataclass(frozen=True)
 class Propose:
     """Ask: with which arguments can the plain function be tried? Answer: `Proposal`.
 
@@ -240,8 +258,8 @@ class Printed:
 
 @dataclass(frozen=True)
 class RunReference:
-    """Ask: run the program in program order on these storages, checking every index. Answer:
-    `Referenced`.
+    """Ask: run the program in program order on these storages, checking every index where `bounds`
+    are to be. Answer: `Referenced`.
 
     `strict` as in `CompileOptions`: the reference of a run has that run's arithmetic.
 
@@ -253,6 +271,7 @@ class RunReference:
     data: Mapping[str, np.ndarray]
     journal: str | None = None
     strict: bool = False
+    bounds: bool = True
 
     def __repr__(self) -> str:
         return brief(self, f"on {listed(list(self.data))} {self.source!r}")
@@ -280,5 +299,5 @@ class Referenced:
         return brief(self, f"run of {took}: values of {listed(list(self.data)) or 'nothing'}{left}")
 
 
-Question = Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference
-Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced
+Question = Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference | Weigh
+Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced | Weighed

@@ -43,6 +43,17 @@ _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", 
 """As `html.escape` has it, without the 2 ms that the module takes to load: every rank is here."""
 
 
+def rough_seconds(seconds: float) -> str:
+    """A duration that is waited for: `42 s`, `7 min`, `3.5 h`.
+
+    >>> rough_seconds(7.39), rough_seconds(400), rough_seconds(12_600)
+    ('7 s', '7 min', '3.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
 def count(number: int, noun: str) -> str:
     """`1 task`, `1,000 tasks`.
 

@@ -66,6 +66,14 @@ unpacked (MPICH: deriche)."""
 MESSAGE_LATENCY_S = 5e-6
 """Until the first byte of a message is there, with what begins a phase (MPICH)."""
 
+MESSAGE_STEP_S = 1e-6
+"""What a rank does itself to begin to send or to receive a message (MPICH: some hundred
+instructions)."""
+
+EAGER_BYTES = 1 << 16
+"""A message of at most so much is sent before its receiver is ready for it (MPICH, shared memory:
+16 to 64 KiB by version); a longer one waits until its receive is posted."""
+
 # -- threads: what is done while they wake and meet, which takes two to five µs (libomp, awake) ----
 
 ADDITIONS_WORTH_THREADS = 200_000

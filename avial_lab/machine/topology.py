@@ -24,6 +24,7 @@ from avial_lab.machine.devices import (
     runnable_gpu,
 )
 from avial_lab.machine.devices.cpu import canonical_cpu
+from avial_lab.machine.platform import Platform, assumed_platform
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,20 @@ class Device:
 
 @dataclass(frozen=True)
 class Topology:
-    """All devices of one run; `ranks` MPI ranks, numbered from 0."""
+    """All devices of one run; `ranks` MPI ranks, numbered from 0. `platform` says how fast they and
+    the links between them are; None where nobody has said.
+    """
 
     ranks: int
     devices: tuple[Device, ...]
+    platform: Platform | None = None
 
     @staticmethod
     def local(
         ranks: int, *, gpus: int = 0, node: str = "localhost", arch: str | None = None
     ) -> Topology:
-        """`ranks` CPU ranks on this machine; the last `gpus` of them each drive an emulated GPU as
-        well.
+        """`ranks` CPU ranks on this machine, and `gpus` emulated GPUs: the last ranks drive one
+        each; where there are more GPUs than ranks, every rank drives several.
 
         >>> [str(device) for device in Topology.local(2, gpus=1, arch="x86_64").devices]
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -100,12 +104,56 @@ class Topology:
         """
         arch = canonical_cpu(arch or platform.machine())
         cpus = tuple(Device(CPU.device_name(r), CPU, r, arch, node) for r in range(ranks))
-        return Topology(ranks, cpus + gpus_driven([(r, node) for r in range(ranks - gpus, ranks)]))
+        return Topology(ranks, cpus + gpus_driven([(r, node) for r in drivers(ranks, gpus)]))
+
+    @cached_property
+    def speeds(self) -> Platform:
+        """The platform; where there is none, what is assumed of nodes of these names."""
+        if self.platform is not None:
+            return self.platform
+        return assumed_platform(tuple(dict.fromkeys(device.node for device in self.devices)))
+
+    @cached_property
+    def node_of(self) -> tuple[str, ...]:
+        """The node of each rank."""
+        there = {device.rank: device.node for device in reversed(self.devices)}
+        return tuple(there[rank] for rank in range(self.ranks))
+
+    @cached_property
+    def cores_of_rank(self) -> tuple[int, ...]:
+        """How many cores each rank has: those of its node, divided by the ranks there."""
+        ranks_on = Counter(self.node_of)
+        return tuple(max(1, self.speeds.node(n).cores // ranks_on[n]) for n in self.node_of)
 
     @property
     def gpus(self) -> int:
         """How many of the devices are GPUs, real or emulated."""
         return sum(device.kind.family == GPU_FAMILY for device in self.devices)
+
+    @property
+    def accelerators(self) -> tuple[Device, ...]:
+        """The devices with memory of their own, which is a place: the k-th is place `ranks` + k."""
+        return tuple(device for device in self.devices if device.kind.apart)
+
+    def place_of(self, name: str) -> int:
+        """The number of the memory that the device of that name works in: of its rank, or its
+        own.
+
+        >>> topology = Topology.local(2, gpus=1)
+        >>> topology.place_of("cpu1"), topology.place_of("gpu0")
+        (1, 2)
+        """
+        device = self.device(name)
+        return self._own_places.get(name, device.rank)
+
+    @property
+    def drivers(self) -> tuple[int, ...]:
+        """Which rank drives each of the `accelerators`."""
+        return tuple(device.rank for device in self.accelerators)
+
+    @cached_property
+    def _own_places(self) -> dict[str, int]:
+        return {each.name: self.ranks + k for k, each in enumerate(self.accelerators)}
 
     def satisfying(self, target: Target) -> tuple[Device, ...]:
         return tuple(device for device in self.devices if device.satisfies(target))
@@ -152,6 +200,17 @@ class Topology:
 
     def __repr__(self) -> str:
         return brief(self, f"of {count(self.ranks, 'rank')}: {self.summary}")
+
+
+def drivers(ranks: int, gpus: int) -> tuple[int, ...]:
+    """Which rank drives each of so many GPUs: the last ones, or every rank as many as the others.
+
+    >>> drivers(3, 2), drivers(2, 4)
+    ((1, 2), (0, 0, 1, 1))
+    """
+    if gpus <= ranks:
+        return tuple(range(ranks - gpus, ranks))
+    return tuple(k * ranks // gpus for k in range(gpus))
 
 
 def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:

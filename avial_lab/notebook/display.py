@@ -34,6 +34,7 @@ from avial_lab.program.program import Program
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.timing import Timing
 from avial_lab.trace import Trace
+from avial_lab.trace.comparison import Comparison
 
 PARTS = ("loops", "dependences", "dag", "lanes", "split", "messages", "stages", "timeline")
 """What of a program can be shown, in the order it is shown in; `loops`, `dependences`, `split` and
@@ -122,6 +123,11 @@ def show_schedule(schedule: Schedule) -> Bundle:
 
 def show_trace(trace: Trace) -> Bundle:
     return _bundle("Run", _timeline_figure(trace, None))
+
+
+def show_comparison(comparison: Comparison) -> Bundle:
+    figure = Figure(plot.comparison_figure(comparison), str(comparison))
+    return _bundle("Predicted and measured", figure)
 
 
 def show_explanation(explanation: Explanation) -> Bundle:
@@ -325,6 +331,7 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Schedule: show_schedule,
     Stage: show_stage,
     Trace: show_trace,
+    Comparison: show_comparison,
     Explanation: show_explanation,
     Nest: show_nest,
     Plan: show_plan,

@@ -8,7 +8,8 @@ Whoever closes the page loses what is shown, not the run: nothing here waits for
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,38 @@ if TYPE_CHECKING:
 
 
 @contextmanager
+def compiling(
+    name: str, shell: InteractiveShell, *, quiet: bool = False
+) -> Iterator[Callable[[str], None] | None]:
+    """What takes the words that `avial_lab.compile` tells of its progress: in a page they are a
+    line that is gone when it is over.
+    """
+    if quiet or getattr(shell, "kernel", None) is None:
+        yield None
+        return
+    began, shown = time.monotonic(), list[DisplayHandle]()
+
+    def tell(words: str) -> None:
+        line = f"compiling {name} … {time.monotonic() - began:.1f} s"
+        data = _text_line(f"{line}: {words}" if words else line)
+        if shown:
+            shown[0].update(data, raw=True)
+            return
+        shown.append(DisplayHandle())
+        shown[0].display(data, raw=True)
+
+    try:
+        yield tell
+    finally:
+        for handle in shown:
+            handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+
+@contextmanager
 def watched(program: Program, shell: InteractiveShell) -> Iterator[LiveRun]:
     """A run of the program, asked for in a cell: shown as it goes, and what its ranks printed."""
-    in_page = getattr(shell, "kernel", None) is not None
-    live = LiveRun(program) if in_page else TerminalRun(program)
+    kernel = getattr(shell, "kernel", None)
+    live = TerminalRun(program) if kernel is None else LiveRun(program, kernel)
     try:
         yield live
     finally:
@@ -43,8 +72,8 @@ class LiveRun:
     fails.
     """
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, program: Program, kernel: Any = None) -> None:  # noqa: ANN401 - ipykernel's
+        self._program, self._kernel = program, kernel
         self._line: DisplayHandle | None = None
         self._picture: DisplayHandle | None = None
         self._widget: LiveWidget | None = None
@@ -58,6 +87,15 @@ class LiveRun:
         self._show_line(state)
         if state.tasks and not state.ended:
             self._show_widget(state)
+        self._say_busy()
+
+    def _say_busy(self) -> None:
+        """A page that has its widgets' messages answered beside the running cell (ipykernel's
+        subshells) takes the end of such an answer for the cell's.
+        """
+        if self._kernel is not None and self._widget is not None:
+            socket = self._kernel.iopub_socket
+            self._kernel.send_response(socket, "status", {"execution_state": "busy"})
 
     def close(self) -> None:
         """The run has ended: what cannot outlive the kernel is replaced by what can."""
@@ -134,7 +172,10 @@ def _title(program: Program, state: RunState) -> str:
 
 
 def _words(program: Program, state: RunState) -> dict[str, Any]:
-    line = f"{program.name}: {state}"
+    return _text_line(f"{program.name}: {state}")
+
+
+def _text_line(line: str) -> dict[str, Any]:
     return {"text/html": f"<p>{escape_lines(line)}</p>", "text/plain": line}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.candidates import fitting_devices
+from avial_lab.planning.costs import Costs
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import PhaseRun, Piece, Placement, Schedule, Sync
 from avial_lab.planning.steps import rank_programs
@@ -24,12 +25,17 @@ def schedule_tasks(
     *,
     policy: Policy = Policy.LEVELS,
     sync: Sync = Sync.EDGES,
+    costs: Costs | None = None,
+    **how: object,
 ) -> Schedule:
     """Place the tasks of `graph` on the devices of `topology`, and derive what has to move.
 
+    `costs` are what policies look at that look at any; without them a task costs what its arrays
+    take to go through. `how` is for `search`: seed, budget_s, progress.
+
     Raises ScheduleError for a target that no device satisfies.
     """
-    placements = policy.place(graph, topology)
+    placements = policy.place(graph, topology, costs or Costs(), **how)
     _check_order(graph, [placement.task for placement in placements])
     return _scheduled(graph, topology, placements, policy, sync)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.page.code import highlighted, stage_html
     from avial_lab.plot.page.export import FORMATS, exported
     from avial_lab.plot.page.figure import (
+        comparison_figure,
         dag_figure,
         figure_html,
         held_figure,
@@ -52,6 +53,7 @@ _HOME = {  # in this package; with a dot in front, beside it
     "Point": "run.roofline",
     "Roofline": "run.roofline",
     "Reported": "page.report",
+    "comparison_figure": "page.figure",
     "dag_dot": "graph.dot",
     "dag_figure": "page.figure",
     "dag_svg": "graph.dag",
@@ -97,6 +99,7 @@ __all__ = [
     "Point",
     "Roofline",
     "Reported",
+    "comparison_figure",
     "dag_dot",
     "dag_figure",
     "dag_svg",

@@ -7,7 +7,7 @@ Build -> Built.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -27,7 +27,9 @@ from avial_lab.planning.task_graph import Group, Task
 from avial_lab.program.compiler_client import save_reproducer, shared_compiler
 
 
-def build(question: Build, timeout: float | None) -> Built:
+def build(
+    question: Build, timeout: float | None, progress: Callable[[str], None] | None = None
+) -> Built:
     """The answer to `question`, whatever its cell was when it was asked before: one that runs again
     has another number.
 
@@ -39,7 +41,7 @@ def build(question: Build, timeout: float | None) -> Built:
     )
     key = digest(repr(fingerprint()), spelled(anywhere))
     try:
-        built = made_once("programs", key, lambda: _asked(question, timeout))
+        built = made_once("programs", key, lambda: _asked(question, timeout, progress))
     except CompilerTimeout:
         raise
     except CompilerCrash as crash:  # which may not come again: the answer is not kept
@@ -49,9 +51,9 @@ def build(question: Build, timeout: float | None) -> Built:
     return _in_cell(built, question.source)
 
 
-def _asked(question: Build, timeout: float | None) -> Built:
+def _asked(question: Build, timeout: float | None, progress: Callable[[str], None] | None) -> Built:
     try:
-        return shared_compiler().ask(question, timeout_s=timeout)
+        return shared_compiler().ask(question, timeout_s=timeout, progress=progress)
     except InternalError as fault:
         return _asked_plainer(question, fault, timeout)
 

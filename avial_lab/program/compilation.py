@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -63,6 +63,7 @@ def compile(
     cell: str = "<program>",
     name: str = "program",
     timeout: float | None = None,
+    progress: Callable[[str], None] | None = None,
     **options: Unpack[Keywords],
 ) -> Program:
     """Parse, analyse, place, lower and build `text`, a program in avial's notation or in MLIR.
@@ -92,6 +93,8 @@ def compile(
     again. Where that cannot be, it is compiled for what it is given; `explain()` says why, and
     which passes did less for want of a size.
 
+    `progress` is called with what the compiler is at, five times a second from half a second on.
+
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died. Warns with FaultWarning where one
     of our own passes failed, and the program was compiled without it.
@@ -103,7 +106,7 @@ def compile(
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:
         question = with_choice(question, choice)
-    built = build(question, timeout)
+    built = build(question, timeout, progress)
     arrays = bound | _result_arrays(source, bound, built)
     return Program(name, arrays, question, built, choice=choice)
 

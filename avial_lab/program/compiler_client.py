@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import IO, overload
@@ -42,10 +43,13 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Weigh,
+    Weighed,
 )
 from avial_lab.core.errors import AvialError, CompilerCrash, CompilerTimeout
 from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import ToolError, install_hint
+from avial_lab.core.underway import told_in
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.processes import private_folder
 
@@ -57,6 +61,12 @@ MEMORY_LIMIT_BYTES = 8 << 30
 machine.
 """
 
+
+QUIET_S = 0.5
+"""Before it is first told what the compiler is at."""
+
+PERIOD_S = 0.2
+"""And from then on."""
 
 MOST_WORKERS = 4
 """Of one process, however many cores there are: each holds MLIR in memory."""
@@ -146,7 +156,13 @@ class Compiler:
     @overload
     def ask(self, question: Analyse, *, timeout_s: float | None = None) -> Analysis: ...
     @overload
-    def ask(self, question: Build, *, timeout_s: float | None = None) -> Built: ...
+    def ask(
+        self,
+        question: Build,
+        *,
+        timeout_s: float | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Built: ...
     @overload
     def ask(self, question: Explore, *, timeout_s: float | None = None) -> Explored: ...
     @overload
@@ -158,25 +174,36 @@ class Compiler:
     @overload
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
     @overload
+    def ask(self, question: Weigh, *, timeout_s: float | None = None) -> Weighed: ...
+    @overload
     def ask(self, question: RunReference, *, timeout_s: float | None = None) -> Referenced: ...
 
-    def ask(self, question: Question, *, timeout_s: float | None = None) -> Answer:
-        """The worker's answer.
+    def ask(
+        self,
+        question: Question,
+        *,
+        timeout_s: float | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Answer:
+        """The worker's answer; `progress` is called with what it is at, from half a second on.
 
         Raises the AvialError the worker met, or CompilerCrash where the worker died, ran out of
         memory or took longer than `timeout_s`.
         """
-        answer = self._answer(question, TIME_LIMIT_S if timeout_s is None else timeout_s)
+        limit_s = TIME_LIMIT_S if timeout_s is None else timeout_s
+        answer = self._answer(question, limit_s, progress)
         if isinstance(answer, AvialError):
             raise answer
         return answer
 
-    def _answer(self, question: Question, limit_s: float) -> Answer | AvialError:
+    def _answer(
+        self, question: Question, limit_s: float, progress: Callable[[str], None] | None
+    ) -> Answer | AvialError:
         if not self._lock.acquire(blocking=self._spares == 0):
-            return self._one_beside()._answer(question, limit_s)
+            return self._one_beside()._answer(question, limit_s, progress)
         try:
             self.start()
-            return self._exchange(question, limit_s)
+            return self._exchange(question, limit_s, progress)
         except BaseException:
             # Also on Ctrl-C: a worker that still owes an answer is of no use any more.
             self._end()
@@ -192,12 +219,28 @@ class Compiler:
                 self._beside = Compiler(memory_limit_bytes=limit, spares=self._spares - 1)
             return self._beside
 
-    def _exchange(self, question: Question, limit_s: float) -> Answer | AvialError:
+    def _wait(self, limit_s: float, progress: Callable[[str], None] | None) -> bool:
+        """Whether there is an answer within so many seconds."""
+        assert self._pipe is not None
+        assert self._folder is not None
+        if progress is None:
+            return self._pipe.poll(limit_s)
+        began, period_s = time.monotonic(), QUIET_S
+        while (left_s := limit_s - (time.monotonic() - began)) > 0:
+            if self._pipe.poll(min(period_s, left_s)):
+                return True
+            progress(told_in(self._folder))
+            period_s = PERIOD_S
+        return self._pipe.poll(0)
+
+    def _exchange(
+        self, question: Question, limit_s: float, progress: Callable[[str], None] | None
+    ) -> Answer | AvialError:
         assert self._pipe is not None
         assert self._process is not None
         try:
             self._pipe.send(question)
-            if not self._pipe.poll(limit_s):
+            if not self._wait(limit_s, progress):
                 what = f"the compiler took longer than {limit_s:g} s and was stopped"
                 raise self._crash(question, what, CompilerTimeout)
             # A large graph is a million objects without a cycle among them.

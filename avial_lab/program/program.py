@@ -38,6 +38,7 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Weigh,
 )
 from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.errors import (
@@ -45,15 +46,22 @@ from avial_lab.core.errors import (
     CellSpan,
     CheckError,
     CompilerCrash,
+    OptionError,
     RunError,
 )
 from avial_lab.core.files import written_whole
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
+from avial_lab.machine.host import busy
 from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.costs import Costs
 from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.placement import schedule_tasks
+from avial_lab.planning.profile import Profile
 from avial_lab.planning.schedule import Piece, Schedule
+from avial_lab.planning.simulator.ranks import simulated
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.program.agreement import agreement, rounded_elsewhere, written_elements
 from avial_lab.program.cached_build import build
@@ -63,9 +71,10 @@ from avial_lab.program.edited_origins import carried_over
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.reproducer import reproducer
 from avial_lab.program.session import cluster_for
-from avial_lab.program.tuned import tuning_key_of, with_choice
+from avial_lab.program.tuned import profile_key_of, tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch.hosts import Where
 from avial_lab.runtime.launch.progress import Progress, ProgressReporter
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
@@ -74,6 +83,7 @@ from avial_lab.runtime.rank.output import Printed
 from avial_lab.runtime.rank.parcels import as_bytes
 from avial_lab.runtime.rank.threads import Threads
 from avial_lab.trace import Trace
+from avial_lab.trace.comparison import Comparison
 from avial_lab.trace.run_facts import time_label
 
 if TYPE_CHECKING:
@@ -102,6 +112,8 @@ class Program:
     """The program that this one was resumed from, the edited stage, and its text."""
     choice: Choice | None = field(default=None, repr=False)
     """What tuning found on this machine, where the program is compiled so."""
+    _profiles: dict[str, Profile] = field(default_factory=dict[str, "Profile"], repr=False)
+    """What its runs took, by the number of threads."""
 
     @property
     def status(self) -> str:
@@ -226,6 +238,78 @@ class Program:
         )
         return Explanation(verdicts, told, self.choice, self.built.sizes, self.built.fault)
 
+    def simulate(self, topology: Topology | None = None) -> Trace:
+        """What a run would be like, without one: every step of every rank, on the machine that the
+        program was compiled for, or placed anew on another.
+
+        A task takes what it took in earlier runs here (the median), else what the roofline says.
+        Raises ScheduleError where the other machine has no device for a target.
+        """
+        return simulated(self._schedule_on(topology), self.costs(topology))
+
+    def costs(self, topology: Topology | None = None) -> Costs:
+        """What is known of the seconds of its tasks; earlier runs count on their own machine."""
+        profile = self._profile() if topology is None else None
+        return Costs(self._demands, {} if profile is None else profile.seconds)
+
+    def _schedule_on(self, topology: Topology | None) -> Schedule:
+        if self.plan is not None:
+            raise AvialError(
+                "programs of loops are not simulated yet",
+                hint="explain() says what their phases ask of the machine",
+            )
+        if topology is None:
+            return self.schedule
+        schedule = self.schedule
+        return schedule_tasks(
+            self.graph,
+            topology,
+            policy=schedule.policy,
+            sync=schedule.sync,
+            costs=self.costs(topology),
+        )
+
+    def compare(
+        self,
+        cluster: Cluster | Trace | None = None,
+        *,
+        runs: int = 5,
+        threads: int | None = None,
+    ) -> Comparison:
+        """A prediction, made first, beside what then happens: so many runs on the cluster (or as
+        `run` finds one), on the program's arrays, or a trace that there is already.
+        """
+        predicted, costs = self.simulate(), self.costs()
+        sources = {
+            placed.task: costs.of(
+                self.graph.by_name[placed.task],
+                self.schedule.topology.device(placed.device),
+                self.graph,
+                self.schedule.topology,
+            ).source.value
+            for placed in self.schedule.placements
+        }
+        if isinstance(cluster, Trace):
+            return Comparison(predicted, (cluster,), sources)
+        if runs < 1:
+            raise OptionError(f"a comparison takes one run at least; got {runs}")
+        taken = [self.run(cluster, threads=threads) for _ in range(runs)]
+        self._profile(threads).save()
+        return Comparison(predicted, tuple(taken), sources, note="; ".join(busy()))
+
+    @cached_property
+    def _demands(self) -> Mapping[str, Demand]:
+        """What its tasks ask of the machine."""
+        if self.plan is not None:
+            found = {verdict.name: verdict.demand for verdict in self.built.verdicts}
+            return {name: demand for name, demand in found.items() if demand is not None}
+        return shared_compiler().ask(Weigh(self.question.source)).demands
+
+    def _profile(self, threads: int | None = None) -> Profile:
+        """Of its runs with so many threads, here."""
+        key = profile_key_of(self.question, self.schedule, threads)
+        return self._profiles.setdefault(key, Profile(key))
+
     def tune(
         self, seconds: float = 10.0, *, threads: int | None = None, oversubscribe: bool = False
     ) -> Program:
@@ -304,7 +388,9 @@ class Program:
         trace: bool = True,
         threads: int | None = None,
         oversubscribe: bool = False,
+        device_seed: int = 0,
         progress: Progress | None = None,
+        where: Where | None = None,
     ) -> Trace:
         """Run the program on its arrays, in place, and return what happened when; without `trace`
         no times are taken, and it has no events.
@@ -318,17 +404,21 @@ class Program:
         Each rank divides its loops among `threads` threads, by default as many as it has cores: a
         machine's, divided by the ranks there. More of them are refused without `oversubscribe`.
 
+        An emulated GPU does everything as late as it may, or in an order drawn from `device_seed`.
+
         `progress` is called with what the ranks are doing, five times a second at most,
-        and how it ended.
+        and how it ended. `where`: on other machines, for this run alone (`Hosts`, `Slurm`).
         """
         self.printed = Printed()
-        if cluster is None:
+        if cluster is None and where is None:
             cluster = cluster_for(self.binary.manifest.ranks)
         if isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
-        options = Options(traced=trace, threads=Threads(threads, oversubscribe))
+        options = Options(
+            traced=trace, threads=Threads(threads, oversubscribe), device_seed=device_seed
+        )
         reporter = ProgressReporter(self.binary.manifest, progress)
         how: Any = {
             "timeout": timeout,
@@ -338,7 +428,7 @@ class Program:
         }
         try:
             if cluster is None:
-                taken = mpiexec.run(self.binary, self.arrays, **how)
+                taken = mpiexec.run(self.binary, self.arrays, where=where, **how)
             else:
                 # Its client takes 0.3 s to load, which who has none does not wait for.
                 from avial_lab.runtime.launch.cluster import run as run_on_cluster
@@ -347,6 +437,8 @@ class Program:
         finally:
             self.printed = reporter.printed
         self.trace = taken
+        if trace and self.edited is None:
+            self._profile(threads).add(taken)
         if expected is not None:
             self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
         return self.trace
@@ -426,7 +518,8 @@ class Program:
             # With the results' arrays: sizes that follow from what tensors share in memory need not
             # follow where each has memory of its own.
             source = replace(self.question.source, binding=bind_arrays(self.arrays))
-            question = RunReference(source, data, journal.name, strict)
+            bounds = not self.question.options.no_bounds
+            question = RunReference(source, data, journal.name, strict, bounds)
             try:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:

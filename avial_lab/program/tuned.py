@@ -8,6 +8,7 @@ from avial_lab.artifact.explanation import Choice
 from avial_lab.compiler.options import tuning_key
 from avial_lab.compiler.requests import Build
 from avial_lab.core.cache import digest, fingerprint, spelled
+from avial_lab.planning.schedule import Schedule
 
 # What tuning found --------------------------------------------------------------------------------
 
@@ -25,6 +26,17 @@ def tuning_key_of(question: Build) -> str:
         spelled(program),
         tuning_key(question.options),
     )
+
+
+def profile_key_of(question: Build, schedule: Schedule, threads: int | None) -> str:
+    """What the times of its tasks depend on: program, sizes, passes, who runs where, threads, and
+    the machine with our own version.
+    """
+    source = question.source
+    program = (source.text, source.function, source.binding, tuple(sorted(source.scalars.items())))
+    placed = tuple((each.task, each.device, each.rank) for each in schedule.placements)
+    how = (question.options.settled, placed, schedule.topology.ranks, threads)
+    return digest("profile", repr(fingerprint()), spelled(program), spelled(how))
 
 
 def with_choice(question: Build, choice: Choice) -> Build:

@@ -58,48 +58,63 @@ def rerolled(statements: Sequence[Statement]) -> list[Statement | Loop]:
     return found
 
 
-Shape = tuple[str, tuple[int, ...]]
-"""A statement without the names of values, and how far back those that it uses are defined."""
+@dataclass(frozen=True)
+class _Shape:
+    """A statement without the names of values: text, and the places where those that it uses are
+    defined.
+    """
+
+    text: str
+    uses: tuple[int, ...]
+
+    def within(self, begin: int, first: int) -> tuple[str, tuple[int, ...]]:
+        """In the turn that begins there, of a loop that begins at `first`: values of the turn by
+        their place in it, those of before the loop by theirs. What another turn defined is neither.
+        """
+        uses = tuple(use - begin if use >= begin else -1 - use for use in self.uses)
+        other = any(first <= use < begin for use in self.uses)
+        return (f"{begin}: {self.text}" if other else self.text), uses
 
 
-def _shapes(statements: Sequence[Statement]) -> list[Shape]:
+def _shapes(statements: Sequence[Statement]) -> list[_Shape]:
     place: dict[str, int] = {}
-    shapes: list[Shape] = []
+    shapes: list[_Shape] = []
     for at, statement in enumerate(statements):
-        uses = tuple(at - place[name] for name in statement.uses)
-        shapes.append((_VALUE.sub("%", statement.text), uses))
+        uses = tuple(place[name] for name in statement.uses)
+        shapes.append(_Shape(_VALUE.sub("%", statement.text), uses))
         if statement.defines is not None:
             place[statement.defines] = at
     return shapes
 
 
-def _next_like(statements: Sequence[Statement], shapes: Sequence[Shape]) -> Mapping[int, int]:
+def _next_like(statements: Sequence[Statement], shapes: Sequence[_Shape]) -> Mapping[int, int]:
     """From where a turn may begin, how far it is to the next: a turn ends in a write to memory, and
     the next write that is the same ends the next one.
     """
-    last: dict[Shape, int] = {}
+    last: dict[str, int] = {}
     periods: dict[int, int] = {}
     for at, statement in enumerate(statements):
         if statement.defines is not None:
             continue
-        before = last.get(shapes[at])
+        before = last.get(shapes[at].text)
         if before is not None:
             period = at - before
-            begin = before + 1 - period
-            for start in (begin, before + 1):
+            for start in (before + 1 - period, before + 1):
                 if start >= 0 and start not in periods:
                     periods[start] = period
-        last[shapes[at]] = at
+        last[shapes[at].text] = at
     return periods
 
 
-def _turns(shapes: Sequence[Shape], begin: int, period: int) -> int:
-    """How many turns from `begin` on are the same. In a turn nothing of an earlier one is used."""
-    first = shapes[begin : begin + period]
-    if any(back > k for k, (_, uses) in enumerate(first) for back in uses):
-        return 1
+def _turns(shapes: Sequence[_Shape], first: int, period: int) -> int:
+    """How many turns from there on are the same."""
+
+    def turn(begin: int) -> list[tuple[str, tuple[int, ...]]]:
+        return [shape.within(begin, first) for shape in shapes[begin : begin + period]]
+
+    wanted = turn(first)
     turns = 1
-    while list(shapes[begin + turns * period : begin + (turns + 1) * period]) == list(first):
+    while turn(first + turns * period) == wanted:
         turns += 1
     return turns
 

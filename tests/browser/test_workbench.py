@@ -264,6 +264,9 @@ def test_a_run_is_watched_stopped_and_followed_by_another(lab: Lab, open_noteboo
     expect(task(notebook, 3, "quick")).to_have_accessible_name(re.compile("done"))
     expect(task(notebook, 3, "endless")).to_have_accessible_name(re.compile("running"))
     expect(notebook.output(3)).to_contain_text("1 of 2 tasks done; running: endless")
+    notebook.page.wait_for_function(
+        "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'"
+    )  # also once the page's own messages have been answered beside the run
     assert serious_faults(notebook.page, ".avial-live") == []
     notebook.command("notebook:interrupt-kernel")
     notebook.wait_for(3)

@@ -148,7 +148,7 @@ MISTAKES = {
     "after nothing": (small(task="%t = avial.task %cpu, %a, %b after").replace("after {", "after ‹{›"), ParseError, snapshot("expected a value (%name) after 'after'")),
     "schedule without an end": (marked(small(), "{").rstrip()[:-1], ParseError, snapshot("'{' is never closed → add the missing '}'")),
     "brace too many": (small() + "‹}›\n", ParseError, snapshot("'}' closes nothing → delete it")),
-    "text before": ("‹hello› there\n" + small(), ParseError, snapshot("unknown operation 'hello' → a cell takes MLIR in short notation (func.func @f(%a, %b) { … }, or avial.schedule); %avial load lists programs to begin with, %avial load gemm writes one into the next cell")),
+    "text before": ("‹hello› there\n" + small(), ParseError, snapshot("unknown operation 'hello' → a cell takes operations, one a line: %z = arith.addi %x, %y adds two numbers, and func.func @f(%a, %b) { … } holds a program; %avial load lists programs to begin with, %avial load gemm writes one into the next cell")),
     "text behind": (small() + "‹hello› there\n", ParseError, snapshot("unknown operation 'hello'")),
     "text in the schedule": (small(target='%cpu = avial.target {arch = "cpu"}\n  ‹foo›'), ParseError, snapshot("unknown operation 'foo'")),
     # A body.
@@ -161,7 +161,7 @@ MISTAKES = {
     "semicolon": (small("%x = memref.load %a[%k]‹;›"), ParseError, snapshot("';' where memref.load has ended → write it as: %x = memref.load %a[%i]")),
     "bracket without an end": (small("%x = memref.load %a‹[›%k"), ParseError, snapshot("'[' is never closed")),
     "string in a body without an end": (small('vector.print str ‹"›abc'), ParseError, snapshot('the string is never closed → add the \'"\'')),
-    "behind letters of several bytes": (small('memref.store %größe, ‹%漢字›[%k]').replace("%k =", "%größe = arith.constant 1 : i32\n    %k ="), VerifyError, snapshot('unknown value %漢字')),
+    "behind letters of several bytes": (small('memref.store %größe, ‹%漢字›[%k]').replace("%k =", "%größe = arith.constant 1 : i32\n    %k ="), VerifyError, snapshot('unknown value %漢字 → the values here are %k, %größe, %cpu, %b, %a')),
     "behind tabs": (small("\t\t%x = ‹memref.laod› %a[%k]"), ParseError, snapshot("unknown operation 'memref.laod' → did you mean memref.load?")),
     "letter that nobody sees": (small("‹\0›"), ParseError, snapshot('a character that cannot be printed (U+0000) → delete it')),
     "loop in words of another language": (small("scf.for %i = 0 ‹until› 20 {\n    }"), ParseError, snapshot("expected 'to' after the lower bound")),
@@ -176,7 +176,7 @@ MISTAKES = {
     "unknown operation": (small("%x = ‹memref.laod› %a[%k]"), ParseError, snapshot("unknown operation 'memref.laod' → did you mean memref.load?")),
     "unknown target": (small(task="%t = avial.task ‹%cpi›, %a, %b"), VerifyError, snapshot('unknown target %cpi → did you mean %cpu?')),
     "unknown buffer": (small(task="%t = avial.task %cpu, %a, ‹%bb›"), VerifyError, snapshot('unknown buffer %bb → did you mean %b?')),
-    "unknown value": (small("memref.store ‹%y›, %b[%k]"), VerifyError, snapshot('unknown value %y')),
+    "unknown value": (small("memref.store ‹%y›, %b[%k]"), VerifyError, snapshot('unknown value %y → the values here are %k, %cpu, %b, %a')),
     # What a task says it does.
     "undeclared write": (small(task="%t = avial.task %cpu, %a").replace("%x, %b", "%x, ‹%b›"), VerifyError, snapshot("task 't' writes %b, which it does not list → add %b to the buffers of 't'")),
     "undeclared write, with roles": (small(task="%t = avial.task %cpu reads(%a)").replace("%x, %b", "%x, ‹%b›"), VerifyError, snapshot("task 't' writes %b, which it does not list → add %b to the buffers of 't'")),
@@ -289,7 +289,12 @@ def test_a_number_that_does_not_fit(mistake: str) -> None:
             {"gpus": -1},
             snapshot("-1 GPUs cannot be driven by 2 ranks → each rank drives at most one"),
         ),
-        ({"policy": "fastest"}, snapshot("unknown policy 'fastest' → there are: levels")),
+        (
+            {"policy": "fastest"},
+            snapshot(
+                "unknown policy 'fastest' → there are: levels, heft, peft, min-memory, critical-locality, search, exact"
+            ),
+        ),
         ({"sync": "never"}, snapshot("unknown sync 'never' → there are: edges, levels")),
     ],
 )

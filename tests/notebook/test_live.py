@@ -5,13 +5,15 @@ stays.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from avial_lab.notebook import live
-from avial_lab.notebook.live import LiveRun, TerminalRun, watched
+from avial_lab.notebook.live import LiveRun, TerminalRun, compiling, watched
 from avial_lab.notebook.live_widget import LiveWidget
 from avial_lab.plot.views import source
 from avial_lab.plot.views.live import live_data, live_figure, live_state
@@ -143,6 +145,35 @@ def test_the_data_are_plain_and_a_state_is_what_the_graph_understands(program: P
     stopped = replace(GOES, tasks=(TaskNow("task1", TaskState.STOPPED),))
     assert live_state(stopped)["status"] == {"task1": {"state": "failed", "note": "stopped"}}
     assert [rank["share"] for rank in data["state"]["ranks"]] == [1.0, 0.5]
+    assert [rank["words"] for rank in data["state"]["ranks"]] == [
+        "finished, 80 B sent", "in task '<b>task2' on cpu1, 1 of 2 steps done, 0 B sent",
+    ]  # fmt: skip
+
+
+def test_of_how_much_nobody_knows_there_is_no_share() -> None:
+    state = live_state(replace(GOES, ranks=(RankNow(0, "in task 'S1' on cpu0", 12, 0),)))
+    assert state["share"] is None
+    assert state["ranks"][0]["share"] is None
+    assert state["ranks"][0]["words"] == "in task 'S1' on cpu0, 12 steps done, 0 B sent"
+
+
+def test_what_the_compiler_is_at_is_a_line_until_it_is_over(shown: list[Shown]) -> None:
+    page: Any = SimpleNamespace(kernel=object())
+    with compiling("deck", page) as tell:
+        assert tell is not None
+        assert shown == []  # nothing is told for half a second
+        tell("after stage mpi, pass <tile-time>")
+        tell("machine code")
+    first, second, last = (content["text/html"] for content in shown[0].contents)
+    assert re.fullmatch(
+        r"<p>compiling deck … [\d.]+ s: after stage mpi, pass &lt;tile-time&gt;</p>", first
+    )
+    assert second.endswith("s: machine code</p>")
+    assert last == ""
+    terminal: Any = SimpleNamespace()
+    for shell, quiet in ((page, True), (terminal, False)):
+        with compiling("deck", shell, quiet=quiet) as tell:
+            assert tell is None
 
 
 def test_many_tasks_are_counted_not_listed(program: Program) -> None:

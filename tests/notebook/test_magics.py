@@ -15,6 +15,7 @@ import avial_lab
 from avial_lab.core.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
+from avial_lab.runtime.launch.registry import Known, Record, this_owner
 from tests.notebook.conftest import Page, recorded_program
 
 CELL = "avial.schedule %a {\n}\n"
@@ -63,6 +64,7 @@ def test_hands_on_the_options(page: Page, compiler: Compiler) -> None:
     assert isinstance(namespace, avial_lab.Namespace)
     assert namespace["a"] == 3
     assert asked.pop("cell").startswith("In [")
+    assert asked.pop("progress") is None  # a terminal
     assert asked == {
         "scalars": {"n": 8}, "ranks": 3, "gpus": 1, "topology": None, "policy": "levels",
         "sync": "levels", "division": "grid", "function": "f", "name": "prog",
@@ -400,6 +402,43 @@ def test_the_cluster_of_the_session(page: Page, monkeypatch: pytest.MonkeyPatch)
     assert cluster_for(3) is None
     page.names["mine"].stop()  # type: ignore[attr-defined]
     assert cluster_for(2) is None
+
+
+def test_a_cluster_that_a_restart_left_is_found(
+    page: Page, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`status` says that it is there and how to connect to it."""
+    _, mine = this_owner()
+    gone = Known(2**22 + 1, 0.0)
+    left = Record("4b1d", tmp_path, 0, 600.0, 60.0, 0.0, gone, mine, (), (gone, gone), 2)
+    other = replace(left, id="77aa", owner_name="other.ipynb")
+    monkeypatch.setattr("avial_lab.notebook.clusters.clusters", lambda: (other, left))
+    page.run("%avial cluster status")
+    assert "the one from before its restart still is:\n4b1d  2 engines" in page.text
+    assert "%avial cluster connect 4b1d connects to it" in page.text
+    assert "77aa" not in page.text
+    monkeypatch.setattr("avial_lab.notebook.clusters.clusters", lambda: ())
+    page.run("%avial cluster status")
+    assert "no cluster is running; %avial cluster start starts one" in page.text
+
+
+def test_more_ranks_than_cores_are_told_before_they_start(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def start(cpu: int, gpu: int, **_: object) -> Engines:
+        seen.append(str(shown[-1]))
+        return Engines(cpu, gpu)
+
+    shown: list[object] = []
+    monkeypatch.setattr(avial_lab.Cluster, "start", start)
+    monkeypatch.setattr("IPython.display.DisplayHandle.display", lambda _, note: shown.append(note))
+    page.run("%avial cluster start --cpu 4000")
+    assert "4,000 ranks share" in seen[0]
+    assert "Interrupt the kernel" in seen[0]
+    page.run("%avial cluster start --cpu 1")
+    assert "share" not in seen[1]
 
 
 def test_the_kernels_there_are(page: Page) -> None:

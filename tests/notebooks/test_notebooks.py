@@ -119,9 +119,9 @@ def test_is_stored_without_outputs(path: Path) -> None:
 
 @each
 def test_is_short(path: Path) -> None:
-    """One idea in twelve cells, read in a few minutes."""
+    """One idea in twelve cells, read in a few minutes; one more ends the cluster."""
     notebook = read(path)
-    assert len(notebook.cells) <= 12
+    assert len(notebook.cells) <= 13
     prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     words = [len(text.split()) for text in prose]
     assert max(words) <= 110
@@ -139,6 +139,25 @@ def test_has_an_exercise_a_check_and_a_solution(path: Path) -> None:
     assert "raises-exception" in check.metadata.tags  # so that "run all" goes on
     assert solution.metadata.jupyter.source_hidden
     assert "avial_lab.check(" in check.source
+
+
+@each
+def test_its_cluster_ends_with_it(path: Path) -> None:
+    code = [cell.source for cell in read(path).cells if cell.cell_type == "code"]
+    assert re.search(r"%avial cluster start|start_or_reference", "\n".join(code))
+    assert code[-1] in ("%avial cluster stop", "cluster.stop()")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[4:7], ids=lambda path: path.stem)
+def test_leaves_out_the_types_that_may_be_left_out(path: Path) -> None:
+    code = [cell.source for cell in read(path).cells if cell.cell_type == "code"]
+    assert re.findall(r"memref<|: f64|: index", "\n".join(code)) == []
+
+
+def test_what_the_numbers_of_statements_are_is_said_where_they_come_first() -> None:
+    prose = {path.stem: "\n".join(c.source for c in read(path).cells) for path in NOTEBOOKS}
+    assert next(name for name, text in prose.items() if "S1" in text) == "04_drop_in"
+    assert re.search(r"\*\*statement\*\*.*`S1`", prose["04_drop_in"])
 
 
 @each

@@ -33,6 +33,8 @@ from avial_lab.compiler.requests import (
     RunReference,
     Source,
     Violation,
+    Weigh,
+    Weighed,
 )
 from avial_lab.compiler.requests import Printed as PrintedBack
 from avial_lab.core.buffers import Binding, Number
@@ -174,6 +176,7 @@ def _of_requests(graph: TaskGraph, schedule: Schedule, binary: Binary) -> list[o
         Analysis(graph, {"parse": 1.0}), Propose(source, {}), argument, Proposal((argument,)),
         Explore(source), Explored(()), PrintBack(source), PrintedBack(SPAN.text * 99),
         RunReference(source, data), Referenced(data, (Violation(NAME, SPAN),) * MANY, 1.0),
+        Weigh(source), Weighed({f"{NAME}{k}": Demand(1, 8) for k in range(99)}),
         Violation("an index leaves a", SPAN), program, View(program), Namespace(data),
     ]  # fmt: skip
 

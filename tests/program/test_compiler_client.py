@@ -271,6 +271,18 @@ def test_ctrl_c_during_a_question(compiler: Compiler) -> None:
     assert works(compiler), "the answer that was owed must not answer the next question"
 
 
+def test_what_it_is_at_is_told(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("avial_lab.program.compiler_client.QUIET_S", 0.001)
+    monkeypatch.setattr("avial_lab.program.compiler_client.PERIOD_S", 0.001)
+    told: list[str] = []
+    compiler.ask(Build(GOOD), progress=told.append)
+    assert any(re.fullmatch(r"after stage \w+, pass(es)? [\w -]+", words) for words in told), told
+    assert any("after stage llvm" in words for words in told)
+    told.clear()
+    compiler.ask(Build(GOOD), progress=told.append)
+    assert "after stage" not in told[0]
+
+
 def test_a_mistake_costs_nothing(compiler: Compiler) -> None:
     pid = compiler.pid
     with pytest.raises(VerifyError):

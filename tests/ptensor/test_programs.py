@@ -132,3 +132,35 @@ def test_a_loop_is_a_loop() -> None:
     (text,) = xp.connection.texts
     assert "affine.for %turn0 = 0 to 50 {" in text
     assert len(text.splitlines()) < 60
+
+
+def test_what_was_read_before_an_assignment_stays() -> None:
+    """Neither has memory of its own when the assignment comes: both are kept before it."""
+    xp = local_namespace()
+
+    def old_and_new(array: Any) -> Any:
+        doubled = array * 2
+        before = array[::-1]
+        summed = before + doubled
+        array[1:3] = 50.0
+        return summed + array
+
+    want = np.arange(5.0)
+    got = xp.asarray(want)
+    kept = old_and_new(got)
+    np.testing.assert_array_equal(np.asarray(kept), old_and_new(want))
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_a_value_of_before_is_taken_in_every_turn() -> None:
+    xp = local_namespace()
+
+    def turns(array: Any) -> Any:
+        start = array + 1.0
+        for _ in range(5):
+            array[:] = array * 0.5 + start
+        return array
+
+    want = turns(np.arange(4.0))
+    np.testing.assert_array_equal(np.asarray(turns(xp.asarray(np.arange(4.0)))), want)
+    assert "affine.for %turn0" in xp.connection.texts[0]

@@ -21,6 +21,7 @@ from avial_lab.compiler.lowering.stages import mlir_opt_line, mlir_stage, object
 from avial_lab.compiler.passes.llvm.independent_to_llvm import MARKS
 from avial_lab.compiler.passes.llvm.signed_offsets import may_run_backwards
 from avial_lab.core.errors import PassError
+from avial_lab.core.underway import tell
 
 
 def to_tools(
@@ -36,6 +37,7 @@ def to_tools(
     llvm_ir = _translated(work)
     with begun(llvm_ir.text) as underway:
         yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
+        tell("machine code")
         yield llvm_ir, None
         return compile_llvm_ir(llvm_ir.text, underway=underway)
 

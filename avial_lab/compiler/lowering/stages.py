@@ -12,6 +12,7 @@ from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import assembly_command
 from avial_lab.compiler.lowering.run import Pass, Stages
 from avial_lab.core.errors import InternalError
+from avial_lab.core.underway import tell_done
 
 _READING_ORDER = (
     "source", "avial", "placed", "mpi", "gpu", "ptx", "loops", "host", "llvm", "llvmir", "object"
@@ -45,6 +46,7 @@ def in_reading_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
 
 
 def mlir_stage(name: str, title: str, module: ir.Operation, command: str, seconds: float) -> Stage:
+    tell_done(name)
     return Stage(name, title, "mlir", text_of(module), command, seconds)
 
 

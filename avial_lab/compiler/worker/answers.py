@@ -33,6 +33,8 @@ from avial_lab.compiler.requests import (
     Resume,
     RunReference,
     Violation,
+    Weigh,
+    Weighed,
 )
 from avial_lab.compiler.worker.build import (
     Stopwatch,
@@ -50,6 +52,7 @@ from avial_lab.compiler.worker.reference.fresh_tensors import tensors_to_fresh_m
 from avial_lab.compiler.worker.reference.interpreter import reference
 from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
 from avial_lab.compiler.worker.resume import edited_build, is_program, resumed, watched_stages
+from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.errors import AvialError, InternalError
 
 
@@ -133,7 +136,13 @@ def _reference(question: RunReference) -> Referenced:
     buffers, storages = caller_memory(program_function(module), question.source.binding)
     step = None if question.journal is None else _mapped(question.journal)
     result = reference(
-        module, buffers, storages, question.data, strict=question.strict, journal=step
+        module,
+        buffers,
+        storages,
+        question.data,
+        bounds_checks=question.bounds,
+        strict=question.strict,
+        journal=step,
     )
     violations = tuple(
         Violation(found.message, with_text(found.span, question.source))
@@ -152,6 +161,14 @@ def _propose(question: Propose) -> Proposal:
     return Proposal(trial_arguments(question.source, question.given))
 
 
+def _weigh(question: Weigh) -> Weighed:
+    """(A plain function that could not be divided is one task.)"""
+    module = parse(question.source)
+    if is_plain(module) or is_structured(module):
+        return Weighed(task_demands(split_program(module, question.source).module))
+    return Weighed(task_demands(module.operation))
+
+
 _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: build_program,
@@ -161,4 +178,5 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Propose: _propose,
     Resume: resumed,
     RunReference: _reference,
+    Weigh: _weigh,
 }

@@ -10,11 +10,14 @@ import gc
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from avial_lab.compiler.backends.c_runtime import get_ready
 from avial_lab.core.errors import AvialError
+from avial_lab.core.underway import tell, tell_done, tell_in
 
 
 def main(arguments: list[str]) -> None:
@@ -24,6 +27,8 @@ def main(arguments: list[str]) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    tell_in(Path(tempfile.gettempdir()))  # of this worker alone
+    tell("the compiler starts")
     threading.Thread(target=_get_ready, name="ready", daemon=True).start()
     from avial_lab.compiler.worker.answers import (
         answer,  # MLIR and all passes: meanwhile the tools are asked
@@ -36,7 +41,10 @@ def main(arguments: list[str]) -> None:
             return
         # A question makes many objects and few cycles: collect between questions, not during one.
         gc.disable()
-        pipe.send(answer(question))
+        tell_done("")
+        answered = answer(question)
+        tell_done("")
+        pipe.send(answered)
         gc.enable()
         gc.collect()
 

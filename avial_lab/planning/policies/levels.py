@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from avial_lab.machine.topology import Device, Target, Topology
 from avial_lab.planning.candidates import fitting_devices
+from avial_lab.planning.costs import Costs
 from avial_lab.planning.schedule import Placement
 from avial_lab.planning.task_graph import Task, TaskGraph
 
 
-def place(graph: TaskGraph, topology: Topology) -> tuple[Placement, ...]:
+def place(graph: TaskGraph, topology: Topology, _costs: Costs) -> tuple[Placement, ...]:
     """Round-robin within each level over the devices that satisfy the target (Avial's slides,
     "Parallel Execution per Level"); tasks with different targets are counted apart, so that each
     kind of device is used evenly.

@@ -35,6 +35,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 from avial_lab.core.errors import BindError, CellSpan
 from avial_lab.core.regions import Box
 from avial_lab.machine.devices import DeviceKind, kind_in_file, name_in_file
+from avial_lab.machine.platform import Platform
 from avial_lab.machine.topology import Device
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
@@ -87,6 +88,8 @@ def _as_json(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields
         return [_as_json(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, DeviceKind):
         return name_in_file(value)
+    if isinstance(value, Platform):
+        return None  # how fast the machine is is no part of who runs what
     if is_dataclass(value):
         stored = {field.name: getattr(value, field.name) for field in fields(value)}
         default = {field.name: _default(field) for field in fields(value)}

@@ -26,6 +26,7 @@ from avial_lab.plot.run import messages
 from avial_lab.plot.run.roofline import Roofline, roofline_summary, roofline_svg, roofline_table
 from avial_lab.plot.run.timeline import timeline_svg
 from avial_lab.trace import Move, Trace, run_facts
+from avial_lab.trace.comparison import Comparison
 
 
 def figure_html(picture: str, *, alt: str, tables: Sequence[Table] = ()) -> str:
@@ -83,6 +84,25 @@ def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
             run_facts.event_table(trace, schedule),
         ),
     )
+
+
+def comparison_figure(comparison: Comparison, schedule: Schedule | None = None) -> str:
+    """The predicted run above the measured one, on one axis, and the tasks of both."""
+    span_s = max(comparison.predicted.makespan_s, comparison.measured.makespan_s)
+    words = (comparison.note, comparison.paths, *(f"{n}: {why}" for n, why in comparison.errors))
+    predicted, measured = (
+        figure_html(
+            timeline_svg(trace, schedule, title=title, span_s=span_s),
+            alt=f"{title}: {run_facts.trace_summary(trace, schedule)}",
+            tables=tables,
+        )
+        for trace, title, tables in (
+            (comparison.predicted, "Predicted", ()),
+            (comparison.measured, "Measured", (comparison.table,)),
+        )
+    )
+    told = "".join(f"<p>{svg.escape(line)}</p>" for line in words if line)
+    return f"<p>{svg.escape(comparison.summary)}</p>{predicted}{measured}{told}"
 
 
 def nest_figure(nest: Nest) -> str:

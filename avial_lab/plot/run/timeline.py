@@ -67,16 +67,24 @@ class Scale:
         return max(1.4, (bar.end_s - bar.start_s) * self.pixels_per_s)
 
 
-def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str = "Timeline") -> str:
+def timeline_svg(
+    trace: Trace,
+    schedule: Schedule | None = None,
+    *,
+    title: str = "Timeline",
+    span_s: float = 0.0,
+) -> str:
     """A Gantt chart, one row a rank; at most 1 MB whatever the trace.
 
-    With the schedule, messages are named by what they carry and emulated devices are known.
+    With the schedule, messages are named by what they carry and emulated devices are known. The
+    axis is as long as the run, or `span_s` where that is longer: two runs above each other.
     """
     summary = run_facts.trace_summary(trace, schedule)
     if not trace.events:
         words = f"{trace.label}: no events"
         return framed("", 0, 0, title=title, summary=words, description=summary)
-    scale = Scale(min(event.start_s for event in trace.events), WIDTH / (trace.makespan_s or 1e-9))
+    span_s = max(trace.makespan_s, span_s)
+    scale = Scale(min(event.start_s for event in trace.events), WIDTH / (span_s or 1e-9))
     by_rank: dict[int, list[Event]] = {}
     for event in trace.events:
         by_rank.setdefault(event.rank, []).append(event)
@@ -87,7 +95,7 @@ def timeline_svg(trace: Trace, schedule: Schedule | None = None, *, title: str =
     height = AXIS + PITCH * len(shown)
     tops = {rank: AXIS + k * PITCH for k, rank in enumerate(shown)}
     shapes = [_row_head(rank, by_rank[rank], top) for rank, top in tops.items()]
-    shapes.append(_axis(trace.makespan_s, height))
+    shapes.append(_axis(span_s, height))
     for rank, top in tops.items():
         bars = rows[rank]
         shapes += [_bar(bar, top, scale, trace, schedule) for bar in bars]
@@ -264,14 +272,14 @@ def _row_head(rank: int, events: Sequence[Event], top: float) -> str:
     )
 
 
-def _axis(makespan_s: float, height: float) -> str:
+def _axis(span_s: float, height: float) -> str:
     """Ticks at round times."""
-    if makespan_s <= 0:
+    if span_s <= 0:
         return ""
-    step = _round_step(makespan_s / 7)
+    step = _round_step(span_s / 7)
     shapes: list[str] = []
-    for k in range(floor(makespan_s / step) + 1):
-        x = GUTTER + k * step / makespan_s * WIDTH
+    for k in range(floor(span_s / step) + 1):
+        x = GUTTER + k * step / span_s * WIDTH
         shapes.append(svg.line(x, AXIS - 10, x, height - 4))
         shapes.append(
             svg.text(x, 11, format_seconds(k * step), size=11, fill=svg.QUIET, anchor="middle")

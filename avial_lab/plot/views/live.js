@@ -46,11 +46,11 @@ class Live {
     }
   }
 
-  rank({ rank, doing, share, sent, finished }, failed) {
+  rank({ rank, words, share, finished }, failed) {
     const row = this.rows.get(rank) ?? this.newRow(rank);
     row.mark.textContent = finished ? "✓" : failed ? "✗" : "▶";
     row.bar.set(share, failed && !finished);
-    row.words.textContent = `${doing}, ${sent} sent`;
+    row.words.textContent = words;
   }
 
   newRow(rank) {
@@ -79,10 +79,14 @@ function progress(labelledby) {
   node.append(filled);
   return {
     node,
+    /** Of a share that nobody knows it shows that something goes on. */
     set(share, failed) {
-      const percent = Math.round(share * 100);
-      node.setAttribute("aria-valuenow", percent);
-      filled.style.width = `${percent}%`;
+      const known = typeof share === "number";
+      const percent = known ? Math.round(share * 100) : 100;
+      if (known) node.setAttribute("aria-valuenow", percent);
+      else node.removeAttribute("aria-valuenow");
+      node.classList.toggle("avial-unknown", !known && !failed);
+      filled.style.width = `${known || !failed ? percent : 0}%`;
       node.classList.toggle("avial-failed", Boolean(failed));
     },
   };

@@ -6,7 +6,7 @@ RunState -> JSON for `live.js`, and a figure of the same that stays when the run
     live_state  {line, ended, failed, share, status, ranks}, for `update({state})`
 
     status      {task: state | {state, note}}, as graph.js takes it
-    ranks       [{rank, doing, share, sent, finished}]
+    ranks       [{rank, words, share, finished}]; a share is null where nobody knows of how much
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ def live_state(state: RunState) -> dict[str, Any]:
         "ranks": [
             {
                 "rank": rank.rank,
-                "doing": rank.doing,
+                "words": _rank_words(rank),
                 "share": _rank_share(rank),
-                "sent": format_bytes(rank.sent_bytes),
                 "finished": rank.finished,
             }
             for rank in state.ranks[:_MOST_RANKS]
@@ -77,7 +76,7 @@ def live_svg(state: RunState, *, title: str) -> str:
     body = [svg.text(16, 26, svg.shorten(title, _WIDTH - 32, 13, bold=True), size=13, bold=True)]
     for k, rank in enumerate(ranks):
         y = 42 + k * _ROW
-        filled = _BAR * _rank_share(rank)
+        filled = _BAR * (_rank_share(rank) or 0.0)
         stopped = state.failed and not rank.finished
         mark = "✓" if rank.finished else "✗" if stopped else "▶"
         body += [
@@ -87,11 +86,7 @@ def live_svg(state: RunState, *, title: str) -> str:
             svg.text(
                 _LEFT + _BAR + 10,
                 y + 14,
-                svg.shorten(
-                    f"{rank.doing}, {format_bytes(rank.sent_bytes)} sent",
-                    _WIDTH - _LEFT - _BAR - 26,
-                    12,
-                ),
+                svg.shorten(_rank_words(rank), _WIDTH - _LEFT - _BAR - 26, 12),
                 size=12,
             ),
         ]
@@ -111,16 +106,24 @@ def live_table(state: RunState) -> Table:
     )  # fmt: skip
 
 
-def _share(state: RunState) -> float:
-    """How far it is, of what is known to be done; 0 where nothing is."""
-    steps = sum(rank.steps for rank in state.ranks)
-    return round(sum(rank.step for rank in state.ranks) / steps, 3) if steps else 0.0
+def _share(state: RunState) -> float | None:
+    """How far it is, of what is planned; None where that is not known."""
+    if state.ranks and all(rank.finished for rank in state.ranks):
+        return 1.0
+    return None if state.share is None else round(state.share, 3)
 
 
-def _rank_share(rank: RankNow) -> float:
+def _rank_share(rank: RankNow) -> float | None:
     if rank.finished:
         return 1.0
-    return round(rank.step / rank.steps, 3) if rank.steps else 0.0
+    return round(rank.step / rank.steps, 3) if rank.steps else None
+
+
+def _rank_words(rank: RankNow) -> str:
+    """`in task 'S1' on cpu0, 3 of 12 steps done, 1.2 KiB sent`."""
+    of = f" of {rank.steps:,}" if rank.steps else ""
+    steps = "" if rank.finished or rank.steps == 1 else f", {rank.step:,}{of} steps done"
+    return f"{rank.doing}{steps}, {format_bytes(rank.sent_bytes)} sent"
 
 
 def _task_status(task: TaskNow) -> str | dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from avial_lab.artifact.manifest import Manifest, Standing
-from avial_lab.core.words import brief
+from avial_lab.core.words import brief, rough_seconds
 from avial_lab.runtime.launch.processes import memory_kills
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import MEMORY, describe_step
@@ -20,6 +20,9 @@ from avial_lab.runtime.rank.output import Output, Printed
 
 PERIOD_S = 0.2
 """Between two updates, at the least."""
+
+_REPEATED = 4
+"""Phases that every rank has done before it is told how long the rest takes."""
 
 MOST_SHARE = 0.03
 """Of a run's time that may go into telling of it."""
@@ -46,8 +49,8 @@ class TaskNow:
 
 @dataclass(frozen=True)
 class RankNow:
-    """`doing` follows a verb (`in task 'mul' on cpu1`). `step` of `steps`: how far it has come
-    (`Standing`).
+    """`doing` follows a verb (`in task 'mul' on cpu1`). `step` of `steps` are over (`Standing`);
+    of 0 where nobody knows of how many.
     """
 
     rank: int
@@ -77,6 +80,23 @@ class RunState:
     ended: str = ""
     failed: bool = False
 
+    @property
+    def share(self) -> float | None:
+        """How far it is, of what is planned; None where that is not known."""
+        steps = sum(rank.steps for rank in self.ranks)
+        if not steps or any(not rank.steps for rank in self.ranks):
+            return None
+        return sum(rank.step for rank in self.ranks) / steps
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that remain, where phases are repeated often enough to know; else None."""
+        repeated = any(task.planned > 1 for task in self.tasks)
+        over, share = min((rank.step for rank in self.ranks), default=0), self.share
+        if not repeated or self.ended or over < _REPEATED or not share or share == 1:
+            return None
+        return self.elapsed_s * (1 - share) / share
+
     def count(self, state: TaskState) -> int:
         return sum(task.state is state for task in self.tasks)
 
@@ -98,6 +118,8 @@ class RunState:
         if self.sent_bytes or self.planned_bytes:
             of = f" of {self.planned_bytes:,}" if self.planned_bytes else ""
             parts.append(f"{self.sent_bytes:,}{of} bytes sent")
+        if self.left_s is not None:
+            parts.append(f"about {rough_seconds(self.left_s)} left")
         return words + "; ".join([*parts, *([self.ended] if self.ended else [])])
 
     def __repr__(self) -> str:

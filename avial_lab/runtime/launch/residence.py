@@ -78,7 +78,7 @@ class Residence:
         return made
 
     def put(self, array: np.ndarray, *, everywhere: bool = False) -> Resident:
-        """A copy of the array in blocks of its rows, as loops are divided; or whole on all ranks."""
+        """A copy of the array in blocks of its rows, as loops are divided; or whole on each."""
         made = self.new(array.shape, array.itemsize)
         ranks = self.cluster.topology.ranks
         whole = Box.whole(array.shape)

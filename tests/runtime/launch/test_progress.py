@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.core.errors import RunError, RunInterrupted
 from avial_lab.core.regions import Box
 from avial_lab.runtime.launch import mpiexec
@@ -99,6 +101,44 @@ def test_what_each_step_says(build, a, tmp_path):
         state = reporter._state()
         said.append((states(state)["first"].value, state.ranks[0].sent_bytes))
     assert said == [("waiting", 0), ("running", 0), ("done", 0), ("done", 80)]
+
+
+def loops(rounds: tuple[int, ...]) -> DerivedMessages:
+    return DerivedMessages(
+        entry="main", ranks=1, buffers=(), storages=(), inputs=(), results=(),
+        phases=("S1", "S2"), rounds=rounds,
+    )  # fmt: skip
+
+
+def state_of(manifest, tmp_path, *, mark: int, begun: tuple[int, ...]) -> RunState:
+    reporter = ProgressReporter(manifest)
+    reporter.begin(tmp_path, lambda _: Entry(RankState.RUNNING, mark, 1, 1, 0, begun))
+    return reporter._state()
+
+
+def test_a_phase_is_over_when_the_next_has_begun(tmp_path):
+    """The one that a rank is in does not count: a single long phase is not full from the start."""
+    once = loops((1, 1))
+    assert state_of(once, tmp_path, mark=-1, begun=()).share == 0
+    assert state_of(once, tmp_path, mark=0, begun=(1,)).share == 0
+    assert state_of(once, tmp_path, mark=1, begun=(1, 1)).share == 0.5
+    often = state_of(loops((10, 10)), tmp_path, mark=1, begun=(5, 5))
+    assert (often.ranks[0].step, often.ranks[0].steps, often.share) == (9, 20, 0.45)
+
+
+def test_what_remains_is_told_where_phases_are_repeated(tmp_path):
+    often = replace(state_of(loops((10, 10)), tmp_path, mark=0, begun=(6, 5)), elapsed_s=3.0)
+    assert often.left_s == 3.0
+    assert "about 3 s left" in str(often)
+    for rounds, begun in (((1, 1), (1, 1)), ((10, 10), (1, 1)), ((), (6, 5))):
+        state = state_of(loops(rounds), tmp_path, mark=1, begun=begun)
+        assert state.left_s is None
+        assert "left" not in str(state)
+
+
+def test_of_phases_that_only_the_run_can_count_there_is_no_share(tmp_path):
+    state = state_of(loops(()), tmp_path, mark=0, begun=(7, 6))
+    assert (state.share, state.ranks[0].step, state.ranks[0].steps) == (None, 12, 0)
 
 
 def test_the_task_that_failed_and_those_it_cost(go, build, a):

@@ -41,11 +41,12 @@ def demands_in(structured: ir.Operation) -> dict[str, Demand]:
     are not known is not in it.
     """
     phases = [op for op in operations_in(program_function(structured)) if op.name in PHASES]
-    found = {text_attribute(op, "name"): _demand(op) for op in phases}
+    found = {text_attribute(op, "name"): demand_of(op) for op in phases}
     return {name: demand for name, demand in found.items() if demand is not None}
 
 
-def _demand(phase: ir.Operation) -> Demand | None:
+def demand_of(phase: ir.Operation) -> Demand | None:
+    """Of one execution of a phase or a task; None where its iterations are not known."""
     scop = read_scop(phase)
     if any(a.array.kind is ArrayKind.EFFECT for s in scop.statements for a in s.accesses):
         return None

@@ -125,7 +125,8 @@ class Elaborator(Scope):
                     offset = self.label(match.start("other"), block_types)
                     continue
                 if other == "" and opened_at is not None and match["results"] is None:
-                    raise self.error("'{' is never closed", opened_at, "add the missing '}'")
+                    where = self.unclosed(opened_at)
+                    raise self.error("'{' is never closed", where, "add the missing '}'")
                 raise self.stray(match)
             results = match["results"]
             if results is not None:

@@ -253,10 +253,38 @@ _PYTHON = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 
-WHAT_A_CELL_TAKES = (
-    "a cell takes MLIR in short notation (func.func @f(%a, %b) { … }, or avial.schedule); "
+_FIRST_PROGRAMS = (
     "%avial load lists programs to begin with, %avial load gemm writes one into the next cell"
 )
+WHAT_A_CELL_TAKES = (
+    "a cell takes operations, one a line: %z = arith.addi %x, %y adds two numbers, "
+    f"and func.func @f(%a, %b) {{ … }} holds a program; {_FIRST_PROGRAMS}"
+)
+
+_OF_ARRAYS = re.compile(r"[ \t]*(\w+) *= *(\w+) *([-+*]) *(\w+)[ \t]*;?[ \t]*$", re.MULTILINE)
+_OPERATION_OF = {"+": "add", "-": "sub", "*": "mul"}
+
+
+def _loop_for(text: str, offset: int) -> str | None:
+    """The program that `c = a + b` means, of arrays; None for any other text."""
+    match = _OF_ARRAYS.match(text, offset)
+    if match is None or any(name[0].isdigit() for name in match.group(1, 2, 4)):
+        return None
+    c, a, sign, b = match.groups()
+    word = _OPERATION_OF[sign]
+    arguments = ", ".join(f"%{name}" for name in dict.fromkeys((a, b, c)))
+    return f"""of arrays of 8 integers that is
+  func.func @f({arguments}) {{
+    affine.for %i = 0 to 8 {{
+      %x = affine.load %{a}[%i]
+      %y = affine.load %{b}[%i]
+      %z = arith.{word}i %x, %y
+      affine.store %z, %{c}[%i]
+    }}
+    return
+  }}
+where {", ".join(dict.fromkeys((a, b, c)))} are NumPy arrays (of floats: arith.{word}f); \
+{_FIRST_PROGRAMS}"""
 
 
 def language_hint(text: str, offset: int) -> str | None:
@@ -268,7 +296,7 @@ def language_hint(text: str, offset: int) -> str | None:
         return f"a value is written with a %: %{result[1]} = …"
     for name, form in (("C", _C), ("Python", _PYTHON)):
         if form.match(text, offset):
-            return f"this looks like {name}; {WHAT_A_CELL_TAKES}"
+            return f"this looks like {name}; {_loop_for(text, offset) or WHAT_A_CELL_TAKES}"
     if text.startswith("#", offset):
         return "a comment begins with //"
     return None

@@ -168,6 +168,28 @@ class CellReader:
                     return match.end()
         raise self.error(f"'{self.text[start]}' is never closed", start)
 
+    def unclosed(self, opened: int) -> int:
+        """The brace without an end, as the lines are indented: one whose block ends on a line that
+        begins further left than its own. `opened`, the first of them all, where no line does.
+        """
+        stack: list[int] = []
+        for match in TOKEN.finditer(self.text):
+            if match[0] == "{":
+                stack.append(match.start())
+            elif match[0] == "}" and stack:
+                line = self._line_before(match.start())
+                if not line.strip() and len(line) < self._indent(stack[-1]):
+                    return stack[-1]
+                stack.pop()
+        return opened
+
+    def _line_before(self, offset: int) -> str:
+        return self.text[self.text.rfind("\n", 0, offset) + 1 : offset]
+
+    def _indent(self, offset: int) -> int:
+        line = self._line_before(offset)
+        return len(line) - len(line.lstrip())
+
     def check_pair(self, opener: str, opened: int, closer: re.Match[str]) -> None:
         """Whether the bracket that was opened last is the one that is closed."""
         if CLOSING[opener] == closer[0]:

@@ -16,6 +16,9 @@ from avial_lab.compiler.frontends.notation.reader import CellReader
 from avial_lab.compiler.frontends.notation.source import Source, did_you_mean
 from avial_lab.core.errors import AvialError, VerifyError
 
+_NAMED = 8
+"""Values that an error lists."""
+
 
 class Scope(CellReader):
     """The values that are known at the place that is being read, and the text written so far."""
@@ -119,10 +122,17 @@ class Scope(CellReader):
         hint = did_you_mean(name, self.values)
         if later:
             line, _ = self.source.line_and_column(later.start())
-            hint = (
-                f"{name} is defined later, in line {line}; move that up" if hint is None else hint
-            )
+            hint = hint or f"{name} is defined later, in line {line}; move that up"
+        hint = hint or self._values_here()
         return self.error(f"unknown value {name}", offset, hint, VerifyError)
+
+    def _values_here(self) -> str:
+        """What may be named, the last defined first, so far as a line holds it."""
+        names = list(reversed(self.values))
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        if not names:
+            return "no value is defined here yet: a value is the result of an operation, %x = …"
+        return f"the values here are {', '.join(names[:_NAMED])}{more}"
 
     @staticmethod
     def default_type(literal: str) -> str:

@@ -154,7 +154,9 @@ _ALIAS_AHEAD = re.compile(r"[#!][\w$.-]+\s*=(?!=)")
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """`did you mean %c?`, or None where nothing is near."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    names = list(known)
+    near = [each for each in names if each.lower() == name.lower()]
+    near = near or get_close_matches(name, names, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else None
 
 

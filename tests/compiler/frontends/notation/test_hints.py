@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from inline_snapshot import snapshot
 from mlir import ir
 
 from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.compiler.frontends.notation.hints import WHAT_A_CELL_TAKES, language_hint
+from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import AvialError
 
 
@@ -136,7 +138,6 @@ def test_a_comment_of_pythons() -> None:
 @pytest.mark.parametrize(
     ("text", "language"),
     [
-        ("c = a + b", "Python"),
         ("c[i] = a[i] + b[i]", "Python"),
         ("import numpy as np", "Python"),
         ("def f(a):\n  return a", "Python"),
@@ -153,6 +154,32 @@ def test_a_comment_of_pythons() -> None:
 def test_other_languages(text: str, language: str) -> None:
     _, hint, _ = error_of(text)
     assert hint == f"this looks like {language}; {WHAT_A_CELL_TAKES}"
+
+
+def test_a_sum_of_arrays_is_answered_with_its_program() -> None:
+    """What a newcomer writes first; what is answered can be run as it stands."""
+    _, hint, marked = error_of("c = a + b")
+    assert marked == "c = a + b"
+    assert hint.startswith("this looks like Python; of arrays of 8 integers that is\n  func.func")
+    program = hint[hint.index("func.func") : hint.index("where a, b, c are NumPy arrays")]
+    arrays = bind_arrays({name: np.arange(8, dtype=np.int32) for name in "abc"})
+    module = parse_cell(program, cell="t", context=ir.Context(), binding=arrays)
+    assert "arith.addi" in str(module)
+    assert "arith.mulf" in error_of("x = x * y")[1]
+    assert "func.func @f(%x, %y) {" in error_of("x = x * y")[1]
+
+
+def test_a_value_in_other_letters_is_offered_and_else_those_there_are() -> None:
+    assert in_a_loop("%z = arith.addi %X, %x")[1] == "did you mean %x?"
+    assert in_a_loop("%z = arith.addi %other, %x")[1].startswith("the values here are %y, %x, %i, ")
+
+
+def test_the_brace_that_is_not_closed_is_the_one_of_the_indentation() -> None:
+    text = "func.func @f(%a: memref<8xi32>) {\n  affine.for %i = 0 to 8 {\n\n  return\n}\n"
+    with pytest.raises(AvialError) as caught:
+        parse_cell(text, cell="t", context=ir.Context())
+    assert caught.value.span is not None
+    assert (caught.value.message, caught.value.span.line) == ("'{' is never closed", 2)
 
 
 def test_a_value_without_its_sign() -> None:

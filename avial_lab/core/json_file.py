@@ -1,0 +1,35 @@
+"""A file of JSON, as others write them.
+
+Path -> an object's members, or what is wrong with the file.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+from avial_lab.core.errors import AvialError, CellSpan
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object that the file holds.
+
+    Raises AvialError, with line and column where it is no JSON.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise AvialError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise AvialError(f"{path} is not a text in UTF-8") from None
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        span = CellSpan(str(path), text, error.lineno, error.colno)
+        raise AvialError(f"{path} is not JSON: {error.msg}", span=span) from None
+    except RecursionError:
+        raise AvialError(f"{path} is nested too deep") from None
+    if not isinstance(found, dict):
+        raise AvialError(f"{path} holds {type(found).__name__}, not an object of JSON")
+    return cast("dict[str, Any]", found)

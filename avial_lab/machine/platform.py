@@ -1,0 +1,234 @@
+"""What a machine can do: nodes with cores, memories and accelerators, and the links between them.
+
+A file, a preset or the machine at hand -> Platform. `Topology` says which devices a run has and who
+drives them; the platform, how fast they are and what they share. Every rate is of one thing (one
+core, one direction of a link) unless its name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from avial_lab.core.words import brief, count, format_bytes, format_seconds, listed
+from avial_lab.machine.constants import (
+    CLOCK_HZ,
+    CORE_CACHE_BYTES_PER_S,
+    CORES_THAT_FILL_MEMORY,
+    LAST_CACHE_BYTES_PER_S,
+    MEMORY_BYTES_PER_S,
+    MESSAGE_BYTES_PER_S,
+    MESSAGE_LATENCY_S,
+    VECTOR_UNITS,
+)
+from avial_lab.machine.cpu import Cpu, this_cpu
+
+ASSUMED = "assumed"
+"""Where numbers come from that nobody measured or gave: the constants of `constants.py`."""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A GPU of a node; `link` is the one between it and the node's memory.
+
+    flops_per_s: of fused multiply-adds on f64; on f32 twice that is taken for granted.
+    """
+
+    name: str
+    arch: str
+    flops_per_s: float
+    memory_bytes_per_s: float
+    memory_bytes: int
+    link: str = ""
+
+    def __repr__(self) -> str:
+        memory = format_bytes(self.memory_bytes)
+        return brief(self, f"{self.name} ({self.arch}, {memory}): {_rate(self.flops_per_s)}FLOP/s")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A computer with one memory. core_flops_per_s: multiply-adds on f64, on f32 twice that.
+
+    core_bytes_per_s: what one core gets of the memory; memory_bytes_per_s: what all of them get
+    together. caches: (bytes, bytes a second) that a core has, the fastest first.
+    """
+
+    name: str
+    cores: int
+    core_flops_per_s: float
+    core_bytes_per_s: float
+    memory_bytes_per_s: float
+    memory_bytes: int
+    caches: tuple[tuple[int, float], ...] = ()
+    sockets: int = 1
+    arch: str = "cpu"
+    accelerators: tuple[Accelerator, ...] = ()
+    ranks: int = 1
+    """How many MPI ranks it has by default."""
+
+    def stream_bytes_per_s(self, nbytes: float, cores: int) -> float:
+        """How fast that many cores go through so much memory, all of it in turn."""
+        for room, rate in self.caches:
+            if nbytes <= room * cores:
+                return rate * cores
+        return min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
+
+    def in_memory(self, nbytes: float, cores: int) -> bool:
+        """Whether so much is more than the caches of so many cores hold."""
+        return all(nbytes > room * cores for room, _ in self.caches)
+
+    def __repr__(self) -> str:
+        gpus = f", {count(len(self.accelerators), 'GPU')}" if self.accelerators else ""
+        memory = format_bytes(self.memory_bytes)
+        return brief(self, f"{self.name}: {count(self.cores, 'core')}, {memory}{gpus}")
+
+
+@dataclass(frozen=True)
+class Link:
+    """What messages share: `bandwidth_bytes_per_s` one way, or both ways together where it is not
+    `duplex`. kind: `shared memory`, `ethernet`, `infiniband`, `pcie`, `nvlink` …
+    """
+
+    name: str
+    bandwidth_bytes_per_s: float
+    latency_s: float
+    kind: str = "link"
+    duplex: bool = True
+    shared: bool = True
+    """Whether messages slow each other: not on a switch's own inside, which SimGrid calls a
+    fatpipe."""
+
+    def __repr__(self) -> str:
+        rate = f"{_rate(self.bandwidth_bytes_per_s)}B/s"
+        return brief(self, f"{self.name}, {self.kind}: {rate}, {format_seconds(self.latency_s)}")
+
+
+Hop = tuple[str, bool]
+"""A link's name, and whether it is gone through from its far end to its near one."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Nodes and links. `label` names it for people; `source` says where its numbers come from.
+
+    Between two nodes a message goes the way of `routes` where there is one for the pair (and the
+    same way back, where there is none for the way back). Else each node has `uplinks`, from itself
+    to ever larger groups: (group, link) from the nearest on; a message goes up to the first group
+    that both nodes are in, and down again. On a node it goes over the link that `inside` names for
+    it.
+
+        n0 ──a──┐ leaf0 ──x──┐           n0 → n3: a, x, y, d
+        n1 ──b──┘            ├ spine
+        n3 ──d── leaf1 ──y───┘
+    """
+
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    label: str
+    source: str = ASSUMED
+    inside: Mapping[str, str] = field(default_factory=dict[str, str])
+    uplinks: Mapping[str, tuple[tuple[str, str], ...]] = field(
+        default_factory=dict[str, tuple[tuple[str, str], ...]]
+    )
+    routes: Mapping[tuple[str, str], tuple[str, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[str, ...]]
+    )
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _links(self) -> dict[str, Link]:
+        return {link.name: link for link in self.links}
+
+    def node(self, name: str) -> Node:
+        """The node of that name; the only one answers to any."""
+        return self._nodes.get(name, self.nodes[0])
+
+    def link(self, name: str) -> Link:
+        return self._links[name]
+
+    def hops(self, source: str, dest: str) -> tuple[Hop, ...] | None:
+        """The links from node to node, in their order; None where there is no way."""
+        if source == dest:
+            inside = self.inside.get(source)
+            return ((inside, False),) if inside is not None else ()
+        known = self.routes.get((source, dest))
+        if known is not None:
+            return tuple((name, False) for name in known)
+        back = self.routes.get((dest, source))
+        if back is not None:
+            return tuple((name, True) for name in reversed(back))
+        return self._by_groups(source, dest)
+
+    def _by_groups(self, source: str, dest: str) -> tuple[Hop, ...] | None:
+        ups, downs = self.uplinks.get(source, ()), self.uplinks.get(dest, ())
+        depth = {group: k for k, (group, _) in enumerate(downs)}
+        for k, (group, _) in enumerate(ups):
+            if group in depth:
+                up = tuple((link, False) for _, link in ups[: k + 1] if link)
+                down = downs[: depth[group] + 1]
+                return (*up, *((link, True) for _, link in reversed(down) if link))
+        return None
+
+    def latency_s(self, hops: tuple[Hop, ...]) -> float:
+        return sum(self._links[name].latency_s for name, _ in hops)
+
+    def bandwidth_bytes_per_s(self, hops: tuple[Hop, ...]) -> float:
+        """Of one message that has all links for itself."""
+        rates = (self._links[name].bandwidth_bytes_per_s for name, _ in hops)
+        return min(rates, default=float("inf"))
+
+    def __str__(self) -> str:
+        kinds = dict.fromkeys(link.kind for link in self.links)
+        return (
+            f"{self.label}: {count(len(self.nodes), 'node')}, {listed(list(kinds))} ({self.source})"
+        )
+
+    def __repr__(self) -> str:
+        nodes, links = count(len(self.nodes), "node"), count(len(self.links), "link")
+        return brief(self, f"{self.label}: {nodes}, {links} ({self.source})")
+
+
+def assumed_platform(
+    nodes: tuple[str, ...] = ("localhost",), *, cpu: Cpu | None = None
+) -> Platform:
+    """Nodes like this one, with the rates of `constants.py`: always the same on one machine, which
+    a placement has to be. Between nodes it is as between two ranks of a node.
+    """
+    cpu = cpu or this_cpu()
+    # Half of a cache: the other half is for what else is there.
+    caches = (
+        (cpu.l2_bytes, CORE_CACHE_BYTES_PER_S),
+        (cpu.last_bytes // 2, LAST_CACHE_BYTES_PER_S),
+    )
+    made = tuple(
+        Node(
+            name,
+            cores=cpu.cores,
+            core_flops_per_s=VECTOR_UNITS * cpu.lanes(8) * (2 if cpu.fma else 1) * CLOCK_HZ,
+            core_bytes_per_s=MEMORY_BYTES_PER_S,
+            memory_bytes_per_s=CORES_THAT_FILL_MEMORY * MEMORY_BYTES_PER_S,
+            memory_bytes=0,
+            caches=caches,
+        )
+        for name in nodes
+    )
+    link = Link("messages", MESSAGE_BYTES_PER_S, MESSAGE_LATENCY_S, "shared memory", shared=False)
+    return Platform(
+        made,
+        (link,),
+        label="this machine" if len(nodes) == 1 else f"{count(len(nodes), 'node')} like this one",
+        inside=dict.fromkeys(nodes, link.name),
+        uplinks=dict.fromkeys(nodes, (("all", link.name),)) if len(nodes) > 1 else {},
+    )
+
+
+def _rate(value: float) -> str:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}"
+    return f"{value:.3g} "

@@ -1,0 +1,169 @@
+"""What a task costs: seconds on a device, and where that number comes from.
+
+Demands of the tasks, a profile of earlier runs, the platform -> Cost of a task on a device.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from avial_lab.core.regions import size
+from avial_lab.core.words import brief, count, format_bytes, format_seconds
+from avial_lab.machine.constants import REACHED_OF_PEAK
+from avial_lab.machine.demand import Demand
+from avial_lab.machine.devices import GPU_FAMILY
+from avial_lab.machine.platform import Accelerator, Node
+from avial_lab.machine.topology import Device, Topology
+from avial_lab.planning.task_graph import Task, TaskGraph
+
+
+class CostSource(enum.Enum):
+    """Where a number comes from, the most certain first."""
+
+    MEASURED = "measured"  # given with the graph: how long it took somewhere
+    PROFILE = "profile"  # the median of earlier runs of this very program here
+    ROOFLINE = "roofline"  # operations and bytes, on the ceilings of the device
+    GUESSED = "guessed"  # only the bytes of what it touches are known
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of a task alone on a device, on `cores` of them; it goes through `memory_bytes` of
+    the node's memory meanwhile (0: it stays in the caches).
+    """
+
+    seconds: float
+    source: CostSource
+    why: str
+    cores: int = 1
+    memory_bytes: float = 0.0
+
+    def __repr__(self) -> str:
+        return brief(self, f"{format_seconds(self.seconds)} ({self.source.value}): {self.why}")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What is known of the tasks of a graph. demands: of one run of a task. profile: seconds by
+    task and device's name, of earlier runs; those of another device of its kind do as well. given:
+    seconds of a task on a core of the fastest node.
+    """
+
+    demands: Mapping[str, Demand] = field(default_factory=dict[str, Demand])
+    profile: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    given: Mapping[str, float] = field(default_factory=dict[str, float])
+    matrix: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict[str, Mapping[str, float]]
+    )
+    """Seconds of a task by the device's name, where they are known for each."""
+
+    def of(self, task: Task, device: Device, graph: TaskGraph, topology: Topology) -> Cost:
+        """What `task` costs on `device` of `topology`."""
+        if task.name in self.matrix:
+            seconds = self.matrix[task.name][device.name]
+            return Cost(seconds, CostSource.MEASURED, f"given for {device.name}")
+        if task.name in self.given:
+            return self._as_given(task, device, topology)
+        known = self._profiled(task, device, topology)
+        modelled = self._modelled(task, device, graph, topology)
+        if known is None:
+            return modelled
+        return Cost(
+            known,
+            CostSource.PROFILE,
+            "the median of earlier runs here",
+            modelled.cores,
+            min(modelled.memory_bytes, known * _node(device, topology).memory_bytes_per_s),
+        )
+
+    def _profiled(self, task: Task, device: Device, topology: Topology) -> float | None:
+        """On that device, else on the first of its kind."""
+        times = self._by_task.get(task.name, {})
+        if device.name in times:
+            return times[device.name]
+        kinds = {each.name: each.kind for each in topology.devices}
+        return next((s for name, s in times.items() if kinds.get(name) is device.kind), None)
+
+    @cached_property
+    def _by_task(self) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {}
+        for (task, device), seconds in self.profile.items():
+            found.setdefault(task, {})[device] = seconds
+        return found
+
+    def alike(self, device: Device, topology: Topology) -> tuple[object, ...]:
+        """Devices for which this is equal cost the same."""
+        named = device.name in self._named
+        cores = topology.cores_of_rank[device.rank]
+        gpu = _accelerator(device, topology)
+        return device.kind.name, device.node, cores, gpu, device.name if named else ""
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The devices whose names tell costs apart."""
+        by_device = {name for seconds in self.matrix.values() for name in seconds}
+        return frozenset({name for _, name in self.profile} | by_device)
+
+    def _as_given(self, task: Task, device: Device, topology: Topology) -> Cost:
+        node = _node(device, topology)
+        fastest = max(each.core_flops_per_s for each in topology.speeds.nodes)
+        seconds = self.given[task.name] * fastest / node.core_flops_per_s
+        slower = node.core_flops_per_s < fastest
+        why = "given with the graph" + (", for the fastest node's cores" if slower else "")
+        return Cost(seconds, CostSource.MEASURED, why)
+
+    def _modelled(self, task: Task, device: Device, graph: TaskGraph, topology: Topology) -> Cost:
+        demand, source = self.demands.get(task.name), CostSource.ROOFLINE
+        if demand is None:
+            demand, source = Demand(0, _touched_bytes(task, graph)), CostSource.GUESSED
+        gpu = _accelerator(device, topology)
+        if gpu is not None:
+            return _on_gpu(demand, gpu, source)
+        return _on_cores(demand, device, topology, source)
+
+
+def _on_gpu(demand: Demand, gpu: Accelerator, source: CostSource) -> Cost:
+    flops_per_s = gpu.flops_per_s * (2 if demand.element == "f32" else 1) * REACHED_OF_PEAK
+    seconds = max(demand.flops / flops_per_s, demand.nbytes / gpu.memory_bytes_per_s)
+    return Cost(seconds, source, f"{_words(demand, source)}, on {gpu.name}", cores=0)
+
+
+def _on_cores(demand: Demand, device: Device, topology: Topology, source: CostSource) -> Cost:
+    """An emulated GPU is one core of its rank."""
+    node = _node(device, topology)
+    cores = 1 if device.kind.family == GPU_FAMILY else topology.cores_of_rank[device.rank]
+    flops_per_s = node.core_flops_per_s * cores * (2 if demand.element == "f32" else 1)
+    compute_s = demand.flops / (flops_per_s * REACHED_OF_PEAK)
+    stream_s = demand.nbytes / node.stream_bytes_per_s(demand.nbytes, cores)
+    bound = "arithmetic" if compute_s >= stream_s else "memory"
+    through = float(demand.nbytes) if node.in_memory(demand.nbytes, cores) else 0.0
+    on = f"on {count(cores, 'core')}, bound by {bound}"
+    emulated = ", emulated" if device.emulated else ""
+    why = f"{_words(demand, source)}, {on}{emulated}"
+    return Cost(max(compute_s, stream_s), source, why, cores, through)
+
+
+def _words(demand: Demand, source: CostSource) -> str:
+    if source is CostSource.GUESSED:
+        return f"{format_bytes(demand.nbytes)} touched, operations not known"
+    return f"{demand.flops:,} flops on {format_bytes(demand.nbytes)}"
+
+
+def _touched_bytes(task: Task, graph: TaskGraph) -> int:
+    itemsize = {storage.name: storage.itemsize for storage in graph.storages}
+    return sum(size(access.region) * itemsize[access.storage] for access in task.accesses)
+
+
+def _node(device: Device, topology: Topology) -> Node:
+    return topology.speeds.node(device.node)
+
+
+def _accelerator(device: Device, topology: Topology) -> Accelerator | None:
+    """What is known of a GPU that is one."""
+    if device.kind.family != GPU_FAMILY or device.emulated:
+        return None
+    there = _node(device, topology).accelerators
+    return next((each for each in there if each.name == device.name), there[0] if there else None)

@@ -1,0 +1,94 @@
+"""Seconds of tasks, and where they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from avial_lab.core.cache import Cache
+from avial_lab.machine.demand import Demand
+from avial_lab.machine.devices import CPU
+from avial_lab.machine.platform import Node, Platform
+from avial_lab.machine.topology import Device, Topology
+from avial_lab.planning.costs import Costs, CostSource
+from avial_lab.planning.profile import KEPT, Profile
+from avial_lab.trace import Event, EventKind, Trace
+from tests.plot import by_hand
+
+NODE = Node("n", 4, 1e9, 1e9, 2e9, 0, caches=((1000, 8e9),))
+
+
+def _machine(ranks: int) -> Topology:
+    platform = Platform((NODE,), (), "a test")
+    devices = tuple(Device(f"cpu{r}", CPU, r, "x86_64", "n") for r in range(ranks))
+    return Topology(ranks, devices, platform)
+
+
+@pytest.mark.parametrize(
+    ("demand", "ranks", "seconds"),
+    [
+        (Demand(10**9, 8, "f64"), 1, 0.5),  # 4 cores, half of their peak
+        (Demand(10**9, 8, "f64"), 4, 2.0),  # a core for each rank
+        (Demand(10**9, 8, "f32"), 4, 1.0),
+        (Demand(0, 10**9, "f64"), 4, 1.0),  # one core's share of the memory
+        (Demand(0, 10**9, "f64"), 1, 0.5),  # all that the memory gives
+        (Demand(0, 800, "f64"), 4, 1e-7),  # from the cache
+    ],
+)
+def test_the_roofline_of_a_rank(demand: Demand, ranks: int, seconds: float) -> None:
+    graph, machine = by_hand.heat_graph(), _machine(ranks)
+    task = graph.tasks[0]
+    cost = Costs({task.name: demand}).of(task, machine.devices[0], graph, machine)
+    assert cost.source is CostSource.ROOFLINE
+    assert cost.seconds == pytest.approx(seconds)
+    assert cost.memory_bytes == (10**9 if demand.nbytes == 10**9 else 0)
+
+
+def test_a_profile_overrides_the_roofline_and_says_so() -> None:
+    graph, machine = by_hand.heat_graph(), _machine(2)
+    task = graph.tasks[0]
+    costs = Costs({task.name: Demand(10**9, 8)}, {(task.name, "cpu1"): 3.0})
+    for device in machine.devices:  # of the same kind
+        cost = costs.of(task, device, graph, machine)
+        assert (cost.seconds, cost.source) == (3.0, CostSource.PROFILE)
+
+
+def test_what_nothing_is_known_of_is_a_guess() -> None:
+    graph, machine = by_hand.heat_graph(), _machine(2)
+    cost = Costs().of(graph.tasks[1], machine.devices[0], graph, machine)
+    assert cost.source is CostSource.GUESSED
+    assert "operations not known" in cost.why
+
+
+# Profiles -----------------------------------------------------------------------------------------
+
+
+def _run(seconds: float, label: str = "measured") -> Trace:
+    return Trace(1, (Event(EventKind.TASK, "t", 0, "cpu0", 0.0, seconds),), label)
+
+
+def test_one_spike_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    profile = Profile("key")
+    for seconds in (1.0, 1.25, 100.0, 1.25, 1.0, 1.25):
+        profile.add(_run(seconds))
+    profile.add(_run(7.0, "simulated on a test"))  # which is none
+    assert profile.seconds == {("t", "cpu0"): 1.25}
+    profile.save()
+    again = Profile("key")
+    assert again.seconds == {("t", "cpu0"): 1.25}
+    assert not Profile("another program").seconds
+    for _ in range(3 * KEPT):
+        again.add(_run(2.0))
+    assert again.runs == KEPT
+    assert again.seconds == {("t", "cpu0"): 2.0}
+
+
+@pytest.mark.parametrize("stored", [b"[[1]]", b"{", b'[["t", "cpu0", -1.0]]', b'[["t", "cpu0"]]'])
+def test_what_another_version_has_stored_is_nothing(
+    stored: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Cache(tmp_path / "avial_lab" / "profile").put("key", stored)
+    assert not Profile("key").seconds
