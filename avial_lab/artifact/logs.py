@@ -16,7 +16,7 @@ import numpy as np
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import EVENT_PARTIAL, RunEvent
-from avial_lab.machine.devices import CPU
+from avial_lab.machine.devices import place_name
 from avial_lab.planning.message_steps import message_step
 from avial_lab.planning.schedule import RankProgram, Step, StepKind, Transfer
 from avial_lab.trace import Event, EventKind
@@ -136,10 +136,13 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class EventLog:
-    """Reads what the ownership runtime leaves: int64 (events, EVENT_WORDS), by `EVENT_FIELDS`."""
+    """Reads what the ownership runtime leaves: int64 (events, EVENT_WORDS), by `EVENT_FIELDS`. What
+    ran on a device has its place as `peer`.
+    """
 
     phases: Sequence[str]
     storages: Sequence[Storage]
+    ranks: int = 0
 
     def rows(self, logs: Mapping[int, np.ndarray], clock: Clock) -> Iterator[Row]:
         numbers = _Numbers()
@@ -157,7 +160,8 @@ class EventLog:
         logged = RunEvent(code % EVENT_PARTIAL)
         kind, shared = LOGGED[logged], logged.collective
         if kind is EventKind.TASK:
-            yield Row(kind, phase, rank, start, end, CPU.device_name(rank), turn=turn)
+            device = place_name(peer if peer >= 0 else rank, self.ranks)
+            yield Row(kind, phase, rank, start, end, device, turn=turn)
             return
         if kind is EventKind.BARRIER:
             yield Row(kind, f"barrier after {phase}", rank, start, end, turn=turn)

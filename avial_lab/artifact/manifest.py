@@ -51,7 +51,8 @@ class Manifest(ABC):
 
     The entry takes one memref descriptor for each of `storages`, in that order, and `numbers`
     behind them: those that are no constants in the code. `results` are those foreseen. `kinds` are
-    those of the devices that tasks are placed on, by the devices' names.
+    those of the devices that tasks are placed on, by the devices' names. `drivers` are the ranks
+    that drive each device with memory of its own; none where nothing is launched there.
 
     `edited` is the stage that was changed by hand, empty for a program as it was compiled.
     `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
@@ -71,6 +72,7 @@ class Manifest(ABC):
     instruction_sets: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
+    drivers: tuple[int, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -214,7 +216,7 @@ class DerivedMessages(Manifest):
 
     @property
     def log(self) -> EventLog:
-        return EventLog(self.phases, self.storages)
+        return EventLog(self.phases, self.storages, self.ranks)
 
     @property
     def tasks(self) -> Iterable[tuple[str, int]]:

@@ -151,9 +151,16 @@ PLAIN = Pipeline(
             "drop-in",
             what="Wraps parallel nests in replicates, sequential loops around them in converges, "
             "and the rest in tasks.",
-            why="Last: what it wraps is divided as it is.",
+            why="After all that changes loops: what it wraps is divided as it is.",
             at="avial_lab.compiler.passes.tasks.drop_in:DropIn",
             when="a function",
+        ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
         ),
     ),
 )
@@ -331,6 +338,13 @@ WRITTEN = Pipeline(
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
         ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
+        ),
     ),
 )
 
@@ -442,7 +456,8 @@ PHASES_TO_MPI = Pipeline(
         ),
         Row(
             "replicate-to-mpi",
-            what="Lowers phases to functions; the entry calls the ownership runtime around them.",
+            what="Lowers phases to functions; the entry calls the ownership runtime around them, "
+            "and checks bounds that it loads.",
             why="Last: it removes the last operations of the avial dialect.",
             at="avial_lab.compiler.passes.distribution.replicate_to_mpi:ReplicateToMpi",
         ),
@@ -470,6 +485,15 @@ LOOPS = Pipeline(
             at="avial_lab.compiler.passes.tasks.normalise_tasks:NormaliseTasks",
             optional=True,
             sizes={"least": Size("fewest iterations of a body that is normalised", 1, 1 << 30)},
+        ),
+        Row(
+            "check-loaded",
+            what="Checks once, before a loop with bounds that a task loads, that it stays in its "
+            "arrays.",
+            why="After normalise-tasks, which makes bounds and subscripts affine, and before all "
+            "passes that change loops: the check is of the accesses of the source.",
+            at="avial_lab.compiler.passes.tasks.check_loaded:CheckLoaded",
+            when="not with no_bounds",
         ),
         Row(
             "split-wraparound",
@@ -783,6 +807,13 @@ _TO_MACHINE = (
         at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
     ),
     Row(
+        "launch-on-devices",
+        what="Puts the calls that devices make into their queues, with arrays where they lie "
+        "there.",
+        why="Once functions have the arguments that they keep; before the entry takes pointers.",
+        at="avial_lab.compiler.passes.host.launch_on_devices:LaunchOnDevices",
+    ),
+    Row(
         "mpi-to-llvm",
         what="Lowers messages to calls of MPI; steps record themselves in journal and trace.",
         why="Last: after it the entry takes pointers, not memrefs.",
@@ -838,6 +869,12 @@ HOST = Pipeline(
             why="Before the passes on loads and stores: they handle those of memref only.",
         ),
         Row(
+            "switches-to-ifs",
+            what="Lowers switches on an index to comparisons of 64 bits.",
+            why="Before convert-scf-to-cf, which compares 32 of them.",
+            at="avial_lab.compiler.passes.host.switches_to_ifs:SwitchesToIfs",
+        ),
+        Row(
             "reset-globals",
             what="Resets globals to their initial values at the start of every run.",
             why="Before copies-to-loops: it creates memref.copy.",
@@ -850,6 +887,12 @@ HOST = Pipeline(
             at="avial_lab.compiler.passes.host.copies_to_loops:CopiesToLoops",
         ),
         *_TO_MACHINE,
+        Row(
+            "leave-tasks",
+            what="Turns the checks of check-loaded into branches to the end of the task.",
+            why="Last: after it functions have several blocks.",
+            at="avial_lab.compiler.passes.host.leave_tasks:LeaveTasks",
+        ),
     ),
 )
 
@@ -1008,6 +1051,12 @@ SELECT = Pipeline(
             what="Erases every function that no GPU task needs.",
             why="First, on the output of stage mpi; the host part is lowered separately.",
             at="avial_lab.compiler.passes.gpu.select_gpu_tasks:SelectGpuTasks",
+        ),
+        Row(
+            "switches-to-ifs",
+            what="Lowers switches on an index to comparisons of 64 bits.",
+            why="Before convert-scf-to-cf, which compares 32 of them, on a GPU too.",
+            at="avial_lab.compiler.passes.host.switches_to_ifs:SwitchesToIfs",
         ),
         Row(
             "exact-affine",
@@ -1200,6 +1249,20 @@ DEFINITIONS = Pipeline(
             "lower-affine",
             what="Lowers the affine operations that are left: vectors, parallel reductions.",
             why="After affine-by-definition, which leaves them.",
+        ),
+        Row(
+            "switches-by-definition",
+            what="Numbers the cases of a switch in their order.",
+            why="Before the conversion of scf, which compares only 32 bits.",
+            at="avial_lab.compiler.worker.reference.scalars:SwitchesByDefinition",
+        ),
+        Row(
+            "vector-accesses-by-definition",
+            what="Lowers transfers, gathers, scatters and masked accesses to loads and stores of "
+            "elements.",
+            why="After lower-affine, which makes some; before check-bounds, which looks at loads "
+            "and stores.",
+            at="avial_lab.compiler.worker.reference.vector_accesses:VectorAccessesByDefinition",
         ),
         Row(
             "scalars-by-definition",

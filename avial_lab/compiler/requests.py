@@ -258,8 +258,8 @@ class Printed:
 
 @dataclass(frozen=True)
 class RunReference:
-    """Ask: run the program in program order on these storages, checking every index. Answer:
-    `Referenced`.
+    """Ask: run the program in program order on these storages, checking every index where `bounds`
+    are to be. Answer: `Referenced`.
 
     `strict` as in `CompileOptions`: the reference of a run has that run's arithmetic.
 
@@ -271,6 +271,7 @@ class RunReference:
     data: Mapping[str, np.ndarray]
     journal: str | None = None
     strict: bool = False
+    bounds: bool = True
 
     def __repr__(self) -> str:
         return brief(self, f"on {listed(list(self.data))} {self.source!r}")

@@ -9,6 +9,7 @@ What cannot be switched off by a name is kept from meeting what it gets wrong:
 | ------------------------------------------------- | ---------------- | -------------------- |
 | index.cmp of a difference with 0                  | llvm#216042      | `index-to-arith`     |
 | index.ceildivs of the least number                | llvm PR 223127   | `index-to-arith`     |
+| scf.index_switch of more than 32 bits             | tests/witness    | `switches-to-ifs`    |
 | affine ceildiv of the least number (lower-affine) | llvm PR 215696   | `exact-affine`       |
 | trunci of trunci hands promises on (its folder)   | llvm PR 189164   | `drop-promises`      |
 """

@@ -167,6 +167,7 @@ class Table(IntEnum):
     FOOTPRINTS = 7
     TOTALS = 8
     CARRIED = 9
+    COPIES = 10
 
 
 class ErrorCode(IntEnum):
@@ -176,6 +177,8 @@ class ErrorCode(IntEnum):
     TOO_MANY_DIMS = 0x7FFFFF02
     NOT_GIVEN = 0x7FFFFF03
     NO_SCRATCH = 0x7FFFFF04
+    OUTSIDE = 0x7FFFFF05
+    DEVICE = 0x7FFFFF06
 
 
 PREFIXES: dict[type[Enum], str] = {

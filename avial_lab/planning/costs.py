@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from avial_lab.core.regions import size
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
@@ -66,16 +67,7 @@ class Costs:
             return Cost(seconds, CostSource.MEASURED, f"given for {device.name}")
         if task.name in self.given:
             return self._as_given(task, device, topology)
-        known = self.profile.get((task.name, device.name))
-        if known is None:
-            known = next(
-                (
-                    seconds
-                    for (name, other), seconds in self.profile.items()
-                    if name == task.name and _same_kind(other, device, topology)
-                ),
-                None,
-            )
+        known = self._profiled(task, device, topology)
         modelled = self._modelled(task, device, graph, topology)
         if known is None:
             return modelled
@@ -86,6 +78,34 @@ class Costs:
             modelled.cores,
             min(modelled.memory_bytes, known * _node(device, topology).memory_bytes_per_s),
         )
+
+    def _profiled(self, task: Task, device: Device, topology: Topology) -> float | None:
+        """On that device, else on the first of its kind."""
+        times = self._by_task.get(task.name, {})
+        if device.name in times:
+            return times[device.name]
+        kinds = {each.name: each.kind for each in topology.devices}
+        return next((s for name, s in times.items() if kinds.get(name) is device.kind), None)
+
+    @cached_property
+    def _by_task(self) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {}
+        for (task, device), seconds in self.profile.items():
+            found.setdefault(task, {})[device] = seconds
+        return found
+
+    def alike(self, device: Device, topology: Topology) -> tuple[object, ...]:
+        """Devices for which this is equal cost the same."""
+        named = device.name in self._named
+        cores = topology.cores_of_rank[device.rank]
+        gpu = _accelerator(device, topology)
+        return device.kind.name, device.node, cores, gpu, device.name if named else ""
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The devices whose names tell costs apart."""
+        by_device = {name for seconds in self.matrix.values() for name in seconds}
+        return frozenset({name for _, name in self.profile} | by_device)
 
     def _as_given(self, task: Task, device: Device, topology: Topology) -> Cost:
         node = _node(device, topology)
@@ -147,8 +167,3 @@ def _accelerator(device: Device, topology: Topology) -> Accelerator | None:
         return None
     there = _node(device, topology).accelerators
     return next((each for each in there if each.name == device.name), there[0] if there else None)
-
-
-def _same_kind(name: str, device: Device, topology: Topology) -> bool:
-    there = next((each for each in topology.devices if each.name == name), None)
-    return there is not None and there.kind is device.kind

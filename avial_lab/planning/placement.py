@@ -26,13 +26,16 @@ def schedule_tasks(
     policy: Policy = Policy.LEVELS,
     sync: Sync = Sync.EDGES,
     costs: Costs | None = None,
+    **how: object,
 ) -> Schedule:
     """Place the tasks of `graph` on the devices of `topology`, and derive what has to move.
 
     `costs` are what policies look at that look at any; without them a task costs what its arrays
-    take to go through. Raises ScheduleError for a target that no device satisfies.
+    take to go through. `how` is for `search`: seed, budget_s, progress.
+
+    Raises ScheduleError for a target that no device satisfies.
     """
-    placements = policy.place(graph, topology, costs or Costs())
+    placements = policy.place(graph, topology, costs or Costs(), **how)
     _check_order(graph, [placement.task for placement in placements])
     return _scheduled(graph, topology, placements, policy, sync)
 

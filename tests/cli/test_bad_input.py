@@ -289,7 +289,12 @@ def test_a_number_that_does_not_fit(mistake: str) -> None:
             {"gpus": -1},
             snapshot("-1 GPUs cannot be driven by 2 ranks → each rank drives at most one"),
         ),
-        ({"policy": "fastest"}, snapshot("unknown policy 'fastest' → there are: levels")),
+        (
+            {"policy": "fastest"},
+            snapshot(
+                "unknown policy 'fastest' → there are: levels, heft, peft, min-memory, critical-locality, search, exact"
+            ),
+        ),
         ({"sync": "never"}, snapshot("unknown sync 'never' → there are: edges, levels")),
     ],
 )

@@ -48,7 +48,7 @@ class InThisProcess:
 
     asked: int = 0
 
-    def ask(self, question: Build, *, timeout_s: float | None = None) -> object:
+    def ask(self, question: Build, **_: object) -> object:
         self.asked += 1
         answered = answer(question)
         if isinstance(answered, AvialError):
@@ -125,7 +125,7 @@ def test_a_pass_that_every_program_needs(
 def test_what_fails_in_any_case_is_told_as_it_failed_first(
     compiler: InThisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def always(question: Build, *, timeout_s: float | None = None) -> Built:
+    def always(question: Build, **_: object) -> Built:
         compiler.asked += 1
         raise InternalError(f"fault {compiler.asked}")
 
@@ -140,7 +140,7 @@ def test_what_fails_in_any_case_is_told_as_it_failed_first(
 def test_a_crash_is_a_fault_and_a_time_limit_is_not(
     compiler: InThisProcess, monkeypatch: pytest.MonkeyPatch, fault: AvialError, asked: int
 ) -> None:
-    def always(question: Build, *, timeout_s: float | None = None) -> Built:
+    def always(question: Build, **_: object) -> Built:
         compiler.asked += 1
         raise fault
 
@@ -156,7 +156,7 @@ def test_what_a_crash_left_is_not_kept(
     """The worker may have been killed: the next time the program is compiled as ever."""
     ask = compiler.ask
 
-    def once(question: Build, *, timeout_s: float | None = None) -> object:
+    def once(question: Build, **_: object) -> object:
         monkeypatch.setattr(compiler, "ask", ask)
         raise CompilerCrash(
             "the compiler's process was killed by SIGKILL", hint="a reproducer is in x; …"

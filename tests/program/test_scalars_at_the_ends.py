@@ -90,6 +90,29 @@ def test_a_switch_with_doubled_and_constant_results(ranks: int) -> None:
     check(text, {"x": WIDE, "o": np.zeros((8, 3), np.int64)}, {"o": want}, ranks=ranks)
 
 
+@pytest.mark.parametrize("place", ["function", "task"])
+def test_a_switch_on_more_than_32_bits(place: str) -> None:
+    arrays = "%x: memref<6xindex>, %y: memref<6xi64>"
+    body = """affine.for %i = 0 to 6 {
+      %v = affine.load %x[%i] : memref<6xindex>
+      %one = arith.constant 1 : i64
+      %two = arith.constant 2 : i64
+      %three = arith.constant 3 : i64
+      %r = scf.index_switch %v -> i64
+      case 3 { scf.yield %one : i64 }
+      case 8589934595 { scf.yield %three : i64 }
+      default { scf.yield %two : i64 }
+      affine.store %r, %y[%i] : memref<6xi64>
+    }"""
+    text = f"func.func @f({arrays}) {{\n{body}\nreturn\n}}"
+    if place == "task":
+        head = f'avial.schedule {arrays} {{\n%cpu = avial.target {{arch = "cpu"}}\n'
+        text = f"{head}%t = avial.task %cpu, %x, %y {{\n{body}\n}}\n}}"
+    given = np.array([0, 3, 2**32 + 3, -1, 2**33 + 3, 3 - 2**62])
+    want = np.array([2, 1, 2, 2, 3, 2])
+    check(text, {"x": given, "y": np.zeros(6, np.int64)}, {"y": want}, ranks=2)
+
+
 RESULTS = {
     "%v, %v, %s": lambda v, s: [v, v, s],
     "%v, %s, %v": lambda v, s: [v, s, v],

@@ -21,6 +21,7 @@ EXPORTED = (
     "avial_byte",
     "avial_status_ignore",
     "avial_error",
+    "avial_outside_words",
     "avial_journal",
     "avial_trace",
     "avial_bounds",

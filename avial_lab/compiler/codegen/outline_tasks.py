@@ -50,14 +50,12 @@ class TaskFunction:
     numbers: tuple[ir.Attribute, ...] = ()
 
 
-def outline_tasks(
-    module: ir.Operation, function: ir.Operation, *, share: bool
-) -> dict[str, TaskFunction]:
+def outline_tasks(module: ir.Operation, function: ir.Operation) -> dict[str, TaskFunction]:
     """Move every task's body into a function before `function`; the tasks are left empty.
 
     What a body captures is passed in where it is an array, and repeated inside where it is a pure
-    operation (a constant, a subview). With `share`, bodies that are equal but for their arrays and
-    numbers have one function, which takes the numbers that differ.
+    operation (a constant, a subview). Bodies that are equal but for their arrays and numbers have
+    one function, which takes the numbers that differ.
     """
     taken = {
         ir.StringAttr(op.attributes["sym_name"]).value
@@ -66,7 +64,7 @@ def outline_tasks(
     }
     taken.add("main")
     calls: dict[str, TaskFunction] = {}
-    for bodies in _alike(function, share=share):
+    for bodies in _alike(function):
         first = bodies[0]
         # Assemblers take no symbol that begins with a digit, and `%3` is a name of MLIR's own.
         symbol = f"task{first.name}" if first.name[0].isdigit() else first.name
@@ -82,17 +80,14 @@ def outline_tasks(
     return calls
 
 
-def _alike(function: ir.Operation, *, share: bool) -> list[list[_Body]]:
+def _alike(function: ir.Operation) -> list[list[_Body]]:
     """The tasks' bodies, in program order; those together that one function can serve."""
     found: dict[object, list[_Body]] = {}
     for task in tasks_of(function):
         body = _Body.of(task)
-        key: object = body.name
-        if share:
-            # A kernel's text is shown for each task, with its numbers.
-            numbers = body.shape.numbers if kind_for(body.arch).family == GPU_FAMILY else ()
-            key = (body.arch, body.shape.facts, numbers)
-        found.setdefault(key, []).append(body)
+        # A kernel's text is shown for each task, with its numbers.
+        numbers = body.shape.numbers if kind_for(body.arch).family == GPU_FAMILY else ()
+        found.setdefault((body.arch, body.shape.facts, numbers), []).append(body)
     return list(found.values())
 
 

@@ -5,6 +5,10 @@ llvm.mlir.global external @avial_comm(0 : i64) : i64            // a communicato
 llvm.mlir.global external @avial_byte(0 : i64) : i64            // MPI_BYTE
 llvm.mlir.global external @avial_status_ignore(0 : i64) : i64   // MPI_STATUS_IGNORE
 llvm.mlir.global external @avial_error(0 : i64) : i64           // first nonzero return code | step << 32
+llvm.mlir.global external @avial_outside_words() : !llvm.array<6 x i64> {  // text, dimension, index, size, line, column
+  %zeros = llvm.mlir.zero : !llvm.array<6 x i64>
+  llvm.return %zeros : !llvm.array<6 x i64>
+}
 llvm.mlir.global external @avial_journal() : !llvm.ptr {        // one i64: the step that runs now
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.return %null : !llvm.ptr
@@ -17,6 +21,11 @@ llvm.mlir.global external @avial_trace() : !llvm.ptr {          // 2 timespec fo
 llvm.mlir.global external @avial_bounds() : !llvm.ptr {         // site + 1, dimension, index, size
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.return %null : !llvm.ptr
+}
+
+llvm.mlir.global internal @avial.resume() {alignment = 16 : i64} : !llvm.array<128 x i64> {  // a jmp_buf, of any system
+  %none = llvm.mlir.zero : !llvm.array<128 x i64>
+  llvm.return %none : !llvm.array<128 x i64>
 }
 
 llvm.func @clock_gettime(i32, !llvm.ptr) -> i32
@@ -275,7 +284,9 @@ llvm.func internal @avial.barrier() attributes {passthrough = ["noinline"]} {
   llvm.return
 }
 
-// An access outside its array: the first one is kept for the person who asks.
+llvm.func @longjmp(!llvm.ptr, i32)
+
+// An access outside its array: the first one is kept for the person who asks, and the program ends there.
 llvm.func internal @avial.outside(%site: i64, %dimension: i64, %index: i64, %size: i64) attributes {passthrough = ["noinline", "cold"]} {
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
@@ -293,6 +304,24 @@ llvm.func internal @avial.outside(%site: i64, %dimension: i64, %index: i64, %siz
   llvm.store %index, %at2 : i64, !llvm.ptr
   %at3 = llvm.getelementptr %record[3] : (!llvm.ptr) -> !llvm.ptr, i64
   llvm.store %size, %at3 : i64, !llvm.ptr
+  %resume = llvm.mlir.addressof @avial.resume : !llvm.ptr
+  %code = llvm.mlir.constant(1 : i32) : i32
+  llvm.call @longjmp(%resume, %code) : (!llvm.ptr, i32) -> ()
+  llvm.br ^done
+^done:
+  llvm.return
+}
+
+// In a task: an access leaves its array, and the task ends before it. (The ownership runtime has one of its own.)
+llvm.func internal @avial.leave(%phase: i64, %words: !llvm.ptr) attributes {passthrough = ["noinline", "cold"]} {
+  %sound = llvm.call @avial.sound() : () -> i1
+  llvm.cond_br %sound, ^first, ^done
+^first:
+  %code = llvm.mlir.constant(2147483397 : i32) : i32
+  %to = llvm.mlir.addressof @avial_outside_words : !llvm.ptr
+  %bytes = llvm.mlir.constant(48 : i64) : i64
+  "llvm.intr.memcpy"(%to, %words, %bytes) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  llvm.call @avial.check(%code) : (i32) -> ()
   llvm.br ^done
 ^done:
   llvm.return

@@ -31,6 +31,12 @@ in the first step, and by how many these are fewer with every step.
 HALO = "avial.halo"
 """On a replicate with such loops: the most iterations that any of them runs before and after."""
 
+PLACES = "avial.places"
+"""On a phase that runs on devices: the numbers of their memories."""
+
+LAUNCH = "avial.launch"
+"""On a call that a device is to make: of each operand the number of the array, -1 for a number."""
+
 ALONE = "avial.alone"
 """On a schedule: why one of several ranks runs all of it."""
 

@@ -30,8 +30,8 @@ def parse_passes(text: str) -> tuple[Pass | str, ...]:
     """Passes from their printed form, one after the other; what is none of ours is MLIR's.
     PassError where one is not written as a pass: MLIR's nested pipelines are for mlir-opt.
 
-    >>> [str(item) for item in parse_passes("tasks-to-mpi{share=false},lower-affine,mpi-to-llvm")]
-    ['tasks-to-mpi{share=false}', 'lower-affine', 'mpi-to-llvm']
+    >>> [str(item) for item in parse_passes("jam-for-stores{rows=4},lower-affine,mpi-to-llvm")]
+    ['jam-for-stores{rows=4}', 'lower-affine', 'mpi-to-llvm']
     """
     if not re.fullmatch(rf"{_PASS}(,{_PASS})*", text):
         raise PassError(

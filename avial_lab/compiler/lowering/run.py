@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -13,7 +14,7 @@ from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.upstream import spelled
-from avial_lab.core.errors import AvialError, InternalError, PassError
+from avial_lab.core.errors import AvialError, InternalError, PassError, VerifyError
 from avial_lab.core.underway import tell
 
 
@@ -32,6 +33,8 @@ Stages = Iterator[tuple[Stage, ir.Operation | MachineCode | None]]
 """Each stage with what it is the text of: the live module, changed once the next is asked for, or
 the machine code.
 """
+
+_SHAPES = re.compile(r"'(?:linalg|memref\.copy|memref\.cast)\b.*\b(?:shape|dimension|incompatible)")
 
 _STRUCTURED = ("'linalg.", "'tensor.", "'tosa.")
 
@@ -76,6 +79,8 @@ def _run_ours(module: ir.Operation, item: Pass) -> None:
     try:
         item(module)
     except ir.MLIRError as error:
+        if _is_of_shapes(error):
+            raise
         raise InternalError(f"{_said(error)} in the pass {item}\n{error}") from error
 
 
@@ -84,10 +89,15 @@ def _verify(module: ir.Operation, passes: Sequence[Pass | str]) -> None:
     try:
         module.verify()
     except ir.MLIRError as error:
-        if _said(error).startswith(_STRUCTURED):
+        if _said(error).startswith(_STRUCTURED) or _is_of_shapes(error):
             raise  # shapes that do not fit, which nobody sees in an operation with a name
         names = ",".join(map(str, passes))
         raise InternalError(f"{_said(error)} after the passes {names}\n{error}") from None
+
+
+def _is_of_shapes(error: ir.MLIRError) -> bool:
+    """Whether arrays of these sizes do not go together, which is the caller's to mend."""
+    return bool(_SHAPES.match(_said(error)))
 
 
 def _said(error: ir.MLIRError) -> str:
@@ -111,6 +121,12 @@ def _pass_error(error: ir.MLIRError, passes: Sequence[Pass | str]) -> AvialError
     if not error.error_diagnostics:
         return InternalError(f"{error} in the passes {names}")
     first = error.error_diagnostics[0]
+    if _is_of_shapes(error):
+        return VerifyError(
+            f"sizes that do not fit: {first.message}",
+            span=span_of(first.location),
+            hint="give arrays whose sizes agree",
+        )
     return PassError(f"{first.message} (in the passes {names})", span=span_of(first.location))
 
 

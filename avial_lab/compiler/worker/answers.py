@@ -136,7 +136,13 @@ def _reference(question: RunReference) -> Referenced:
     buffers, storages = caller_memory(program_function(module), question.source.binding)
     step = None if question.journal is None else _mapped(question.journal)
     result = reference(
-        module, buffers, storages, question.data, strict=question.strict, journal=step
+        module,
+        buffers,
+        storages,
+        question.data,
+        bounds_checks=question.bounds,
+        strict=question.strict,
+        journal=step,
     )
     violations = tuple(
         Violation(found.message, with_text(found.span, question.source))

@@ -46,17 +46,20 @@ from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
+from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
 from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
 from avial_lab.compiler.worker.explain import verdicts_on
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.plan import planned_binary
+from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.buffers import Number
 from avial_lab.core.cache import digest, fingerprint, made_once, spelled
 from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.costs import Costs
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.placement import schedule_phases, schedule_tasks
 from avial_lab.planning.policies import Policy
@@ -126,6 +129,7 @@ def split_program(
     *,
     grid: bool = False,
     strict: bool = False,
+    on: str = "",
     watch: Watch | None = None,
 ) -> SplitProgram:
     """The program as loops around tasks; a plain function that cannot be is one task."""
@@ -134,7 +138,7 @@ def split_program(
         return SplitProgram(as_one(module, "its arrays share memory", strict=strict), whole=True)
     try:
         return SplitProgram(
-            split_into_tasks(module, grid=grid, strict=strict, watch=watch), whole=False
+            split_into_tasks(module, grid=grid, strict=strict, on=on, watch=watch), whole=False
         )
     except PassError as error:
         if not is_plain(module):
@@ -147,6 +151,8 @@ def build_program(question: Build) -> Built:
     if question.options.dynamic:
         return build_dynamic(question, watch)
     module = parse(question.source)
+    function = program_function(module)
+    refuse_many(function, sum(map(is_memref, function.regions[0].blocks[0].arguments)))
     watch.lap("parse")
     if is_plain(module) or is_structured(module):
         return build_loops(question, module, watch)
@@ -165,7 +171,8 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     watch.lap("dag")
     topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
     policy = options.policy or Policy.LEVELS
-    schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync)
+    costs = Costs(task_demands(module.operation)) if policy.looks_at_costs else None
+    schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync, costs=costs)
     watch.lap("schedule")
     done, binary = scheduled_binary(module, schedule, options)
     watch.lap("build")
@@ -199,10 +206,11 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
     strict, grid = question.options.strict, question.options.division.grid
+    on = question.options.on or ""
     if question.whole and is_plain(module):
         split = SplitProgram(as_one(module, question.whole, strict=strict), whole=True)
     else:
-        split = split_program(module, question.source, grid=grid, strict=strict)
+        split = split_program(module, question.source, grid=grid, strict=strict, on=on)
     watch.lap("analysis")
     if not split.whole:
         try:
@@ -235,7 +243,10 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
             module = parse(source, dynamic=True)
             text = str(module.operation.get_asm(enable_debug_info=True))
             structured = _cached_tasks(
-                text, question.options.division.grid, question.options.strict
+                text,
+                question.options.division.grid,
+                question.options.strict,
+                question.options.on or "",
             )
             watch.lap("analysis")
             built = build_split(question, module, structured, watch)
@@ -249,13 +260,13 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
 
 
 @lru_cache(maxsize=8)
-def _cached_tasks(text: str, grid: bool, strict: bool) -> ir.Operation:
+def _cached_tasks(text: str, grid: bool, strict: bool, on: str) -> ir.Operation:
     """The program of that text, with its places, as loops around tasks; nobody changes it."""
     context = ir.Context()
     register(context)
     with context:
         module = ir.Module.parse(text)
-    return split_into_tasks(module, grid=grid, strict=strict)
+    return split_into_tasks(module, grid=grid, strict=strict, on=on)
 
 
 def _fixed(module: ir.Module, source: Source) -> str:
@@ -386,7 +397,13 @@ def planned(
 ) -> tuple[Binary, Plan, Schedule]:
     """A program of loops, the plan of its runs, and the schedule that follows from it."""
     binary, plan = planned_binary(
-        code, graph, topology.ranks, phases, edited=edited, numbers=numbers
+        code,
+        graph,
+        topology.ranks,
+        phases,
+        edited=edited,
+        numbers=numbers,
+        drivers=topology.drivers,
     )
     schedule = schedule_phases(
         graph,
@@ -461,7 +478,11 @@ def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
 
 
 def gpus_of(question: Build, graph: TaskGraph) -> int:
-    """As many as asked for; else one where some task asks for a GPU."""
+    """As many as asked for; else one a rank where all is to run there, or one where some task asks
+    for a GPU.
+    """
     if question.options.gpus is not None:
         return question.options.gpus
+    if question.options.on == GPU_FAMILY:
+        return question.options.ranks
     return int(any(task.target.kind.family == GPU_FAMILY for task in graph.tasks))

@@ -66,6 +66,7 @@ CUDA = DeviceKind(
     covers=_covers,
     backend=Backend.NVPTX,
     engine=None,
+    apart=True,
     option="--gpus 1",
     arches=("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100"),
 )

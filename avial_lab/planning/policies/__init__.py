@@ -12,22 +12,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from avial_lab.machine.topology import Topology
-    from avial_lab.planning.costs import Costs
     from avial_lab.planning.schedule import Placement
-    from avial_lab.planning.task_graph import TaskGraph
 
 
 class Policy(enum.Enum):
-    """How tasks are placed: `levels` goes round-robin over the fitting devices in each level.
+    """How tasks are placed: `levels` goes round-robin over the fitting devices in each level; the
+    others look at what tasks and messages cost.
 
     A policy decides device and order of every task of a program of tasks alone. The iterations of
     loops are placed by their division (`planning/distribution.py`).
     """
 
     LEVELS = "levels"
+    HEFT = "heft"
+    PEFT = "peft"
+    MIN_MEMORY = "min-memory"
+    CRITICAL_LOCALITY = "critical-locality"
+    SEARCH = "search"
+    EXACT = "exact"
 
     @property
-    def place(self) -> Callable[[TaskGraph, Topology, Costs], tuple[Placement, ...]]:
+    def looks_at_costs(self) -> bool:
+        return self is not Policy.LEVELS
+
+    @property
+    def place(self) -> Callable[..., tuple[Placement, ...]]:
         """What places the tasks: the function of the policy's module, loaded when it is used."""
         return import_module(f"{__name__}.{self.value.replace('-', '_')}").place

@@ -11,17 +11,12 @@ import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-from avial_lab.core.c_compiler import CCompiler, loaded
 from avial_lab.core.errors import AvialError, ScheduleError
-from avial_lab.core.toolchain import find_tool
 from avial_lab.core.words import brief, count, format_seconds, listed
-
-_FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra")
-"""No contraction: the same times on every machine."""
+from avial_lab.planning.simulator.native import native
 
 
 @dataclass(frozen=True)
@@ -230,12 +225,7 @@ def _address(values: np.ndarray | None, kind: type[np.generic]) -> int | None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The core, compiled once for this machine's C compiler."""
-    path = find_tool("cc")
-    if path is None:
-        raise AvialError("there is no C compiler", hint="install gcc or clang, or set CC")
-    text = Path(__file__).with_name("events.c").read_text(encoding="utf-8")
-    library = loaded(CCompiler(path.name, str(path), _FLAGS).build(text))
+    library = native("events.c")
     library.avial_simulate.restype = ctypes.c_int64
     library.avial_simulate.argtypes = [ctypes.c_void_p]
     return library

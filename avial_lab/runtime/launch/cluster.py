@@ -28,7 +28,7 @@ from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
 from avial_lab.core.words import brief, count
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
-from avial_lab.machine.topology import Device, Topology, gpus_driven
+from avial_lab.machine.topology import Device, Topology, drivers, gpus_driven
 from avial_lab.runtime.launch.engines import (
     EngineSet,
     EngineSpec,
@@ -38,7 +38,8 @@ from avial_lab.runtime.launch.engines import (
     start_engines,
     take_up_engines,
 )
-from avial_lab.runtime.launch.processes import crowding, stopped_among
+from avial_lab.runtime.launch.hosts import Where, host_lost, lost_host
+from avial_lab.runtime.launch.processes import crowding, refuse_copies, stopped_among
 from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.launch.traces import trace_of
@@ -59,6 +60,7 @@ from avial_lab.runtime.rank.outcome import (
     timed_out,
 )
 from avial_lab.runtime.rank.parcels import pack
+from avial_lab.runtime.rank.relay import LEASE_S
 from avial_lab.runtime.rank.threads import Threads
 from avial_lab.trace import Trace
 
@@ -166,20 +168,32 @@ class Cluster:
         timeout: float = 60.0,
         keep_s: float = 0.0,
         progress: Progress | None = None,
+        where: Where | None = None,
+        lease_s: float | None = None,
     ) -> Cluster:
         """`cpu` engines for CPU work and `gpu` more that drive a GPU each, as cpu + gpu MPI ranks.
+
+        With `where` they are on other machines: as many as that says, in place of `cpu`, the last
+        `gpu` of which drive a GPU (`Hosts.parse("node1,node2", ppn=2)`, `Slurm(4, ppn=16)`). They
+        end when this process does, and where its machine cannot be reached any more, `lease_s`
+        seconds later (by default less than a minute).
 
         A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI
         world. timeout, in seconds, is for the engines to come up; `progress` is called with what is
         being waited for. If this process ends without `stop`, and not in the middle of a run, the
         engines wait `keep_s` seconds for another that connects to them by the cluster's `id`.
         """
+        if where is not None:
+            cpu = where.most - gpu
         if cpu < 0 or gpu < 0 or cpu + gpu < 1:
             raise ClusterError(
                 f"a cluster of {cpu} CPU and {gpu} GPU engines is not possible",
                 hint="ask for at least one engine",
             )
-        spec = EngineSpec(cpu + gpu, profile, timeout, gpu, keep_s)
+        refuse_copies()
+        spec = EngineSpec(
+            cpu + gpu, profile, timeout, gpu, keep_s, where=where, lease_s=lease_s or LEASE_S
+        )
         engines = start_engines(spec, progress=progress or _quiet)
         return cls(engines, spec=spec, gpus=gpu)
 
@@ -256,6 +270,11 @@ class Cluster:
         self._engines.result().leave()
 
     @property
+    def is_local(self) -> bool:
+        """Whether it was started on this machine, by `start` alone."""
+        return self._spec is not None and self._spec.where is None and not self._spec.profile
+
+    @property
     def is_stopped(self) -> bool:
         """Whether it was stopped, here or from outside, and runs nothing any more."""
         return self._stopped
@@ -306,7 +325,7 @@ class Cluster:
             raise ClusterError(
                 "the cluster was stopped from outside", hint="start a new one: Cluster.start()"
             )
-        if self._spec is not None and engines.lost():
+        if self._spec is not None and (engines.lost() or engines.ended()):
             self._replace(engines)
         return self._engines.result()
 
@@ -425,12 +444,12 @@ def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
 
 
 def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
-    """One CPU device a rank, and a GPU device for each of the last `gpus` ranks."""
+    """One CPU device a rank, and `gpus` GPUs as of `machine.topology.drivers`."""
     cpus = [
         Device(CPU.device_name(f.rank), CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
     ]
-    drivers = [(f.rank, f.node) for f in facts[len(facts) - gpus :]]
-    return Topology(len(facts), (*cpus, *gpus_driven(drivers)))
+    driven = [(facts[k].rank, facts[k].node) for k in drivers(len(facts), gpus)]
+    return Topology(len(facts), (*cpus, *gpus_driven(driven)))
 
 
 class _Harmless(Exception):
@@ -531,6 +550,12 @@ class _Watch:
         lost = self.engines.lost()
         if lost:
             raise self._died(*lost)
+        ended = self.engines.ended()
+        if ended:
+            raise ClusterError(
+                f"{ended} has ended, without which no engine answers",
+                hint="somebody killed it, or memory ran out; the next run starts new engines",
+            )
         if time.monotonic() > self.deadline:
             stopped = stopped_among(self.engines.processes, pending)
             steps = self.steps(pending)
@@ -559,6 +584,11 @@ class _Watch:
                 break
             time.sleep(0.005)
         rank = next(iter(deaths), lost[0])
+        gone = lost_host(self.engines.folder, rank)
+        if not deaths and gone is not None:
+            host, how = gone
+            there = [fact.rank for fact in self.engines.facts if fact.node == host]
+            return host_lost(host, how, there)
         if rank >= self.binary.manifest.ranks:
             return ClusterError(
                 f"engine {rank}, which takes no part in the run, died"

@@ -7,13 +7,16 @@ arrive as `Probe`, `Load` and `Run`, objects that unpickle by name), or alone un
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib.util
 import mmap
 import os
 import platform
+import shutil
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,8 +30,9 @@ from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import AvialError
 from avial_lab.core.runtime_constants import EVENT_WORDS
+from avial_lab.core.version import version
 from avial_lab.core.words import brief, format_bytes
-from avial_lab.machine.cpu import Core, check_instruction_sets
+from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets
 from avial_lab.machine.devices.cuda import chip_named
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
@@ -45,6 +49,7 @@ from avial_lab.runtime.rank.parcels import (
     pack,
     unpack,
 )
+from avial_lab.runtime.rank.relay import FOLDER
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.threads import Masks, cores, team
 
@@ -59,7 +64,7 @@ FIRST_EVENTS = 10_000
 @dataclass(frozen=True)
 class Facts:
     """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`), `mask` the
-    hardware threads of its cores.
+    hardware threads of its cores, `version` that of its avial_lab, `boot` its machine's (Linux).
     """
 
     rank: int
@@ -72,6 +77,8 @@ class Facts:
     gpus: tuple[str, ...]
     mpi: str
     mask: tuple[Core, ...] = ()
+    version: str = "unknown"
+    boot: str = ""
 
     def __repr__(self) -> str:
         gpus = f", GPU {' '.join(self.gpus)}" if self.gpus else ""
@@ -81,7 +88,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Probe:
-    """Asks an engine for its Facts, and sets where its journal goes."""
+    """Asks an engine for its Facts, and sets where its journal goes: there, or where the engine is
+    on another host, into a folder of that host.
+    """
 
     journals: str
 
@@ -93,7 +102,7 @@ class Probe:
         world = MPI.COMM_WORLD
         line_buffered()
         # The journal first: everything after it may crash.
-        _here.journal = Journal(Path(self.journals), world.rank, pid=os.getpid())
+        _here.journal = Journal(_own_folder(self.journals), world.rank, pid=os.getpid())
         release_shared_memory()
         return Facts(
             rank=world.rank,
@@ -106,7 +115,20 @@ class Probe:
             gpus=_gpus(),
             mpi=MPI.Get_library_version().splitlines()[0],
             mask=cores(),
+            version=version(),
+            boot=boot_id(),
         )
+
+
+def _own_folder(wanted: str) -> Path:
+    """For journals: the relay's; else as `wanted` where that is here; else one of this process."""
+    if FOLDER in os.environ:
+        return Path(os.environ[FOLDER])
+    if Path(wanted).is_dir():
+        return Path(wanted)
+    folder = tempfile.mkdtemp(prefix="avial-rank-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 @dataclass(frozen=True)
@@ -191,7 +213,8 @@ def run(
     try:
         with recorder.aside("set up the inputs", sum(data.nbytes for data in inputs)):
             memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        seat = Seat(program, rank, memory, journal, recorder, _here.room_for_events)
+        room = _here.room_for_events
+        seat = Seat(program, rank, memory, journal, recorder, room, options.device_seed)
         session = session_of(manifest, seat)
         with team(program, options.threads, *_neighbours(manifest)) as hands:
             session.set_up()
@@ -203,7 +226,15 @@ def run(
         recorder.read_clock(communicator)
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
-        return Outcome(rank, session.times(), pieces, contents, session.moves(), team=hands)
+        return Outcome(
+            rank,
+            session.times(),
+            pieces,
+            contents,
+            session.moves(),
+            team=hands,
+            copies=session.copies(),
+        )
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))
     finally:

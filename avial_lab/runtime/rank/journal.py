@@ -103,6 +103,8 @@ def read_journal(directory: Path, rank: int) -> Entry | None:
     except (FileNotFoundError, struct.error):
         return None
     state, step, pid, run, sent, *begun = words
+    if state not in RankState.__members__.values():  # a program that left an array wrote over it
+        return Entry(RankState.RUNNING, -1, 0, run)
     return Entry(RankState(state), step, pid, run, sent, tuple(begun))
 
 

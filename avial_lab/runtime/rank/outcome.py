@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.rank.clock import Times
 from avial_lab.runtime.rank.output import ranks_text
 from avial_lab.runtime.rank.threads import Team
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 Spans = Mapping[str, CellSpan]
 """Each task's place in the cell, by its name."""
@@ -33,21 +33,23 @@ GRACE_S = 0.2
 @dataclass(frozen=True)
 class Failure:
     """What went wrong on a rank that could report it; `step` indexes its program, -1 before the
-    first.
+    first. `place`: the line and column that are at fault, where that is known better.
     """
 
     message: str
     step: int = -1
     hint: str | None = None
     traceback: str = ""
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What one rank brings back.
 
-    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. times: None
-    where it did not come to its end. team: the threads it ran on.
+    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent.
+    copies: to its devices and from them. times: None where it did not come to its end. team: the
+    threads it ran on.
     """
 
     rank: int
@@ -55,6 +57,7 @@ class Outcome:
     pieces: tuple[Piece, ...] = ()
     results: tuple[np.ndarray, ...] = ()
     moves: tuple[Move, ...] = ()
+    copies: tuple[Copy, ...] = ()
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
 
@@ -73,7 +76,7 @@ def ranks_failed(manifest: Manifest, failures: Mapping[int, Failure], spans: Spa
     """The error for ranks that reported a failure, the first of them first; equal ones are one."""
     alike: dict[tuple[str, str], dict[int, Failure]] = {}
     for rank, failure in failures.items():
-        place = describe_step(manifest, rank, failure.step)
+        place = _failed_at(manifest, rank, failure)
         # MPI's words hold addresses, which are each rank's own.
         alike.setdefault((place, _ADDRESS.sub("", failure.message)), {})[rank] = failure
     lines = [
@@ -85,9 +88,25 @@ def ranks_failed(manifest: Manifest, failures: Mapping[int, Failure], spans: Spa
     lines += [first.traceback] if first.traceback else []  # only where nobody foresaw it
     return RunError(
         "\n".join(lines).rstrip(),
-        span=_span(manifest, rank, first.step, spans),
+        span=_at(first.place, _span(manifest, rank, first.step, spans)),
         hint=first.hint,
     )
+
+
+def _failed_at(manifest: Manifest, rank: int, failure: Failure) -> str:
+    """Where it was; of the program's own fault, which all ranks find alike, without the device."""
+    here = manifest.at(rank, failure.step)
+    if failure.place is not None and here is not None:
+        return f"in task '{here.task}'"
+    return describe_step(manifest, rank, failure.step)
+
+
+def _at(place: tuple[int, int] | None, span: CellSpan | None) -> CellSpan | None:
+    """That place in the cell that `span` is in."""
+    if place is None or span is None:
+        return span
+    line, column = place
+    return replace(span, line=line, column=column)
 
 
 def _ranks_words(ranks: Sequence[int]) -> str:

@@ -6,6 +6,7 @@ treats both alike.
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,19 +16,20 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
-    room: memory for so many events.
+    room: memory for so many events. device_seed: of emulated devices (`job.Options`).
     """
 
     program: LoadedProgram
@@ -36,6 +38,7 @@ class Seat:
     journal: Journal
     recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
+    device_seed: int = 0
 
 
 class Session(Protocol):
@@ -55,6 +58,10 @@ class Session(Protocol):
 
     def moves(self) -> tuple[Move, ...]:
         """What this rank has sent, as it counted."""
+        ...
+
+    def copies(self) -> tuple[Copy, ...]:
+        """What it has copied to its devices and from them."""
         ...
 
 
@@ -77,16 +84,15 @@ class StepSession:
     def set_up(self) -> None:
         traced = self.seat.recorder.traced
         self.seat.program.set_globals({"avial_trace": address(self._rows) if traced else 0})
-        if self.manifest.uses_mpi:
-            self.seat.program.set_globals({"avial_error": 0})
+        if self.manifest.uses_mpi or self.seat.program.exports(ERROR):
+            self.seat.program.set_globals({ERROR: 0})
 
     def run(self) -> None:
         self.seat.program.call(self.manifest.storages, list(self.seat.memory.values()))
 
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
-        error = self.seat.program.get_global("avial_error") if self.manifest.uses_mpi else 0
-        return Failure(_mpi_words(error), step=error >> 32) if error else None
+        return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
         return self.manifest.results
@@ -95,6 +101,9 @@ class StepSession:
         return self.seat.recorder.times(self._rows)
 
     def moves(self) -> tuple[Move, ...]:
+        return ()
+
+    def copies(self) -> tuple[Copy, ...]:
         return ()
 
 
@@ -111,7 +120,7 @@ class OwnedSession:
         manifest, recorder = self.manifest, self.seat.recorder
         temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
         self._ownership = Ownership(
-            self.seat.program, manifest.storages, temporary, manifest.phases
+            self.seat.program, manifest.storages, temporary, manifest.phases, manifest.drivers
         )
         most = -(-recorder.most_events // manifest.ranks) if recorder.traced else 0
         self.events = self.seat.room(most)
@@ -126,6 +135,8 @@ class OwnedSession:
                 "avial_counts_capacity": MOST_PHASES,
             }
         )
+        if self.manifest.drivers:
+            seat.program.set_globals({"avial_driver": 0, "avial_seed": seat.device_seed})
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         self._ownership.give(self.manifest.inputs)
@@ -134,13 +145,15 @@ class OwnedSession:
         if not self._ownership.error:
             manifest, memory = self.manifest, list(self.seat.memory.values())
             self.seat.program.call(manifest.storages, memory, manifest.numbers)
+            self._ownership.bring_back()
             self._ownership.finish()
         self.done_ns = time.monotonic_ns()
 
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
-        error = self._ownership.error
-        return Failure(own_error(error) or _mpi_words(error), step=error >> 32) if error else None
+        if self._ownership.error & 0xFFFFFFFF == ErrorCode.DEVICE:
+            return Failure(self._ownership.device_error(), step=self._ownership.error >> 32)
+        return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
         return self._ownership.results()
@@ -158,6 +171,9 @@ class OwnedSession:
     def moves(self) -> tuple[Move, ...]:
         return self._ownership.moves()
 
+    def copies(self) -> tuple[Copy, ...]:
+        return self._ownership.copies(self.manifest.ranks)
+
 
 session_of.register(KnownMessages, StepSession)
 session_of.register(DerivedMessages, OwnedSession)
@@ -166,6 +182,33 @@ session_of.register(DerivedMessages, OwnedSession)
 def address(array: np.ndarray) -> int:
     """Where it begins; 0 where there is nothing."""
     return array.ctypes.data if array.size else 0
+
+
+ERROR = "avial_error"
+"""The global that keeps the first error."""
+
+
+def _failure(program: LoadedProgram) -> Failure | None:
+    """The first error; up are 32 bits with its step or phase."""
+    error = program.get_global(ERROR) if program.exports(ERROR) else 0
+    if not error:
+        return None
+    if error & 0xFFFFFFFF == ErrorCode.OUTSIDE:
+        return _outside(program, error >> 32)
+    return Failure(own_error(error) or _mpi_words(error), step=error >> 32)
+
+
+def _outside(program: LoadedProgram, step: int) -> Failure:
+    """An access that would have left its array, as compiled code reported it."""
+    words = (ctypes.c_int64 * 6).in_dll(program.library, "avial_outside_words")
+    text, dimension, index, size, line, column = words
+    access = ctypes.string_at(text).decode()
+    return Failure(
+        f"{access} reaches index {index} of dimension {dimension}, which has size {size}",
+        step=step,
+        hint="make the array longer, or the loop shorter; nothing of it was run",
+        place=(line, column) if line else None,
+    )
 
 
 def _mpi_words(error: int) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from tests.witness.drawn.numbers import below, operation
 from tests.witness.drawn.writer import INTEGERS, Number, Range, Writer, is_integer
-from tests.witness.known_faults import avoided
 
 DEEPEST = 2
 
@@ -65,9 +64,10 @@ def _if(w: Writer) -> None:
 
 def _switch(w: Writer) -> None:
     types, flag = _types(w), w.of("index")
-    if avoided("a switch on more than 32 bits"):
+    if w.flip():
         flag = below(w, flag, 3)
-    cases = sorted({w.whole(-2, 3) for _ in range(w.whole(1, 3))})
+    wide = w.pick((0, 0, 2**32, -(2**40)))
+    cases = sorted({w.whole(-2, 3) + wide for _ in range(w.whole(1, 3))})
     results = _results(
         w, types, lambda name: f"{name} = scf.index_switch {flag.name} -> {', '.join(types)}"
     )

@@ -82,14 +82,19 @@ class AffineValues:
 
     def _numerator(self, aff: isl.Aff, divisor: int) -> ir.Value:
         """The expression times its denominator."""
-        terms: list[ir.Value] = []
-        for kind in (PARAM, DIV):
-            for place in range(aff.dim(kind)):
-                factor = (aff.get_coefficient_val(kind, place) * divisor).to_python()
-                if factor:
-                    terms.append(self._times(self._term(aff, kind, place), factor))
-        constant = (aff.get_constant_val() * divisor).to_python()
+        found, constant = self._terms(aff, divisor)
+        terms = [self._times(term, factor) for term, factor in found]
         return self.plus(_folded(arith.addi, terms), constant) if terms else self.constant(constant)
+
+    def _terms(self, aff: isl.Aff, divisor: int) -> tuple[list[tuple[ir.Value, int]], int]:
+        """Its terms, each with a factor, and the constant, all times the denominator."""
+        found = [
+            (self._term(aff, kind, place), factor)
+            for kind in (PARAM, DIV)
+            for place in range(aff.dim(kind))
+            if (factor := (aff.get_coefficient_val(kind, place) * divisor).to_python())
+        ]
+        return found, (aff.get_constant_val() * divisor).to_python()
 
     def _term(self, aff: isl.Aff, kind: isl.dim_type, place: int) -> ir.Value:
         if kind == DIV:
@@ -111,11 +116,24 @@ class AffineValues:
         return arith.constant(ir.IntegerType.get_signless(1), value)
 
     def _constraint(self, constraint: isl.Constraint) -> ir.Value:
+        """What is added on the left, what is subtracted on the right: a single number is compared
+        as it is, so that those at the ends of 64 bits do not wrap.
+        """
         aff = constraint.get_aff()
-        value = self._numerator(aff, aff.get_denominator_val().to_python())
+        terms, number = self._terms(aff, aff.get_denominator_val().to_python())
+        left, right = (
+            [self._times(term, abs(factor)) for term, factor in terms if (factor > 0) is more]
+            for more in (True, False)
+        )
+        if not left:
+            left.append(self.constant(number))
+        else:
+            right.append(self.constant(-number))
         predicates = arith.CmpIPredicate
         relation = predicates.eq if constraint.is_equality() else predicates.sge
-        return arith.cmpi(relation, value, self.constant(0))
+        return arith.cmpi(
+            relation, _folded(arith.addi, left), _folded(arith.addi, right or [self.constant(0)])
+        )
 
 
 def _folded(

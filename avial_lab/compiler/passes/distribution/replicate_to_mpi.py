@@ -13,14 +13,24 @@ from itertools import islice
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
+from avial_lab.compiler.analysis.polyhedral.out_of_bounds import leaving
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.codegen.loops.index_arithmetic import open_sizes
+from avial_lab.compiler.codegen.outside import Access, Parameters, condition_of, report
 from avial_lab.compiler.codegen.runtime_calls import call_of
-from avial_lab.compiler.ir.attributes import LEVEL, PHASES, SPLIT_DIMENSIONS, SYNC
+from avial_lab.compiler.ir.attributes import (
+    LAUNCH,
+    LEVEL,
+    PHASES,
+    PLACES,
+    SPLIT_DIMENSIONS,
+    SYNC,
+)
 from avial_lab.compiler.ir.dialects.avial import CAST
 from avial_lab.compiler.ir.effects import LOADS, STORES, text_attribute
-from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.nesting import FORS, body_of
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import constant_of, operations_in
 from avial_lab.compiler.ir.phases import alone_in, halo_of, reduced_arrays
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.views import VIEWS, defining, is_memref, view_chain
@@ -49,15 +59,20 @@ class ReplicateToMpi:
 
     Scalar loads and stores between phases are phases of their own that every rank runs. Where the
     ranks are to meet after each level of phases, `call @avial_barrier()` follows its last one.
+
+    With `bounds`, whether a phase will leave an array is looked at before it where that hangs on
+    what the program loads; all ranks find the same, and no phase is run any more.
     """
+
+    bounds: bool = True
 
     def __call__(self, module: ir.Operation) -> None:
         function = program_function(module)
         with module.context, ir.Location.unknown(module.context):
-            _Entry(module, function).write()
+            _Entry(module, function, self.bounds).write()
 
     def __str__(self) -> str:
-        return "replicate-to-mpi"
+        return "replicate-to-mpi" if self.bounds else "replicate-to-mpi{bounds=false}"
 
 
 _RUNTIME = """
@@ -91,6 +106,7 @@ class _Entry:
 
     module: ir.Operation
     function: ir.Operation
+    bounds: bool
     storages: dict[ir.Value, int] = field(default_factory=dict)
     phases: list[str] = field(default_factory=list)
     tainted: set[ir.Value] = field(default_factory=set)
@@ -288,7 +304,7 @@ class _Entry:
             source, indices = _element(op, 0)
             if not self._is_shared(op, source):
                 return
-            self._begin_element(op, source, indices, writes=False)
+            indices = self._begin_element(op, source, indices, writes=False)
             choice = scf.IfOp(self.live, [op.result.type], has_else=True)
             with ir.InsertionPoint(choice.then_block):
                 self._arrived()
@@ -306,7 +322,7 @@ class _Entry:
             target, indices = _element(op, 1)
             if not self._is_shared(op, target):
                 return
-            self._begin_element(op, target, indices, writes=True)
+            indices = self._begin_element(op, target, indices, writes=True)
             choice = scf.IfOp(self.live)
             with ir.InsertionPoint(choice.then_block):
                 self._arrived()
@@ -335,12 +351,14 @@ class _Entry:
 
     def _begin_element(
         self, op: ir.Operation, array: ir.Value, indices: Sequence[ir.Value], *, writes: bool
-    ) -> None:
+    ) -> Sequence[ir.Value]:
+        """The indices where the element is, once they are looked at."""
         if view_chain(array)[0] != view_chain(array)[-1]:
             raise PassError(
                 "an element of a view between loops is not yet lowered", span=span_of(op.location)
             )
         name = self._new_phase("store" if writes else "load")
+        indices = self._stay(op, array, indices)
         number, rank = self.storages[array], len(indices)
         touches = element_touches(self.function, f"{name}.touches", number, rank, writes=writes)
         if any(index in self.tainted for index in indices):
@@ -348,11 +366,14 @@ class _Entry:
         self._set(self.params, indices)
         self._set(self.space, [0, 1, 1, 0, 0, 0, 1, 1, 0, 0])
         self._begin(PhaseKind.EVERYWHERE, touches.symbol)
+        return indices
 
     # -- phases ------------------------------------------------------------------------------------
 
     def _phase(self, op: ir.Operation, *, meets: bool) -> None:
         name = self._new_phase(text_attribute(op, "name"))
+        if self.bounds:
+            self._check(op)
         touches = phase_touches(op, f"{name}.touches", self.function, self.storages)
         with ir.InsertionPoint(op), op.location:
             space = split_space(op)
@@ -370,11 +391,52 @@ class _Entry:
             self._set(self.space, space)
             self._lay_out(op)
             parts = self._begin(_kind_of(op), touches.symbol)
-            self._run(phase, parts, reduced)
+            self._run(phase, parts, reduced, launched=PLACES in op.attributes)
             self._call("avial_end", [])
             if meets:
                 self._call("avial_barrier", [])
         self._erase(op)
+
+    def _check(self, op: ir.Operation) -> None:
+        """Before a phase whose bounds come from memory: does it stay in its arrays?"""
+        if not any(value in self.tainted for each in operations_in(op) for value in each.operands):
+            return
+        scop = read_scop(op, from_outside=True)
+        names = [name for name, value in scop.parameters.items() if value in self.tainted]
+        parameters = Parameters(scop)
+        for found in leaving(scop, names) if names else ():
+            if parameters.knows(found):
+                with ir.InsertionPoint(op), op.location:
+                    outside, index = condition_of(found, parameters)
+                    self._report(outside, Access.of(found), index)
+
+    def _report(self, outside: ir.Value, access: Access, index: ir.Value) -> None:
+        """Where an access is outside, the phase begun last is not run, nor what comes after it."""
+        branch = scf.IfOp(outside)
+        with ir.InsertionPoint(branch.then_block):
+            report(self.module, access, index, phase=len(self.phases) - 1)
+            scf.YieldOp([])
+
+    def _stay(
+        self, op: ir.Operation, array: ir.Value, indices: Sequence[ir.Value]
+    ) -> Sequence[ir.Value]:
+        """The indices of an element between phases; 0 where they leave the array, which is told."""
+        kind = ir.MemRefType(array.type)
+        if not self.bounds or not kind.has_static_shape:
+            return indices
+        inside: list[ir.Value] = []
+        for dimension, (index, size) in enumerate(zip(indices, kind.shape, strict=True)):
+            known = constant_of(index)
+            if known is not None and 0 <= known < size:
+                inside.append(index)
+                continue
+            limit, zero = (arith.constant(index.type, number) for number in (size, 0))
+            outside = arith.cmpi(arith.CmpIPredicate.uge, index, limit)
+            text = f"{name_of(array.location) or 'memref'}[…]"
+            access = Access.at(op, text, dimension, size)
+            self._report(outside, access, arith.index_cast(self.i64, index))
+            inside.append(arith.select(outside, zero, index))
+        return inside
 
     def _lay_out(self, op: ir.Operation) -> None:
         """How the phase is divided, where it is not in blocks over all ranks."""
@@ -383,8 +445,9 @@ class _Entry:
             for name in ("avial.block", "avial.columns")
         ]
         ranks: list[int] = []
-        if "avial.ranks" in op.attributes:
-            ranks = list(ir.DenseI64ArrayAttr(op.attributes["avial.ranks"]))
+        for name in ("avial.ranks", PLACES):  # places where there are any
+            if name in op.attributes:
+                ranks = list(ir.DenseI64ArrayAttr(op.attributes[name]))
         if self.alone:
             ranks = ranks[:1] or [0]
         if "avial.weights" in op.attributes and not any(words):
@@ -402,8 +465,10 @@ class _Entry:
         self._set(room, weights)
         self._call("avial_cost", [arith.constant(self.i64, len(weights)), room.pointer])
 
-    def _run(self, phase: Phase, parts: ir.Value, reduced: Sequence[ir.Value]) -> None:
-        """The phase's function for each of this rank's ranges."""
+    def _run(
+        self, phase: Phase, parts: ir.Value, reduced: Sequence[ir.Value], *, launched: bool
+    ) -> None:
+        """The phase's function for each of this rank's ranges, called or to be launched."""
         index = ir.IndexType.get()
         replaced = {array: self._scratch(array) for array in reduced}
         low, step = arith.constant(index, 0), arith.constant(index, 1)
@@ -414,8 +479,15 @@ class _Entry:
             bounds = [self._word(self.range, k) for k in range(2 * SPLIT_DIMENSIONS)]
             bounds = [arith.index_cast(index, word) for word in bounds]
             arguments = [replaced.get(value, value) for value in phase.arguments]
-            func.CallOp([], phase.symbol, [*arguments, *bounds])
+            operands = [*arguments, *bounds]
+            call = func.CallOp([], phase.symbol, operands)
+            if launched:
+                numbers = [self._number_of(operand) for operand in operands]
+                call.attributes[LAUNCH] = ir.DenseI64ArrayAttr.get(numbers)
             scf.YieldOp([])
+
+    def _number_of(self, operand: ir.Value) -> int:
+        return self.storages.get(view_chain(operand)[-1], -1) if is_memref(operand) else -1
 
     def _scratch(self, array: ir.Value) -> ir.Value:
         """Memory of this rank's own in which its part of a reduction accumulates."""

@@ -39,24 +39,21 @@ class TasksToMpi:
              }
 
     A contiguous box is sent from where it lies; any other is packed into a staging buffer. One rank
-    alone needs no MPI: its steps stand in the entry without a guard. With `share = false`, equal
-    bodies keep a function each (every operation then has its own place in the cell).
+    alone needs no MPI: its steps stand in the entry without a guard.
     """
-
-    share: bool = True
 
     def __call__(self, module: ir.Operation) -> None:
         function = scheduled_function(module)
         _check_supported(function)
         _check_others(module, function)
-        _check_number(function)
+        refuse_many(function, len(ir.ArrayAttr(function.attributes["avial.storages"])))
         with module.context, ir.Location.unknown(module.context):
-            calls = outline_tasks(module, function, share=self.share)
+            calls = outline_tasks(module, function)
             _EntryWriter(module, function, calls).write()
             function.erase()
 
     def __str__(self) -> str:
-        return "tasks-to-mpi" if self.share else "tasks-to-mpi{share=false}"
+        return "tasks-to-mpi"
 
 
 def _check_supported(function: ir.Operation) -> None:
@@ -80,8 +77,8 @@ MOST_STORAGES = 1000
 """The entry takes an argument for each; Python's ctypes passes at most 1024."""
 
 
-def _check_number(function: ir.Operation) -> None:
-    count = len(ir.ArrayAttr(function.attributes["avial.storages"]))
+def refuse_many(function: ir.Operation, count: int) -> None:
+    """PassError where so many arrays are more than an entry takes."""
     if count > MOST_STORAGES:
         raise PassError(
             f"a program of {count} arrays is not yet lowered (at most {MOST_STORAGES})",

@@ -21,13 +21,15 @@ from avial_lab.core.errors import VerifyError
 class CheckAccesses:
     """Refuse `A[i + 1]` for i = 0 to 10 where A has 10 elements.
 
-    An access through a view is to stay inside of the view. What depends on data or on numbers
-    without a value is not decided here; `--check` looks at it.
+    An access through a view is to stay inside of the view, and of the array. What depends on data
+    or on numbers without a value is not decided here; `--check` looks at it.
     """
 
     def __call__(self, module: ir.Operation) -> None:
         looked_at = _with_arrays_for_views(module)  # a copy lives no longer than its name
         found = out_of_bounds(read_scop(_program(looked_at)))
+        if not found and looked_at != module:
+            found = out_of_bounds(read_scop(_program(module)))
         if found:
             raise VerifyError(
                 str(found[0]),

@@ -1,5 +1,5 @@
-"""Every access of an array is checked: one outside it is recorded with its place in the cell, and
-left out.
+"""Every access of an array is checked: the first one outside is recorded with its place in the
+cell, and the program ends.
 
 Module after tasks-to-mpi, with loops in place of linalg and affine -> the same module with checks.
 """
@@ -15,6 +15,7 @@ from mlir.dialects import arith, llvm, memref, scf
 from avial_lab.compiler.codegen.runtime_calls import add_runtime
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import constant_of, itemsize_of, operations_in
+from avial_lab.compiler.ir.views import view_chain
 from avial_lab.core.errors import CellSpan
 
 #: Operations that touch memory: (position of the array, position of the first index).
@@ -184,6 +185,44 @@ def _view_bounds(op: ir.Operation) -> list[_Bound]:
     return _ends(0, shift, nbytes, arith.constant(index, 1), room)
 
 
+def _reinterpreted_bounds(op: ir.Operation) -> list[_Bound]:
+    """One bound on the lowest element of what a memref.reinterpret_cast makes of an array, and one
+    on the highest, counted from where the memory of the array begins.
+    """
+    index = ir.IndexType.get()
+    root = view_chain(op.operands[0])[-1]
+    if not isinstance(root.type, ir.MemRefType):
+        return []
+    _, begin, *ends = memref.extract_strided_metadata(root)
+    rank = ir.MemRefType(root.type).rank
+    low, high = _reach(begin, ends[:rank], ends[rank:])
+    offsets, sizes, strides = _subview_operands(op)
+    first, last = _reach(_value(offsets[0]), list(map(_value, sizes)), list(map(_value, strides)))
+    one = arith.constant(index, 1)
+    empty = arith.cmpi(arith.CmpIPredicate.slt, last, first)
+    first, last = (arith.select(empty, low, each) for each in (first, last))
+    room = arith.addi(arith.subi(high, low), one)
+    return [_Bound(0, arith.subi(each, low), room, room) for each in (first, last)]
+
+
+def _reach(
+    begin: ir.Value, sizes: Sequence[ir.Value], strides: Sequence[ir.Value]
+) -> tuple[ir.Value, ir.Value]:
+    """The lowest and the highest element that those sizes and strides reach; of none at all the
+    highest is below the lowest.
+    """
+    index = ir.IndexType.get()
+    zero, one = arith.constant(index, 0), arith.constant(index, 1)
+    low = high = begin
+    for size, stride in zip(sizes, strides, strict=True):
+        way = arith.muli(arith.subi(size, one), stride)
+        low = arith.addi(low, arith.minsi(way, zero))
+        high = arith.addi(high, arith.maxsi(way, zero))
+        empty = arith.cmpi(arith.CmpIPredicate.eq, size, zero)
+        high = arith.select(empty, arith.subi(low, one), high)
+    return low, high
+
+
 def _ends(
     dimension: int, offset: ir.Value, count: ir.Value, stride: ir.Value, size: ir.Value
 ) -> list[_Bound]:
@@ -330,5 +369,9 @@ def _name(value: ir.Value) -> str:
     return f"%{name}" if name else "%…"
 
 
-_VIEWS = {"memref.subview": _subview_bounds, "memref.view": _view_bounds}
+_VIEWS = {
+    "memref.reinterpret_cast": _reinterpreted_bounds,
+    "memref.subview": _subview_bounds,
+    "memref.view": _view_bounds,
+}
 """Operations that make a window of an array: what says whether it fits."""

@@ -21,7 +21,7 @@ class IndexLoops:
     after:   scf.for %k = %low_index to %high_index step %step_index {
                %i = arith.index_cast %k : index to i32 … }
 
-    A loop over unsigned integers as wide as an index stays: an index is signed.
+    A loop that compares as unsigned stays: an index is signed. (The front end leaves none.)
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -36,13 +36,11 @@ class IndexLoops:
 
 def _count_in_index(loop: ir.Operation) -> None:
     kind = ir.IntegerType(loop.operands[0].type)
-    unsigned = "unsignedCmp" in loop.attributes
-    if kind.width > 64 or (unsigned and kind.width == 64):
+    if kind.width > 64 or "unsignedCmp" in loop.attributes:
         return
-    cast = arith.index_castui if unsigned else arith.index_cast
     index = ir.IndexType.get()
     with ir.InsertionPoint(loop), loop.location:
-        bounds = [cast(index, loop.operands[k]) for k in range(3)]
+        bounds = [arith.index_cast(index, loop.operands[k]) for k in range(3)]
     counter = loop.regions[0].blocks[0].arguments[0]
     for k, bound in enumerate(bounds):
         loop.operands[k] = bound
@@ -50,5 +48,3 @@ def _count_in_index(loop: ir.Operation) -> None:
     with ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]), counter.location:
         narrow = arith.index_cast(kind, counter)
     counter.replace_all_uses_except(narrow, narrow.owner.operation)
-    if unsigned:
-        del loop.attributes["unsignedCmp"]

@@ -87,8 +87,7 @@ def reference(
     `data` holds the values of each storage before the run, by the storage's name, in the storage's
     shape (bytes where several buffers share it); a storage that is missing, as a temporary one is,
     starts at zero. `journal` holds the number of the task that runs, -1 before the first. With
-    `bounds_checks`, the first access outside an array is reported and left out; every later one is
-    left out too.
+    `bounds_checks`, the program ends at the first access outside an array, which is reported.
 
     The arithmetic is that of a run with the same `strict`, and nothing but the program's order: no
     sum is taken apart here, whatever a run may do.
@@ -111,7 +110,7 @@ def reference(
         descriptors = [
             _Descriptor.of_buffer(result[buffer.storage], buffer) for buffer in descriptors_of
         ]
-        entry = library["_mlir_ciface_main"]
+        entry = library[_ENTRY]
         entry.restype = None
         started = time.perf_counter()
         entry(*[ctypes.byref(descriptor.fields) for descriptor in descriptors])
@@ -131,6 +130,49 @@ def lower(module: ir.Operation, *, bounds_checks: bool, strict: bool) -> None:
     refuse_printing(module)
     run_passes(module, TO_LLVM)
     check_lowered(module)
+    if bounds_checks:
+        _end_at_first(module)
+
+
+_ENTRY = "_mlir_ciface_main"
+
+
+def _end_at_first(module: ir.Operation) -> None:
+    """The program ends at the first access outside an array: a loop that waits for what is no
+    longer computed, or goes on for days, would not. (What was allocated until then is lost.)
+
+    before:  llvm.func @_mlir_ciface_main(%a: !llvm.ptr) {…}
+    after:   llvm.func @program(%a: !llvm.ptr) {…}
+             llvm.func @_mlir_ciface_main(%a) { if (_setjmp(@avial.resume) == 0) call @program(%a) }
+    """
+    tops = [view.operation for view in module.regions[0].blocks[0].operations]
+    symbols = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in tops}
+    if "avial.outside" not in symbols:
+        return
+    symbols[_ENTRY].attributes["sym_name"] = ir.StringAttr.get("avial.program", module.context)
+    count = len(symbols[_ENTRY].regions[0].blocks[0].arguments)
+    names = ", ".join(f"%a{k}" for k in range(count))
+    typed = ", ".join(f"%a{k}: !llvm.ptr" for k in range(count))
+    kinds = ", ".join(["!llvm.ptr"] * count)
+    text = f"""
+      llvm.mlir.global external @avial.resume() : !llvm.array<128 x i64>
+      llvm.func @avial.program({kinds})
+      llvm.func @_setjmp(!llvm.ptr) -> i32 attributes {{passthrough = ["returns_twice"]}}
+      llvm.func @{_ENTRY}({typed}) {{
+        %resume = llvm.mlir.addressof @avial.resume : !llvm.ptr
+        %again = llvm.call @_setjmp(%resume) : (!llvm.ptr) -> i32
+        %zero = llvm.mlir.constant(0 : i32) : i32
+        %first = llvm.icmp "eq" %again, %zero : i32
+        llvm.cond_br %first, ^run, ^done
+      ^run:
+        llvm.call @avial.program({names}) : ({kinds}) -> ()
+        llvm.br ^done
+      ^done:
+        llvm.return
+      }}"""
+    added = ir.Module.parse(text, module.context).body.operations
+    for view in list(added)[2:]:
+        view.operation.clone(ip=ir.InsertionPoint(module.regions[0].blocks[0]))
 
 
 def in_order(*, tasks: bool, structured: bool) -> tuple[Pass, ...]:

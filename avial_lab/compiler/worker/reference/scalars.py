@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import operations_in, operations_named
 from avial_lab.compiler.worker.reference.forms import ceil_division, floor_division, number
 
 
@@ -40,6 +40,33 @@ class ScalarsByDefinition:
 
     def __str__(self) -> str:
         return "scalars-by-definition"
+
+
+@dataclass(frozen=True)
+class SwitchesByDefinition:
+    """A switch asks for the number of its case, which is small, whatever the case is.
+
+    before:  scf.index_switch %v case 4294967299 {…} case 7 {…} default {…}
+    after:   %k = arith.select (%v == 4294967299), 0, (arith.select (%v == 7), 1, 2)
+             scf.index_switch %k case 0 {…} case 1 {…} default {…}
+
+    MLIR's lowering compares 32 bits.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for op in operations_named(module, "scf.index_switch"):
+                cases = list(ir.DenseI64ArrayAttr(op.attributes["cases"]))
+                with ir.InsertionPoint(op), op.location:
+                    which = number(len(cases))
+                    for k, case in reversed(list(enumerate(cases))):
+                        equal = arith.cmpi(arith.CmpIPredicate.eq, op.operands[0], number(case))
+                        which = arith.select(equal, number(k), which)
+                op.operands[0] = which
+                op.attributes["cases"] = ir.DenseI64ArrayAttr.get(list(range(len(cases))))
+
+    def __str__(self) -> str:
+        return "switches-by-definition"
 
 
 def _take_promises_back(op: ir.Operation) -> None:

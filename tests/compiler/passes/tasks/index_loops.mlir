@@ -29,33 +29,6 @@ func.func @signed(%n: i32, %A: memref<?xi32>) {
 
 // -----
 
-// Unsigned bounds are extended by zeros: the index is positive.
-
-// CHECK-LABEL: func.func @unsigned(
-// CHECK-SAME: %[[N:.*]]: i32, %[[A:.*]]: memref<?xi32>) {
-// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : i32
-// CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : i32
-// CHECK-NEXT: %[[V0:.*]] = arith.index_castui %[[C0]] : i32 to index
-// CHECK-NEXT: %[[V1:.*]] = arith.index_castui %[[N]] : i32 to index
-// CHECK-NEXT: %[[V2:.*]] = arith.index_castui %[[C1]] : i32 to index
-// CHECK-NEXT: scf.for %[[I:.*]] = %[[V0]] to %[[V1]] step %[[V2]] {
-// CHECK-NEXT: %[[I_0:.*]] = arith.index_cast %[[I]] : index to i32
-// CHECK-NEXT: %[[K:.*]] = arith.index_castui %[[I_0]] : i32 to index
-// CHECK-NEXT: memref.store %[[I_0]], %[[A]][%[[K]]] : memref<?xi32>
-// CHECK-NEXT: }
-// CHECK-NEXT: return
-func.func @unsigned(%n: i32, %A: memref<?xi32>) {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  scf.for unsigned %i = %c0 to %n step %c1 : i32 {
-    %k = arith.index_castui %i : i32 to index
-    memref.store %i, %A[%k] : memref<?xi32>
-  }
-  return
-}
-
-// -----
-
 // What the loop hands on stays.
 
 // CHECK-LABEL: func.func @carried(

@@ -1,4 +1,4 @@
-"""Accesses outside their array: found, placed, left out; the process lives."""
+"""Accesses outside their array: found, placed, the end of the program; the process lives."""
 
 from __future__ import annotations
 
@@ -42,6 +42,62 @@ CASES = {
         0,
         20,
     ),
+    "transfer": (
+        """%pad = arith.constant 0 : i32
+           %x = vector.transfer_read %a[%late], %pad {in_bounds = [true]} : memref<20xi32>,
+        vector<4xi32>
+           vector.store %x, %big[%zero] : memref<30xi32>, vector<4xi32>""",
+        "vector.transfer_read",
+        20,
+        0,
+        20,
+    ),
+    "gather": (
+        """%k = arith.constant dense<[0, 19, 20, 21]> : vector<4xi32>
+           %all = arith.constant dense<[true, true, true, false]> : vector<4xi1>
+           %none = arith.constant dense<0> : vector<4xi32>
+           %x = vector.gather %a[%zero] [%k], %all, %none : memref<20xi32>, vector<4xi32>,
+        vector<4xi1>, vector<4xi32> into vector<4xi32>
+           vector.store %x, %big[%zero] : memref<30xi32>, vector<4xi32>""",
+        "vector.gather",
+        20,
+        0,
+        20,
+    ),
+    "masked store": (
+        """%some = arith.constant dense<[true, false, false, true]> : vector<4xi1>
+           %x = arith.constant dense<7> : vector<4xi32>
+           vector.maskedstore %a[%late], %some, %x : memref<20xi32>, vector<4xi1>, vector<4xi32>""",
+        "vector.maskedstore",
+        20,
+        0,
+        20,
+    ),
+    "reinterpreted": (
+        """%v = memref.reinterpret_cast %a to offset: [3], sizes: [6], strides: [4]
+        : memref<20xi32> to memref<6xi32, strided<[4], offset: 3>>
+           linalg.fill ins(%one : i32) outs(%v : memref<6xi32, strided<[4], offset: 3>>)""",
+        "memref.reinterpret_cast",
+        23,
+        0,
+        20,
+    ),
+    "endless": (
+        """%end = scf.while (%i = %zero) : (index) -> index {
+             %x = memref.load %a[%i] : memref<20xi32>
+             %again = arith.cmpi sge, %x, %x : i32
+             scf.condition(%again) %i : index
+           } do {
+           ^bb0(%i: index):
+             %step = arith.constant 1 : index
+             %next = arith.addi %i, %step : index
+             scf.yield %next : index
+           }""",
+        "memref.load",
+        20,
+        0,
+        20,
+    ),
     "subview": (
         """%v = memref.subview %a[%late] [4] [1] : memref<20xi32> to memref<4xi32, strided<[1],
         offset: ?>>
@@ -70,6 +126,12 @@ CASES = {
     ),
 }
 
+ELEMENTS = {
+    "vector.gather": "memref.load",
+    "vector.maskedstore": "memref.store",
+    "vector.transfer_read": "memref.load",
+}
+
 INDICES = """
       %zero = arith.constant 0 : index
       %three = arith.constant 3 : index
@@ -93,15 +155,16 @@ def test_found_and_placed(name: str) -> None:
     after = "memref.store %one, %done[%zero] : memref<1xi32>"
     result = run(f"{INDICES}{body}\n{after}", arrays, bounds_checks=True)
     (violation,) = result.violations
-    # Affine accesses are memref's by the time they are checked.
-    assert violation.message.startswith(operation.replace("affine.", "memref."))
+    # Affine accesses and those of vectors are memref's by the time they are checked.
+    checked = ELEMENTS.get(operation, operation.replace("affine.", "memref."))
+    assert violation.message.startswith(checked)
     wanted = f"index {index} is out of bounds for dimension {dimension} of size {size}"
     assert violation.message.endswith(wanted)
     assert violation.span is not None
     text = module_text([("cpu", f"{INDICES}{body}\n{after}")], arrays)
     faulty = next(line for line in body.splitlines() if operation in line)
     assert violation.span.line == text.splitlines().index(faulty) + 1
-    assert result.data["done"][0] == 1, "the program goes on"
+    assert result.data["done"][0] == 0, "the program ends there"
 
 
 def test_inside_means_inside() -> None:

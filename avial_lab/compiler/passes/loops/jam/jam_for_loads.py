@@ -34,6 +34,12 @@ ROWS = 4
 MOST_LOADS = 9
 """Of a row: those of four rows, and what is computed of them, are about as many as registers."""
 
+FEWEST_LOADS = 6
+"""Of a row along memory, where a vector is as long as a line: vectors that are not aligned then
+take two lines each, and aligned stores (align-vectors, of rows by themselves) are worth more than a
+few loads less.
+"""
+
 SHARED = 0.3
 """Of all loads, that rows have to have in common: where it was less, stores decided."""
 
@@ -47,8 +53,8 @@ class JamForLoads:
                B[i, j] = …  B[i + 1, j] = …  B[i + 2, j] = …  B[i + 3, j] = … } }
 
     Only where iterations of both loops meet nowhere, and where rows have a good part of what they
-    load in common; and not short rows of arrays that are in no cache of a core's own. Rows that are
-    left over run one by one.
+    load in common; and neither short rows of arrays that are in no cache of a core's own, nor rows
+    of a few loads where vectors are as long as lines. Rows that are left over run one by one.
     """
 
     cpu: Cpu = field(default_factory=this_cpu, repr=False)
@@ -74,7 +80,7 @@ def _share(loop: ir.Operation, phase: ir.Operation, cpu: Cpu) -> bool:
     columns = loops_over_columns(loop)
     if not columns or not all(INDEPENDENT in op.attributes for op in columns):
         return False
-    if not all(_is_worth_it(loop, each) for each in columns) or not _meet_nowhere(loop):
+    if not all(_is_worth_it(loop, each, cpu) for each in columns) or not _meet_nowhere(loop):
         return False
     accesses = [
         op for each in columns for op in body_of(each) if op.name in ("affine.load", "affine.store")
@@ -92,13 +98,24 @@ def _meet_nowhere(loop: ir.Operation) -> bool:
     return not carried_among(own, scop.statements)
 
 
-def _is_worth_it(loop: ir.Operation, columns: ir.Operation) -> bool:
+def _is_worth_it(loop: ir.Operation, columns: ir.Operation, cpu: Cpu) -> bool:
     """Whether several rows load a good part less than each by itself."""
     loads = [op for op in body_of(columns) if op.name == "affine.load"]
     if len(columns.results) or any(_map(op).n_symbols for op in loads):
         return False
     each = _elements(loads, loop, 1)
-    return 0 < each <= MOST_LOADS and _elements(loads, loop, ROWS) <= (1 - SHARED) * ROWS * each
+    fewest = 1
+    if cpu.vector_bytes >= LINE_BYTES and all(_is_along(op, columns) for op in loads):
+        fewest = FEWEST_LOADS
+    many = fewest <= each <= MOST_LOADS
+    return many and _elements(loads, loop, ROWS) <= (1 - SHARED) * ROWS * each
+
+
+def _is_along(load: ir.Operation, columns: ir.Operation) -> bool:
+    """Whether the last subscript changes with the column."""
+    form = _map(load)
+    last = len(form.results) - 1
+    return last in _changed_by(variable_of(columns), form, list(load.operands)[1:])
 
 
 def _share_pages(access: ir.Operation, row: ir.Value, room: int) -> bool:
@@ -109,16 +126,22 @@ def _share_pages(access: ir.Operation, row: ir.Value, room: int) -> bool:
     kind = ir.MemRefType(array.type)
     if not kind.has_static_shape or nbytes_of(kind) <= room:
         return False
-    form = _map(access)
-    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
-    symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
-    next_row = [each + (value == row) for each, value in zip([*dims, *symbols], where, strict=True)]
-    after = ir.AffineMap.get(form.n_dims, form.n_symbols, next_row)
-    moved = [k for k, each in enumerate(form.results) if each.compose(after) != each]
+    moved = _changed_by(row, _map(access), where)
     apart = nbytes_of(kind) // prod(kind.shape[: moved[-1] + 1]) if moved else PAGE_BYTES
     # The prefetcher sees no stream where several rows begin on one page, but for those that share
     # their lines.
     return LINE_BYTES <= apart < PAGE_BYTES
+
+
+def _changed_by(variable: ir.Value, form: ir.AffineMap, operands: Sequence[ir.Value]) -> list[int]:
+    """The subscripts that are others in the variable's next iteration."""
+    dims = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
+    symbols = [ir.AffineExpr.get_symbol(k) for k in range(form.n_symbols)]
+    following = [
+        each + (value == variable) for each, value in zip([*dims, *symbols], operands, strict=True)
+    ]
+    after = ir.AffineMap.get(form.n_dims, form.n_symbols, following)
+    return [k for k, each in enumerate(form.results) if each.compose(after) != each]
 
 
 def _map(load: ir.Operation) -> ir.AffineMap:

@@ -1,4 +1,5 @@
 // RUN: -p jam-for-loads
+// ON: x86_64 avx fma
 
 // Six loads of a column in place of twelve; rows that are left over run one by one.
 // CHECK-LABEL: func.func @column(

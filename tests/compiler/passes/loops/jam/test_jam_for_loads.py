@@ -13,6 +13,7 @@ from avial_lab.machine.cpu import Cpu
 from tests.compiler.passes.rewriting import assert_same_bits, random_array
 
 SIDE = 23
+NARROW, WIDE = Cpu(), Cpu(vector_bytes=64)
 
 
 def stencil(low: int, high: int, loads: list[str], store: str = "%B[%i, %j]") -> str:
@@ -37,10 +38,10 @@ def stencil(low: int, high: int, loads: list[str], store: str = "%B[%i, %j]") ->
     }}"""
 
 
-def shared(text: str) -> str:
+def shared(text: str, cpu: Cpu = NARROW) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
-        run_passes(module.operation, (IndependentAccesses(), JamForLoads()))
+        run_passes(module.operation, (IndependentAccesses(), JamForLoads(cpu)))
         return str(module)
 
 
@@ -75,6 +76,21 @@ def test_neighbours(loads: list[str], rows: int) -> None:
 )
 def test_little_in_common_or_much_to_hold(loads: list[str]) -> None:
     assert f"step {ROWS}" not in shared(stencil(2, 20, loads))
+
+
+@pytest.mark.parametrize(
+    ("loads", "store", "side_by_side"),
+    [
+        (COLUMN, "%B[%i, %j]", False),
+        (CROSS, "%B[%i, %j]", False),
+        (SQUARE, "%B[%i, %j]", True),
+        (TURNED, "%B[%j, %i]", True),  # columns are no vectors
+    ],
+)
+def test_few_loads_where_vectors_are_as_long_as_lines(
+    loads: list[str], store: str, side_by_side: bool
+) -> None:
+    assert (f"step {ROWS}" in shared(stencil(2, 20, loads, store), WIDE)) == side_by_side
 
 
 @pytest.mark.parametrize("store", ["%A[%i, %j]", "%A[%i + 2, %j]"])

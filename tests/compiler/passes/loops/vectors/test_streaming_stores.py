@@ -14,6 +14,7 @@ from avial_lab.compiler.passes.loops.facts.independent_accesses import Independe
 from avial_lab.compiler.passes.loops.jam.jam_for_loads import JamForLoads
 from avial_lab.compiler.passes.loops.vectors.align_vectors import AlignVectors
 from avial_lab.compiler.passes.loops.vectors.streaming_stores import StreamingStores
+from avial_lab.machine.cpu import Cpu
 from tests.compiler.passes.rewriting import KINDS, assert_same_bits, random_array
 
 CACHE = 1 << 14
@@ -96,10 +97,10 @@ def stencil(width: int) -> str:
 
 def test_several_rows_at_once() -> None:
     """Past the caches where all of them begin vectors alike, else none of them."""
-    check([stencil(512)], 512, "f64", JamForLoads())
-    whole = after(stencil(512), JamForLoads(), MARK, VECTORS)
+    check([stencil(512)], 512, "f64", JamForLoads(Cpu()))
+    whole = after(stencil(512), JamForLoads(Cpu()), MARK, VECTORS)
     assert whole.count("nontemporal") == 4 + 1  # four rows, and the loop over those left over
-    odd = after(stencil(513), JamForLoads(), MARK, VECTORS)
+    odd = after(stencil(513), JamForLoads(Cpu()), MARK, VECTORS)
     assert odd.count("nontemporal") == 1
 
 

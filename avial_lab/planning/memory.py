@@ -1,0 +1,114 @@
+"""What every rank holds: the regions that its tasks touch, from when they are first touched to the
+end of the run.
+
+TaskGraph, who runs what -> bytes by rank, and who holds too much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from avial_lab.core.errors import ScheduleError
+from avial_lab.core.piece_map import PieceMap
+from avial_lab.core.regions import Box
+from avial_lab.core.words import format_bytes, listed
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.task_graph import Task, TaskGraph
+
+
+class HeldMemory:
+    """Bytes of each rank, as tasks are given to it one by one."""
+
+    def __init__(self, graph: TaskGraph, ranks: int) -> None:
+        self.nbytes = [0] * ranks
+        self._itemsize = {storage.name: storage.itemsize for storage in graph.storages}
+        self._dims = {storage.name: len(storage.shape) for storage in graph.storages}
+        self._there: list[dict[str, PieceMap[bool]]] = [{} for _ in range(ranks)]
+
+    def after(self, task: Task) -> np.ndarray:
+        """What each rank would hold with that task; (ranks,)."""
+        return np.array([self.nbytes[r] + self._new(task, r) for r in range(len(self.nbytes))])
+
+    def add(self, task: Task, rank: int) -> None:
+        for access in task.accesses:
+            there = self._map(rank, access.storage)
+            for box in access.region:
+                self.nbytes[rank] += self._missing(there, box) * self._itemsize[access.storage]
+                there.remove(box)
+                there.add(box, True)
+
+    def by_storage(self, rank: int) -> dict[str, int]:
+        """What the rank holds of each storage."""
+        return {
+            name: sum(box.size for box, _ in there) * self._itemsize[name]
+            for name, there in self._there[rank].items()
+        }
+
+    def _new(self, task: Task, rank: int) -> int:
+        """(Where two accesses of a task meet, what they share counts once.)"""
+        seen: dict[str, PieceMap[bool]] = {}
+        total = 0
+        for access in task.accesses:
+            own = seen.setdefault(access.storage, PieceMap(self._dims[access.storage]))
+            there = self._map(rank, access.storage)
+            for box in access.region:
+                both = self._missing(there, box) - sum(
+                    self._missing(there, part) for part, _ in own.overlapping(box)
+                )
+                total += both * self._itemsize[access.storage]
+                own.remove(box)
+                own.add(box, True)
+        return total
+
+    def _map(self, rank: int, storage: str) -> PieceMap[bool]:
+        if storage not in self._there[rank]:
+            self._there[rank][storage] = PieceMap(self._dims[storage])
+        return self._there[rank][storage]
+
+    @staticmethod
+    def _missing(there: PieceMap[bool], box: Box) -> int:
+        return box.size - sum(part.size for part, _ in there.overlapping(box))
+
+
+def held_bytes(schedule: Schedule) -> tuple[int, ...]:
+    """What each rank holds in the end, which is the most that it holds."""
+    return tuple(_held(schedule).nbytes)
+
+
+def _held(schedule: Schedule) -> HeldMemory:
+    held = HeldMemory(schedule.graph, schedule.topology.ranks)
+    for placement in schedule.placements:
+        held.add(schedule.graph.by_name[placement.task], placement.rank)
+    return held
+
+
+def check_memory(schedule: Schedule) -> None:
+    """ScheduleError where the ranks of a node hold more than its memory: which, and of what."""
+    topology: Topology = schedule.topology
+    held = _held(schedule)
+    total: Counter[str] = Counter()
+    for rank, node in enumerate(topology.node_of):
+        total[node] += held.nbytes[rank]
+    for node, nbytes in total.items():
+        room = topology.speeds.node(node).memory_bytes
+        if room and nbytes > room:
+            raise ScheduleError(
+                f"node '{node}' has {format_bytes(room)} of memory, and its ranks would hold "
+                f"{format_bytes(nbytes)}: {_of_what(held, topology, node)}",
+                hint="use more nodes, or --policy min-memory",
+            )
+
+
+def _of_what(held: HeldMemory, topology: Topology, node: str) -> str:
+    """`rank 0 holds 3 GiB (a 2 GiB, b 1 GiB), …`, the fullest first."""
+    ranks = [r for r, where in enumerate(topology.node_of) if where == node]
+    ranks.sort(key=lambda rank: -held.nbytes[rank])
+    told: list[str] = []
+    for rank in ranks[:3]:
+        parts = sorted(held.by_storage(rank).items(), key=lambda part: -part[1])
+        words = listed([f"{name} {format_bytes(nbytes)}" for name, nbytes in parts], most=3)
+        told.append(f"rank {rank} holds {format_bytes(held.nbytes[rank])} ({words})")
+    return ", ".join(told)
