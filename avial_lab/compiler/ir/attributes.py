@@ -98,3 +98,8 @@ UPDATES = "avial.updates"
 """On a sum in a program on tensors: the number of that operand which is the element that it is
 stored to. Two ways to memory (a run's, in place, and the reference's copies) tell it no more.
 """
+
+CONTRACTED = "avial.contracted"
+"""On a module whose products are contracted, or may not be. What passes bring side by side later
+stays apart.
+"""

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.core.errors import InternalError
 from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
@@ -53,6 +54,10 @@ class Session(Protocol):
 
     def pieces(self) -> tuple[Piece, ...]:
         """Where results are, on any rank."""
+        ...
+
+    def held(self) -> tuple[Piece, ...]:
+        """Who holds what now of every array that is no temporary, each rank's by itself."""
         ...
 
     def times(self) -> Times: ...
@@ -114,6 +119,9 @@ class StepSession:
     def pieces(self) -> tuple[Piece, ...]:
         return self.manifest.results
 
+    def held(self) -> tuple[Piece, ...]:
+        raise InternalError("the messages of this program are those for the caller's arrays")
+
     def times(self) -> Times:
         return self.seat.recorder.times(self._rows)
 
@@ -174,6 +182,9 @@ class OwnedSession:
 
     def pieces(self) -> tuple[Piece, ...]:
         return self._ownership.results()
+
+    def held(self) -> tuple[Piece, ...]:
+        return self._ownership.held(self.manifest.ranks)
 
     def times(self) -> Times:
         program, ownership = self.seat.program, self._ownership

@@ -40,9 +40,9 @@ from avial_lab.compiler.ir.operations import constant_of, loops_in
 from avial_lab.compiler.ir.program import functions_of, program_function, scheduled_function
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import AvialError, BindError, InternalError, ParseError, VerifyError
-from avial_lab.core.regions import turns
+from avial_lab.core.regions import iterations
 
-MOST_TURNS = 1 << 56
+MOST_ITERATIONS = 1 << 56
 """Of a loop: two years, where one takes a nanosecond."""
 
 _LONG_NUMBER = re.compile(r"\d{17}")
@@ -236,9 +236,9 @@ def _check_loops(module: ir.Module) -> None:
         for low, high, step in zip(lows, highs, steps, strict=True):
             if low is None or high is None or step is None or step < 1:
                 continue
-            if turns(low, high, step) > MOST_TURNS:
+            if iterations(low, high, step) > MOST_ITERATIONS:
                 raise VerifyError(
-                    f"the loop goes round {turns(low, high, step):,} times, and never ends",
+                    f"the loop goes round {iterations(low, high, step):,} times, and never ends",
                     span=span_of(loop.location),
                     hint=f"its bounds are {low} and {high}",
                 )

@@ -48,7 +48,7 @@ class TasksToMpi:
         function = scheduled_function(module)
         _check_supported(function)
         _check_others(module, function)
-        _check_number(function)
+        refuse_many(function, len(ir.ArrayAttr(function.attributes["avial.storages"])))
         with module.context, ir.Location.unknown(module.context):
             calls = outline_tasks(module, function)
             _EntryWriter(module, function, calls).write()
@@ -82,8 +82,8 @@ MOST_STORAGES = 1000
 """The entry takes an argument for each; Python's ctypes passes at most 1024."""
 
 
-def _check_number(function: ir.Operation) -> None:
-    count = len(ir.ArrayAttr(function.attributes["avial.storages"]))
+def refuse_many(function: ir.Operation, count: int) -> None:
+    """PassError where so many arrays are more than an entry takes."""
     if count > MOST_STORAGES:
         raise PassError(
             f"a program of {count} arrays is not yet lowered (at most {MOST_STORAGES})",
